@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { AddressLimit } from "../src/core/billing/address-limit.ts";
-import { createKeyCache, KEY_CACHE_LIMITS } from "../src/hosted/keys/key-cache.ts";
+import { KEY_CACHE_LIMITS, KeyCache } from "../src/hosted/keys/key-cache.ts";
 import { realRuntime } from "../src/runtime.ts";
 import { digestOf, hashOf, newId, newSecret, prefixOf } from "../src/secrets/secret.ts";
 import { openStore, type Store } from "../src/store/store.ts";
@@ -17,7 +17,7 @@ const CHUNK = 1_000;
 const dir = mkdtempSync(join(tmpdir(), "svc-bench-"));
 try {
   const store = await openStore({ url: "", dataDir: dir });
-  const keyCache = createKeyCache({
+  const keyCache = new KeyCache({
     store,
     runtime: realRuntime,
     credit: { refresh() {}, evict() {} },

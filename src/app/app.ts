@@ -63,7 +63,7 @@ import {
   trustedProxiesOf,
 } from "../web/http/client-address.ts";
 import type { ServedCallers } from "../web/pages/instance.ts";
-import { createPages, type PageParts, type Pages } from "../web/pages/routes.ts";
+import { type PageParts, Pages } from "../web/pages/routes.ts";
 import type { CallPaywall } from "../web/payment/call-paywall.ts";
 import type { AuthenticationParts } from "../web/rpc/authenticate.ts";
 import { Compression } from "../web/rpc/compression.ts";
@@ -83,11 +83,7 @@ import type { CustomServing } from "./custom-profiles.ts";
 import { createHealthSide } from "./health-side.ts";
 import type { Hosting, HostingParts } from "./hosted.ts";
 import { createLiveSide, type LiveSide } from "./live-side.ts";
-import {
-  type ChangesPlace,
-  createOperatorInbox,
-  type OperatorChanges,
-} from "./operator-changes.ts";
+import { type ChangesPlace, type OperatorChanges, OperatorInbox } from "./operator-changes.ts";
 import { type OpenOperatorProviders, openOperatorProviders } from "./operator-providers.ts";
 import { type JoinedNode, openProviderLimits, type ProviderLimits } from "./provider-limits.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
@@ -227,7 +223,7 @@ async function openStored(
   readonly changes: OperatorChanges;
   close(): Promise<void>;
 }> {
-  const operatorInbox = createOperatorInbox();
+  const operatorInbox = new OperatorInbox();
   if (config.hosted !== null) {
     const { hosted: settings } = config;
     const { openHosting } = await import("./hosted.ts");
@@ -461,7 +457,7 @@ function pagesWith(
 ): Pages {
   const { config, live, outside, providers, hosting } = foundation;
   const { registry, observer, budget, subscriptions, filters, sockets } = providers;
-  return createPages({
+  return new Pages({
     ...ofService,
     runtime: outside.runtime,
     registry,
@@ -725,11 +721,15 @@ async function listenTo(
   const metrics =
     metricsListen === null
       ? null
-      : await listenForMetrics({ ...metricsListen, text: pages.operatorMetrics });
+      : await listenForMetrics({ ...metricsListen, text: (use) => pages.operatorMetrics(use) });
   try {
     return {
       metrics,
-      server: await listen({ ...parts, limits, page: pages.page, fastPath }, host, port),
+      server: await listen(
+        { ...parts, limits, page: (path) => pages.page(path), fastPath },
+        host,
+        port,
+      ),
     };
   } catch (error) {
     metrics?.close();

@@ -2,9 +2,11 @@
 // other, and the money received on payment chains with purchases and channels. Changes nothing but
 // the result that the store keeps. Libraries for reading chains are loaded only if rails are
 // configured.
+
 import type { Config } from "../config/config.ts";
 import { nanoOf } from "../core/billing/payment.ts";
 import { usdText } from "../core/billing/price.ts";
+import { errorText } from "../core/fields.ts";
 import { type AuditFindings, audit, type UnreadChain } from "../hosted/audit/audit.ts";
 import {
   type AuditResult,
@@ -124,7 +126,7 @@ async function keepOfCommand(
     await recordAudit(store, results);
     return null;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorText(error);
   }
 }
 

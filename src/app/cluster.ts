@@ -161,11 +161,11 @@ export interface Followers {
   /** Keeps failures to itself. */
   readonly loader: Pick<ProfileLoader, "changed" | "reload">;
   readonly purgeCache: OwnPurge;
-  readonly operatorInbox: OperatorInbox;
+  readonly operatorInbox: Pick<OperatorInbox, "heard" | "missed">;
 }
 
 /** Has a router without keys and money follow what operators do at other nodes. */
-function routerFollower(inbox: OperatorInbox): ClusterFollower {
+function routerFollower(inbox: Followers["operatorInbox"]): ClusterFollower {
   return {
     changed(read) {
       if (read.kind === "all") return inbox.missed();

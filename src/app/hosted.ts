@@ -23,7 +23,7 @@ import { NO_SHARED_HOLDINGS, SharedHoldings } from "../core/workers/shared-holdi
 import { Admission, type AdmissionParts } from "../hosted/admission/admission.ts";
 import { exportStore } from "../hosted/audit/export.ts";
 import { type Credit, type CreditParts, openCredit } from "../hosted/credit/credit.ts";
-import { createKeyCache, KEY_CACHE_LIMITS, type KeyCache } from "../hosted/keys/key-cache.ts";
+import { KEY_CACHE_LIMITS, KeyCache } from "../hosted/keys/key-cache.ts";
 import { keyRow } from "../hosted/keys/key-context.ts";
 import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form-usage.ts";
 import { removeOldHistory } from "../hosted/operator/stored-history.ts";
@@ -42,7 +42,7 @@ import { type Api, firstServing } from "../web/api/operation-server.ts";
 import type { CustomParts } from "../web/api/parts.ts";
 import { createAccountPages } from "../web/pages/account/account-pages.ts";
 import { type CallPaywall, createCallPaywall } from "../web/payment/call-paywall.ts";
-import { createPurchasePaywall, type PurchasePaywall } from "../web/payment/purchase-paywall.ts";
+import { PurchasePaywall } from "../web/payment/purchase-paywall.ts";
 import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
 import { auditBooks, auditForOperator } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
@@ -180,7 +180,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   const rateShares = rateSharesOf(parts);
   const node = cluster?.node.id ?? nodeIdOf(config, runtime, workerOf(parts));
   const credit = await creditOf(parts, node);
-  const keyCache = createKeyCache({
+  const keyCache = new KeyCache({
     store,
     runtime,
     credit,
@@ -200,8 +200,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   const changes = invalidationsOver(broadcast);
   const shared = { config, settings, runtime, log, store, claims };
   const payments = await paymentsOf({ ...shared, changes, node });
-  const paywall =
-    payments === null ? null : createPurchasePaywall({ payments, runtime, openLimit });
+  const paywall = payments === null ? null : new PurchasePaywall({ payments, runtime, openLimit });
   const sessions = await sessionsOf({ ...shared, process: processOf(settings, credit) });
   const customParts = custom.partsWith((ref) => broadcast({ kind: "profile", ...ref }));
   const console = await consoleOf(parts, openLimit);
@@ -313,7 +312,7 @@ function creditOf(parts: StoreParts, node: string): Promise<Credit> {
     node: { id: node, region: cluster?.node.region ?? "" },
     ...(cluster === null ? {} : { replaces: cluster.replaces, recalls: true }),
     ...(cluster === null ? {} : { agreedMs: () => cluster.membership.databaseMs() }),
-    ...(workerChanges === null ? {} : { recalls: true, recorded: workerChanges.written }),
+    ...(workerChanges === null ? {} : { recalls: true, recorded: () => workerChanges.written() }),
     ...processIdOf(parts),
     ...transactionsOf(parts),
     settings: {

@@ -1,6 +1,8 @@
 // Hours of history and the database: written at the end of each hour, every ten minutes within it
 // and when the service ends, and read for 90 days. What cannot be written waits in memory.
+
 import type { Logger } from "pino";
+import { errorText } from "../core/fields.ts";
 import {
   type HistoryHourRow,
   historyHours,
@@ -55,7 +57,7 @@ export function startHourWriter(parts: HourWriterParts): () => Promise<void> {
 
   /** Tells of it once for each time that the database ceases to answer. */
   function failed(error: unknown): void {
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = errorText(error);
     if (!isFailing)
       log.warn({ problem }, "hours of history cannot be written now: they wait in memory");
     isFailing = true;

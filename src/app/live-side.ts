@@ -21,7 +21,7 @@ import {
   type ProcessHistory,
 } from "./history-service.ts";
 import { createHourReader, startHourWriter } from "./hour-history.ts";
-import { startNodeReports } from "./node-reports.ts";
+import { NodeReports } from "./node-reports.ts";
 import { operatorReports } from "./operator-reports.ts";
 import type { JoinedNode } from "./provider-limits.ts";
 import type { ServiceParts } from "./service-parts.ts";
@@ -71,7 +71,7 @@ export function createLiveSide(parts: LiveSideParts): LiveSide {
     runtime,
     receive: kept.service.add,
   });
-  const nodeReports = startNodeReports({ ...parts, bus });
+  const nodeReports = new NodeReports({ ...parts, bus });
   const stopNodes = parts.node?.members.onNodes(({ joined, left }) => {
     for (const id of joined) noteNode(observer, `node ${id}`, "joined");
     for (const id of left) noteNode(observer, `node ${id}`, "left");
@@ -93,7 +93,7 @@ export function createLiveSide(parts: LiveSideParts): LiveSide {
       runtime,
       reports,
       history,
-      nodes: nodeReports.read,
+      nodes: () => nodeReports.read(),
       hub,
       registry,
       version,

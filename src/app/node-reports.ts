@@ -38,14 +38,6 @@ export interface NodeReportParts {
   readonly joined: JoinedNode | null;
 }
 
-/** The reports of this process, and of all. */
-export interface NodeReports {
-  read(): Promise<Nodes>;
-  /** Tells the others that this process takes no new calls. */
-  draining(): void;
-  close(): void;
-}
-
 const REPORT_MS = 5_000;
 const WORKER_MS = 1_000;
 /** Reports that may be on their way to a slow database. */
@@ -55,59 +47,73 @@ const MAX_REPORT_CHARACTERS = 200_000;
 
 const ASKED: QuestionTopic<object, NodeReport> = { name: "process report" };
 
-/** Begins to measure and to tell. */
-export function startNodeReports(parts: NodeReportParts): NodeReports {
-  const { runtime, bus, joined } = parts;
-  const meter = new LoadMeter(runtime, parts.observer);
-  const startedAt = new Date(runtime.wallMs()).toISOString();
-  let isDraining = false;
-  let writing = 0;
-  let cancel = runtime.after(REPORT_MS, again);
+/** Measures this process from its creation on, and gathers the reports of all processes. */
+export class NodeReports {
+  readonly #parts: NodeReportParts;
+  readonly #meter: LoadMeter;
+  readonly #startedAt: string;
+  #isDraining = false;
+  #writing = 0;
+  #cancel: () => void;
 
-  function own(): NodeReport {
-    const { callsPerS, cpuCores, eventLoopBusy, memoryBytes } = meter.load;
+  constructor(parts: NodeReportParts) {
+    this.#parts = parts;
+    this.#meter = new LoadMeter(parts.runtime, parts.observer);
+    this.#startedAt = new Date(parts.runtime.wallMs()).toISOString();
+    this.#cancel = parts.runtime.after(REPORT_MS, () => this.#again());
+    parts.bus?.serve(ASKED, () => this.#own());
+    this.#report();
+  }
+
+  read(): Promise<Nodes> {
+    return readNodes(this.#parts, () => this.#own());
+  }
+
+  /** Tells the others that this process takes no new calls. */
+  draining(): void {
+    this.#isDraining = true;
+    this.#report();
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  #own(): NodeReport {
+    const { bus, version, registry } = this.#parts;
+    const { callsPerS, cpuCores, eventLoopBusy, memoryBytes } = this.#meter.load;
     // Workers hear of each other's probes, so one of them tells for its node.
     const isFirst = bus === null || bus.workers()[0] === bus.self;
     return {
-      version: parts.version,
+      version,
       worker: bus?.self ?? null,
-      started_at: startedAt,
-      draining: isDraining,
+      started_at: this.#startedAt,
+      draining: this.#isDraining,
       calls_per_s: callsPerS,
       cpu_cores: cpuCores,
       event_loop_busy: eventLoopBusy,
       memory_bytes: memoryBytes,
-      providers: isFirst ? seenProviders(parts.registry) : [],
+      providers: isFirst ? seenProviders(registry) : [],
     };
   }
 
-  function report(): void {
-    if (joined === null || writing >= MAX_WRITING) return;
-    writing++;
+  #report(): void {
+    const { joined } = this.#parts;
+    if (joined === null || this.#writing >= MAX_WRITING) return;
+    this.#writing++;
     // A database that is away is told of elsewhere; the next report comes soon.
-    writeReport(joined.store, joined.id, JSON.stringify(own()))
+    writeReport(joined.store, joined.id, JSON.stringify(this.#own()))
       .catch(() => undefined)
       .finally(() => {
-        writing--;
+        this.#writing--;
       });
   }
 
-  function again(): void {
-    cancel = runtime.after(REPORT_MS, again);
-    meter.measure();
-    report();
+  #again(): void {
+    this.#cancel = this.#parts.runtime.after(REPORT_MS, () => this.#again());
+    this.#meter.measure();
+    this.#report();
   }
-
-  bus?.serve(ASKED, own);
-  report();
-  return {
-    read: () => readNodes(parts, own),
-    draining() {
-      isDraining = true;
-      report();
-    },
-    close: () => cancel(),
-  };
 }
 
 /** How this process finds the configured providers. */

@@ -2,7 +2,7 @@
 // changes, and heard from it. A node that missed a change reads what holds from the store.
 import { type AskedReload, lastAskedReload, requestReload } from "../cluster/asked-reloads.ts";
 import { recordChange } from "../cluster/change-log.ts";
-import { type Fields, isRecord, parseJson } from "../core/fields.ts";
+import { isRecord, isText, parseJson } from "../core/fields.ts";
 import type { ProviderRef } from "../hosted/operator/records.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
@@ -38,60 +38,51 @@ export interface ChangesPlace {
 }
 
 /** Receives what nodes recorded, from where the log of changes is read. */
-export interface OperatorInbox {
+export class OperatorInbox {
+  #run: (change: OperatorChange) => void = () => {};
+  #own: string | null = null;
+
   /** A change of some node, as it was recorded. */
-  heard(ref: string): void;
+  heard(ref: string): void {
+    const recorded = parseRecorded(ref);
+    if (recorded !== null && recorded.node !== this.#own) this.#run(recorded.change);
+  }
+
   /** Some may have been missed. */
-  missed(): void;
-}
+  missed(): void {
+    this.#run({ kind: "cordons" });
+    this.#run({ kind: "reload" });
+  }
 
-/** The inbox, until the place of this node is known. */
-export interface OpenInbox extends OperatorInbox {
-  /** Null = this node is the only one. */
-  changes(place: ChangesPlace | null): OperatorChanges;
-}
-
-/** Creates the inbox of this process. */
-export function createOperatorInbox(): OpenInbox {
-  let run: (change: OperatorChange) => void = () => {};
-  let own: string | null = null;
-  return {
-    heard(ref) {
-      const recorded = parseRecorded(ref);
-      if (recorded !== null && recorded.node !== own) run(recorded.change);
-    },
-    missed() {
-      run({ kind: "cordons" });
-      run({ kind: "reload" });
-    },
-    changes(place) {
-      own = place?.node ?? null;
-      return {
-        node: own,
-        async record(change) {
-          if (place === null) return;
-          const ref = recordedText(place, change);
-          await place.store.transaction((tx) => recordChange(tx, { topic: "operator", ref }));
-        },
-        async requestReload({ actor, address }) {
-          if (place === null) return;
-          const { store, node, runtime } = place;
-          const ref = recordedText(place, { kind: "reload" });
-          await requestReload(store, { node, actor, address }, { ref, wallMs: runtime.wallMs() });
-        },
-        async reloadOfOthers() {
-          const asked = place === null ? null : await lastAskedReload(place.store);
-          return asked === null || asked.node === own ? null : asked;
-        },
-        follow(next) {
-          run = next;
-          return () => {
-            run = () => {};
-          };
-        },
-      };
-    },
-  };
+  /** Call once the place of this node is known; null = this node is the only one. */
+  changes(place: ChangesPlace | null): OperatorChanges {
+    const own = place?.node ?? null;
+    this.#own = own;
+    return {
+      node: own,
+      async record(change) {
+        if (place === null) return;
+        const ref = recordedText(place, change);
+        await place.store.transaction((tx) => recordChange(tx, { topic: "operator", ref }));
+      },
+      async requestReload({ actor, address }) {
+        if (place === null) return;
+        const { store, node, runtime } = place;
+        const ref = recordedText(place, { kind: "reload" });
+        await requestReload(store, { node, actor, address }, { ref, wallMs: runtime.wallMs() });
+      },
+      async reloadOfOthers() {
+        const asked = place === null ? null : await lastAskedReload(place.store);
+        return asked === null || asked.node === own ? null : asked;
+      },
+      follow: (next) => {
+        this.#run = next;
+        return () => {
+          this.#run = () => {};
+        };
+      },
+    };
+  }
 }
 
 function recordedText({ node }: ChangesPlace, change: OperatorChange): string {
@@ -105,9 +96,10 @@ interface Recorded {
 
 /** What a node recorded; null = of a later version, or nothing at all. */
 function parseRecorded(ref: string): Recorded | null {
-  const value = fieldsOf(parseJson(ref));
-  const node = value?.["node"];
-  if (value === null || typeof node !== "string") return null;
+  const value = parseJson(ref);
+  if (!isRecord(value)) return null;
+  const { node } = value;
+  if (typeof node !== "string") return null;
   switch (value["kind"]) {
     case "cordons":
       return { node, change: { kind: "cordons" } };
@@ -126,15 +118,9 @@ const MAX_TEXT = 512;
 
 /** A provider as other processes name it; null = they do not. */
 function parseProviderRef(value: unknown): ProviderRef | null {
-  const fields = fieldsOf(value);
-  const [profile, chain, provider] = [fields?.["profile"], fields?.["chain"], fields?.["provider"]];
-  return isText(profile) && isText(chain) && isText(provider) ? { profile, chain, provider } : null;
-}
-
-function fieldsOf(value: unknown): Fields | null {
-  return isRecord(value) ? value : null;
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === "string" && value.length <= MAX_TEXT;
+  if (!isRecord(value)) return null;
+  const { profile, chain, provider } = value;
+  return isText(profile, MAX_TEXT) && isText(chain, MAX_TEXT) && isText(provider, MAX_TEXT)
+    ? { profile, chain, provider }
+    : null;
 }

@@ -1,8 +1,10 @@
 // What workers leave in the store that ended without leaving it in order: the supervisor looks once
 // all of them have ended. Their rows count as left, and what they had leased returns.
+
 import type { Logger } from "pino";
 import { leaveEnded } from "../cluster/node-rows.ts";
 import type { Config } from "../config/config.ts";
+import { errorText } from "../core/fields.ts";
 import type { WorkerId } from "../core/workers/bus.ts";
 import { closeEnded, creditOn } from "../hosted/credit/credit-store.ts";
 import { type Runtime, within } from "../runtime.ts";
@@ -31,7 +33,7 @@ export async function leaveForWorkers(service: EndedService): Promise<void> {
   const { runtime, log } = service;
   await within(runtime, LEAVE_MS, leave(service)).catch((error: unknown) =>
     log.warn(
-      { problem: error instanceof Error ? error.message : String(error) },
+      { problem: errorText(error) },
       "credit that a killed worker had leased may return later: at the next start, or by another node",
     ),
   );

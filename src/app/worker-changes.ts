@@ -2,21 +2,12 @@
 // each worker reads the change log once a second, and at once when another says that it wrote.
 import type { Logger } from "pino";
 import { ChangeFeed } from "../cluster/change-feed.ts";
-import { currentPosition } from "../cluster/change-log.ts";
+import { type ChangePosition, currentPosition } from "../cluster/change-log.ts";
 import type { ClusterFollower } from "../cluster/cluster.ts";
 import { contactNow, watchContact } from "../cluster/contact.ts";
 import type { Bus, Topic } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
-
-/** Changes that workers make and hear of. */
-export interface WorkerChanges {
-  /** Tells the other workers that there is something to read: it only saves time. */
-  written(): void;
-  /** Passes on what was changed since this was opened. */
-  follow(follower: ClusterFollower): void;
-  close(): void;
-}
 
 /** What changes are read with. */
 export interface WorkerChangesParts {
@@ -34,25 +25,41 @@ const WRITTEN: Topic<true> = { name: "changes written" };
 
 /** Opens the changes from now on: before anything that they concern is read. */
 export async function openWorkerChanges(parts: WorkerChangesParts): Promise<WorkerChanges> {
-  const { bus, store } = parts;
-  const from = await currentPosition(store);
-  const ends: (() => void)[] = [];
-  return {
-    written: () => bus.publish(WRITTEN, true),
-    follow(follower) {
-      const feed = new ChangeFeed({
-        ...parts,
-        signal: { subscribe: (run) => bus.subscribe(WRITTEN, run) },
-        pollMs: POLL_MS,
-        from,
-        apply: follower.changed,
-      });
-      const endWatch = watchContact({ ...parts, feed }, follower.contact);
-      follower.watch(() => contactNow({ ...parts, feed }));
-      ends.push(() => feed.close(), endWatch);
-    },
-    close() {
-      for (const end of ends) end();
-    },
-  };
+  return new WorkerChanges(parts, await currentPosition(parts.store));
+}
+
+/** Changes that workers make and hear of. */
+export class WorkerChanges {
+  readonly #parts: WorkerChangesParts;
+  readonly #from: ChangePosition;
+  readonly #ends: (() => void)[] = [];
+
+  constructor(parts: WorkerChangesParts, from: ChangePosition) {
+    this.#parts = parts;
+    this.#from = from;
+  }
+
+  /** Tells the other workers that there is something to read: it only saves time. */
+  written(): void {
+    this.#parts.bus.publish(WRITTEN, true);
+  }
+
+  /** Passes on what was changed since this was opened. */
+  follow(follower: ClusterFollower): void {
+    const parts = this.#parts;
+    const feed = new ChangeFeed({
+      ...parts,
+      signal: { subscribe: (run) => parts.bus.subscribe(WRITTEN, run) },
+      pollMs: POLL_MS,
+      from: this.#from,
+      apply: follower.changed,
+    });
+    const endWatch = watchContact({ ...parts, feed }, follower.contact);
+    follower.watch(() => contactNow({ ...parts, feed }));
+    this.#ends.push(() => feed.close(), endWatch);
+  }
+
+  close(): void {
+    for (const end of this.#ends) end();
+  }
 }

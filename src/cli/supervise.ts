@@ -16,7 +16,7 @@ import { type MetricFamily, serveServiceDocuments } from "../app/service-reading
 import { serveServiceFile, serveStatements } from "../app/service-store.ts";
 import { openSupervisedHistory } from "../app/supervised-history.ts";
 import { serveTokens } from "../app/worker-tokens.ts";
-import { createSupervisor } from "../cluster/workers/supervisor.ts";
+import { Supervisor } from "../cluster/workers/supervisor.ts";
 import { workerProcesses } from "../cluster/workers/worker-process.ts";
 import type { Config } from "../config/config.ts";
 import type { Bus } from "../core/workers/bus.ts";
@@ -47,7 +47,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
   const running = await settled(start.config);
   warnOfKeyless(running, log);
   const file = await serveServiceFile({ config: running, log, runtime: realRuntime });
-  const supervisor = createSupervisor<Config>({
+  const supervisor = new Supervisor<Config>({
     runtime: realRuntime,
     log,
     count: start.workers,

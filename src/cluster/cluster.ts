@@ -2,7 +2,6 @@
 // and the jobs that one does for all. Knows neither keys nor credit: what changes mean is behind a
 // port.
 import type { Logger } from "pino";
-import type { HintPort } from "../core/workers/hint-port.ts";
 import type { Runtime } from "../runtime.ts";
 import { type Store, urgently } from "../store/store.ts";
 import type { BookedLimitParts } from "./booked-address-limits.ts";
@@ -55,25 +54,6 @@ export interface ClusterFollower {
   readonly watch: (now: () => Contact) => void;
 }
 
-/** A node among others. */
-export interface Cluster {
-  readonly node: NodeIdentity;
-  readonly processId: string;
-  /** The row under its id that the start of this node may take over. */
-  readonly replaces: MayReplace;
-  readonly membership: Membership;
-  readonly claims: JobClaims;
-  /** Rate limits that the nodes share. */
-  readonly rateShares: RateShares;
-  /** Where the tokens of limits are asked for. */
-  readonly tokens: BookedLimitParts;
-  /** What the processes of all nodes tell each other, to save time. */
-  readonly hints: HintPort;
-  /** Passes on what was changed since this node was opened. */
-  follow(follower: ClusterFollower): void;
-  close(): Promise<void>;
-}
-
 /** Between two readings of the store that nothing asked for. */
 const POLL_MS = 1_000;
 /** Between two questions for tokens of rate limits. */
@@ -107,7 +87,7 @@ export async function openCluster(parts: ClusterParts): Promise<Cluster> {
       settings: { ...settings, pollMs: POLL_MS },
     });
     await membership.read();
-    return clusterOf(parts, { listener, replaces, membership, from });
+    return new Cluster(parts, { listener, replaces, membership, from });
   } catch (error) {
     await listener.close();
     throw error;
@@ -121,61 +101,67 @@ interface Joined {
   readonly from: Awaited<ReturnType<typeof currentPosition>>;
 }
 
-function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }: Joined): Cluster {
-  const { store, runtime, node, processId, settings, onError } = parts;
-  const { nodeTimeoutMs } = settings;
-  const claims = createJobClaims({ store, runtime, nodeId: node.id, nodeTimeoutMs });
-  const tokens: BookedLimitParts = {
-    request: storedTokens(store, `${node.id} ${newProcessId(runtime)}`),
-    members: () => membership.members,
-  };
-  const rateShares = new RateShares({
-    ...tokens,
-    runtime,
-    spacingMs: TOKENS_MS,
-    onError,
-  });
-  const self = `${node.id}:${newProcessId(runtime)}`.replace(/\s/g, "-");
-  const hints = new NodeHints({ store, runtime, signal: listener, self, onError });
-  const ends: (() => unknown)[] = [() => rateShares.close(), () => hints.close()];
-  return {
-    node,
-    processId,
-    replaces,
-    membership,
-    claims,
-    rateShares,
-    tokens,
-    hints,
-    follow(follower) {
-      const feed = feedOf(parts, { follower, from, listener });
-      const endWatch = watchContact({ ...parts, nodeTimeoutMs, feed }, follower.contact);
-      follower.watch(() => contactNow({ feed, nodeTimeoutMs }));
-      ends.push(() => feed.close(), endWatch);
-    },
-    async close() {
-      membership.close();
-      await listener.close();
-      for (const end of ends) await end();
-    },
-  };
-}
+/** A node among others. */
+export class Cluster {
+  readonly node: NodeIdentity;
+  readonly processId: string;
+  /** The row under its id that the start of this node may take over. */
+  readonly replaces: MayReplace;
+  readonly membership: Membership;
+  readonly claims: JobClaims;
+  /** Rate limits that the nodes share. */
+  readonly rateShares: RateShares;
+  /** Where the tokens of limits are asked for. */
+  readonly tokens: BookedLimitParts;
+  /** What the processes of all nodes tell each other, to save time. */
+  readonly hints: NodeHints;
+  readonly #parts: ClusterParts;
+  readonly #joined: Joined;
+  readonly #ends: (() => unknown)[];
 
-function feedOf(
-  { store, runtime, onError }: ClusterParts,
-  {
-    follower,
-    from,
-    listener,
-  }: { readonly follower: ClusterFollower } & Pick<Joined, "from" | "listener">,
-): ChangeFeed {
-  return new ChangeFeed({
-    store: urgently(store),
-    runtime,
-    signal: listener,
-    pollMs: POLL_MS,
-    from,
-    apply: follower.changed,
-    onError,
-  });
+  constructor(parts: ClusterParts, joined: Joined) {
+    const { store, runtime, node, settings, onError } = parts;
+    const { listener, membership } = joined;
+    this.#parts = parts;
+    this.#joined = joined;
+    this.node = node;
+    this.processId = parts.processId;
+    this.replaces = joined.replaces;
+    this.membership = membership;
+    const { nodeTimeoutMs } = settings;
+    this.claims = createJobClaims({ store, runtime, nodeId: node.id, nodeTimeoutMs });
+    this.tokens = {
+      request: storedTokens(store, `${node.id} ${newProcessId(runtime)}`),
+      members: () => membership.members,
+    };
+    const spacingMs = TOKENS_MS;
+    this.rateShares = new RateShares({ ...this.tokens, runtime, spacingMs, onError });
+    const self = `${node.id}:${newProcessId(runtime)}`.replace(/\s/g, "-");
+    this.hints = new NodeHints({ store, runtime, signal: listener, self, onError });
+    this.#ends = [() => this.rateShares.close(), () => this.hints.close()];
+  }
+
+  /** Passes on what was changed since this node was opened. */
+  follow(follower: ClusterFollower): void {
+    const { store, runtime, settings, onError } = this.#parts;
+    const { nodeTimeoutMs } = settings;
+    const feed = new ChangeFeed({
+      store: urgently(store),
+      runtime,
+      signal: this.#joined.listener,
+      pollMs: POLL_MS,
+      from: this.#joined.from,
+      apply: follower.changed,
+      onError,
+    });
+    const endWatch = watchContact({ ...this.#parts, nodeTimeoutMs, feed }, follower.contact);
+    follower.watch(() => contactNow({ feed, nodeTimeoutMs }));
+    this.#ends.push(() => feed.close(), endWatch);
+  }
+
+  async close(): Promise<void> {
+    this.membership.close();
+    await this.#joined.listener.close();
+    for (const end of this.#ends) await end();
+  }
 }

@@ -3,16 +3,12 @@
 // transactions swallow what is told.
 import { sql } from "kysely";
 import { Client } from "pg";
+import { errorText } from "../core/fields.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
 import type { ChangeSignal } from "./change-feed.ts";
 import { CHANNEL } from "./change-log.ts";
 import { HINT_CHANNEL, type HintSignal } from "./node-hints.ts";
-
-/** A session that listens, and comes back when it was lost. */
-export interface Listener extends ChangeSignal, HintSignal {
-  close(): Promise<void>;
-}
 
 /** What a listener works with. */
 export interface ListenerParts {
@@ -33,7 +29,7 @@ const LAST_RETRY_MS = 5_000;
 
 /** Listens; throws with a text for the operator where nothing can be heard. */
 export async function openListener(parts: ListenerParts): Promise<Listener> {
-  const listener = new SessionListener(parts);
+  const listener = new Listener(parts);
   try {
     await listener.begin();
   } catch (error) {
@@ -43,7 +39,8 @@ export async function openListener(parts: ListenerParts): Promise<Listener> {
   return listener;
 }
 
-class SessionListener implements Listener {
+/** A session that listens, and comes back when it was lost. */
+export class Listener implements ChangeSignal, HintSignal {
   readonly #parts: ListenerParts;
   readonly #subscribers = new Set<() => void>();
   readonly #hintListeners = new Set<(payload: string) => void>();
@@ -69,7 +66,7 @@ class SessionListener implements Listener {
   async begin(): Promise<void> {
     const client = await this.#connect().catch((error: unknown) => {
       throw new Error(
-        `The database cannot be listened to: ${error instanceof Error ? error.message : "no answer"}. ` +
+        `The database cannot be listened to: ${errorText(error)}. ` +
           "Check cluster.listen_url (default: the database of the service).",
       );
     });

@@ -8,16 +8,6 @@ import type { Store } from "../store/store.ts";
 /** Which legacy forms are served: all, those still in use, none. */
 export type LegacyFormPolicy = "on" | "auto" | "off";
 
-/** The record while the service runs. */
-export interface LegacyFormUsage {
-  /** Forms that are not served; fixed until the next start. */
-  readonly off: ReadonlySet<LegacyFormName>;
-  /** A request of a form was served. */
-  saw(name: LegacyFormName): void;
-  /** Writes what has been seen. */
-  close(): Promise<void>;
-}
-
 /** What a record is kept with. */
 export interface LegacyFormUsageParts {
   readonly store: Store;
@@ -33,46 +23,62 @@ const QUIET_MS = 30 * 86_400_000;
 
 /** Reads the record, decides what is off, and goes on recording. */
 export async function openLegacyFormUsage(parts: LegacyFormUsageParts): Promise<LegacyFormUsage> {
-  const { store, runtime, policy, claims, onError } = parts;
-  const off = await formsOff(store, policy);
-  const seen = new Map<LegacyFormName, number>();
-  let sinceMs = runtime.now();
-  let writing: Promise<void> = Promise.resolve();
-  let cancel = runtime.after(WRITE_MS, again);
+  return new LegacyFormUsage(parts, await formsOff(parts.store, parts.policy));
+}
 
-  function again(): void {
-    cancel = runtime.after(WRITE_MS, again);
-    writing = writing.then(write).catch(onError);
+/** The record while the service runs. */
+export class LegacyFormUsage {
+  /** Forms that are not served; fixed until the next start. */
+  readonly off: ReadonlySet<LegacyFormName>;
+  readonly #parts: LegacyFormUsageParts;
+  readonly #seen = new Map<LegacyFormName, number>();
+  #sinceMs: number;
+  #writing: Promise<void> = Promise.resolve();
+  #cancel: () => void;
+
+  constructor(parts: LegacyFormUsageParts, off: ReadonlySet<LegacyFormName>) {
+    this.#parts = parts;
+    this.off = off;
+    this.#sinceMs = parts.runtime.now();
+    this.#cancel = parts.runtime.after(WRITE_MS, () => this.#again());
+  }
+
+  /** A request of a form was served. */
+  saw(name: LegacyFormName): void {
+    this.#seen.set(name, (this.#seen.get(name) ?? 0) + 1);
+  }
+
+  /** Writes what has been seen. */
+  async close(): Promise<void> {
+    this.#cancel();
+    await this.#writeNext();
+  }
+
+  #again(): void {
+    this.#cancel = this.#parts.runtime.after(WRITE_MS, () => this.#again());
+    this.#writing = this.#writeNext();
+  }
+
+  #writeNext(): Promise<void> {
+    return this.#writing.then(() => this.#write()).catch(this.#parts.onError);
   }
 
   /** What could not be written is written the next time. */
-  async function write(): Promise<void> {
+  async #write(): Promise<void> {
+    const { store, runtime, claims } = this.#parts;
     const nowMs = runtime.now();
-    const requests = new Map(seen);
-    const sinceWriteMs = Math.max(0, Math.floor(nowMs - sinceMs));
+    const requests = new Map(this.#seen);
+    const sinceWriteMs = Math.max(0, Math.floor(nowMs - this.#sinceMs));
     const quietMs = BigInt(await countedMs(claims, sinceWriteMs));
-    await writeRecord(store, {
-      requests,
-      quietMs,
-      off,
-      wallMs: BigInt(Math.floor(runtime.wallMs())),
-    });
-    sinceMs = nowMs;
+    const wallMs = BigInt(Math.floor(runtime.wallMs()));
+    await writeRecord(store, { requests, quietMs, off: this.off, wallMs });
+    this.#sinceMs = nowMs;
     for (const [name, count] of requests) {
-      const more = (seen.get(name) ?? 0) - count;
-      if (more > 0) seen.set(name, more);
-      else seen.delete(name);
+      const more = (this.#seen.get(name) ?? 0) - count;
+      if (more > 0) this.#seen.set(name, more);
+      else this.#seen.delete(name);
     }
   }
-
-  return {
-    off,
-    saw: (name) => void seen.set(name, (seen.get(name) ?? 0) + 1),
-    async close() {
-      cancel();
-      await writing.then(write).catch(onError);
-    },
-  };
 }
 
 /** The time that this node counts: of several nodes one a minute counts that minute. */

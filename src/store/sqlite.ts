@@ -1,5 +1,6 @@
 // The embedded engine: node's built-in SQLite under Kysely's dialect. One connection; Kysely runs
 // one transaction at a time.
+
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
@@ -10,6 +11,7 @@ import {
   SqliteDialect,
   type SqliteStatement,
 } from "kysely";
+import { errorText } from "../core/fields.ts";
 import { createPrivate, lockDirectory } from "./directory-lock.ts";
 import type { Tables } from "./tables.ts";
 
@@ -91,7 +93,7 @@ function openFile(path: string, readOnly = false): DatabaseSync {
     return file;
   } catch (error) {
     file.close();
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new Error(
       `The store ${path} cannot be opened: ${why}. Go back to a backup of it, or give svc ` +
         "another data_dir.",

@@ -1,6 +1,8 @@
 // The store: the common interface to both engines, the embedded SQLite file and a PostgreSQL
 // server. Knows no meaning of a row. Database failures throw, and callers catch them in one place.
+
 import type { Kysely, Transaction } from "kysely";
+import { errorText } from "../core/fields.ts";
 import type { Runtime } from "../runtime.ts";
 import { isMigrated, migrate } from "./migrations.ts";
 import type { OpenServer, PostgresUse } from "./postgres.ts";
@@ -164,7 +166,7 @@ const ADVICE: Readonly<Record<Engine, string>> = {
  */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join("; ");
-  return error instanceof Error ? error.message : String(error);
+  return errorText(error);
 }
 
 async function transact<T>(

@@ -1,7 +1,7 @@
 // Cordons and ended waits at several workers of one service, over records that they share.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createOperatorInbox } from "../../src/app/operator-changes.ts";
+import { OperatorInbox } from "../../src/app/operator-changes.ts";
 import { openOperatorProviders } from "../../src/app/operator-providers.ts";
 import { createReloadAsked, type ReloadAsked } from "../../src/app/reload-service.ts";
 import type { AskedReload } from "../../src/cluster/asked-reloads.ts";
@@ -36,7 +36,7 @@ async function openWorker(
   records: OperatorRecords,
   asked: Asked = { reload: null, once: async () => null },
 ) {
-  const inbox = createOperatorInbox();
+  const inbox = new OperatorInbox();
   const actions: Parameters<RecordAction>[0][] = [];
   const { chains, profiles } = configOf(configText([{ id: "a", url: "http://127.0.0.1:9" }]));
   const cordons = new CordonTable();

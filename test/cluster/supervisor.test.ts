@@ -5,11 +5,7 @@ import { test } from "node:test";
 import { pino } from "pino";
 import type { Ports } from "../../src/cluster/workers/control.ts";
 import type { RawConnection } from "../../src/cluster/workers/raw-connection.ts";
-import {
-  createSupervisor,
-  type Supervisor,
-  type WorkerEvents,
-} from "../../src/cluster/workers/supervisor.ts";
+import { Supervisor, type WorkerEvents } from "../../src/cluster/workers/supervisor.ts";
 import { isRecord } from "../../src/core/fields.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
 
@@ -42,7 +38,7 @@ function startSupervisor(count = 2): Started {
   const write = (line: string): void => {
     lines += line;
   };
-  const supervisor = createSupervisor<TestConfig>({
+  const supervisor = new Supervisor<TestConfig>({
     runtime: world,
     log: pino({ base: null }, { write }),
     count,

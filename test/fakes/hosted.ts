@@ -26,7 +26,7 @@ import type { CustomParts } from "../../src/web/api/parts.ts";
 import { createRoutes } from "../../src/web/api/routes.ts";
 import { OPERATIONS } from "../../src/web/contract/contract.ts";
 import { errorEnvelope } from "../../src/web/contract/schemas/instance.ts";
-import { createPurchasePaywall } from "../../src/web/payment/purchase-paywall.ts";
+import { PurchasePaywall } from "../../src/web/payment/purchase-paywall.ts";
 import { testLive } from "./live.ts";
 import { type SimulatedWorld, simulatedWorld } from "./runtime.ts";
 import type { Ending } from "./stores.ts";
@@ -145,7 +145,7 @@ export async function serveApi(
     custom: testCustom(),
     keysPerHour: 8,
     limits: { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 3, writesPerMinute: 10_000 },
-    paywall: payments === null ? null : createPurchasePaywall({ payments, runtime }),
+    paywall: payments === null ? null : new PurchasePaywall({ payments, runtime }),
     audit: async () => ({ books: await audit(store), money: [], unread: [] }),
     ...overrides,
   });

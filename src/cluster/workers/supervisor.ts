@@ -56,29 +56,6 @@ export type Started =
   | { readonly ok: true; readonly ports: Ports }
   | { readonly ok: false; readonly problem: string };
 
-/** Running workers. */
-export interface Supervisor<C> {
-  /** The supervisor's end of the bus. */
-  readonly bus: Bus;
-  /** What the service is known by; each of its workers is told. */
-  readonly serviceId: string;
-  /** The places of its workers. */
-  readonly places: readonly WorkerId[];
-  /** Resolves once every worker serves or has failed for the first time. */
-  readonly started: Promise<Started>;
-  /** Gives all workers another configuration. Resolves with why one did not take it, or null. */
-  reload(config: C): Promise<string | null>;
-  /** Lets all workers finish what they accepted; false = some had to be ended. */
-  drain(): Promise<boolean>;
-  /** Ends all workers at once. */
-  kill(): void;
-}
-
-/** Starts the workers. */
-export function createSupervisor<C>(parts: SupervisorParts<C>): Supervisor<C> {
-  return new WorkerSupervisor(parts);
-}
-
 const RELOAD_MS = 5_000;
 
 /** What became of a reload. */
@@ -111,9 +88,13 @@ interface Slot {
   cancelTimer: () => void;
 }
 
-class WorkerSupervisor<C> implements Supervisor<C> {
+/** Running workers. */
+export class Supervisor<C> {
+  /** The supervisor's end of the bus. */
   readonly bus: Bus;
+  /** What the service is known by; each of its workers is told. */
   readonly serviceId: string;
+  /** Resolves once every worker serves or has failed for the first time. */
   readonly started: Promise<Started>;
   readonly #parts: SupervisorParts<C>;
   readonly #hub: BusHub;
@@ -154,10 +135,12 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     for (const slot of this.#slots) this.#start(slot);
   }
 
+  /** The places of its workers. */
   get places(): readonly WorkerId[] {
     return this.#slots.map(({ id }) => id);
   }
 
+  /** Gives all workers another configuration. Resolves with why one did not take it, or null. */
   async reload(config: C): Promise<string | null> {
     const id = ++this.#lastReload;
     const asked = new Set(this.#slots.flatMap(({ process }) => process ?? []));
@@ -198,6 +181,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     });
   }
 
+  /** Lets all workers finish what they accepted; false = some had to be ended. */
   async drain(): Promise<boolean> {
     this.#isEnding = true;
     // Before the workers close theirs: who holds a listening socket last has to accept from it, or
@@ -223,6 +207,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     return inOrder;
   }
 
+  /** Ends all workers at once. */
   kill(): void {
     this.#isEnding = true;
     for (const { process } of this.#slots) process?.kill();

@@ -1,8 +1,10 @@
 // Payments of `npm start`: starts a Tempo chain, deploys the token on the local chain, and adds
 // rails for both to the configuration. Their money is worthless and their keys are public: never
 // for an instance that other machines reach.
+
 import { z } from "zod";
 import type { Config } from "../../config/config.ts";
+import { errorText } from "../../core/fields.ts";
 import type { RailSettings } from "../../payments/rails/rails.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Devnet, DevnetProvider } from "../devnet.ts";
@@ -51,10 +53,7 @@ export async function startLocalPayments({
   onProgress,
 }: LocalPaymentsOptions): Promise<LocalPayments> {
   const failed = (what: string) => (error: unknown) => {
-    onProgress(
-      `${what}: ${error instanceof Error ? error.message : String(error)}. Payments by it are ` +
-        "not offered",
-    );
+    onProgress(`${what}: ${errorText(error)}. Payments by it are not offered`);
     return null;
   };
   const [tempo, evm] = await Promise.all([

@@ -27,7 +27,7 @@ import {
   type SocketEnd,
 } from "../keys/key-context.ts";
 import type { ProfileLoader } from "../profiles/profile-loader.ts";
-import { CreditGrant, freeCuOf, type Grant } from "./grant.ts";
+import { freeCuOf, Grant } from "./grant.ts";
 import { isCustom, mayName, serviceTiersFor } from "./profile-access.ts";
 import { WaitingBatches } from "./waiting-batches.ts";
 
@@ -77,12 +77,20 @@ export interface AdmissionSettings {
   readonly fallbackMs: number;
 }
 
+type AdmissionKeys = Pick<
+  KeyCache,
+  "identify" | "find" | "contact" | "eachWithSockets" | "addSocket"
+>;
+
 /** What admission needs. */
 export interface AdmissionParts {
   readonly runtime: Runtime;
   readonly settings: AdmissionSettings;
-  readonly credit: Credit;
-  readonly keyCache: KeyCache;
+  readonly credit: Pick<
+    Credit,
+    "wallet" | "hold" | "holdFree" | "release" | "settle" | "refilled" | "estimateN" | "freeUsedCu"
+  >;
+  readonly keyCache: AdmissionKeys;
   /** How nodes share rate limits; absent or null = this process is alone. */
   readonly sharing?: LimitSharing | null;
   readonly profiles: Pick<ProfileLoader, "prepare" | "touch">;
@@ -100,7 +108,7 @@ const MOST_WAITS = 2;
 
 /** Grants calls of keys, and charges notifications. */
 export class Admission {
-  readonly keyCache: KeyCache;
+  readonly keyCache: AdmissionKeys;
   /** Whether callers without a key are served. */
   readonly keyless: boolean;
   /** The batches that wait for the rate limit of their account. */
@@ -148,7 +156,7 @@ export class Admission {
       const { method } = call;
       const price = { parts, partCu, heldN: held };
       const terms = { keyContext, service, strategy, method, wallet, ...price };
-      return new CreditGrant(this.#parts, terms);
+      return new Grant(this.#parts, terms);
     }
     return doubtful === null
       ? refusalOf(keyContext, EXHAUSTED)

@@ -26,27 +26,6 @@ export interface GrantTerms {
   readonly heldN: number;
 }
 
-/** Permission to serve one call, paid by the credit of a key. Ends once: settled or released. */
-export interface Grant extends GrantTerms {
-  readonly kind: "grant";
-  /** Compute units of all its parts. */
-  readonly cu: number;
-  /**
-   * What it will be charged for an answer from this source, of a range for at most the parts that
-   * were sent (null = it was not cut); changes nothing.
-   */
-  chargeFor(source: SourceKind, partsSent?: number | null): CallCharge;
-  /** Charges the call if an answer from this source is charged, else releases its hold. */
-  settle(source: SourceKind, partsSent?: number | null): CallCharge;
-  /** Releases its hold. */
-  release(): CallCharge;
-  /**
-   * Loads the Custom profile that serves the call. Calls back once with why that failed, or null;
-   * the returned function cancels.
-   */
-  prepare(done: (why: Fault | null) => void): () => void;
-}
-
 /** The charge of a call. */
 export interface CallCharge {
   readonly grant: Grant;
@@ -65,8 +44,8 @@ export interface GrantParts {
   readonly settings: { readonly tariff: Tariff };
 }
 
-/** A grant whose price is held in the wallet already. */
-export class CreditGrant implements Grant {
+/** Permission to serve one call, paid by the credit of a key. Ends once: settled or released. */
+export class Grant implements GrantTerms {
   readonly kind = "grant";
   readonly keyContext: KeyContext;
   readonly service: ServiceTier;
@@ -75,6 +54,7 @@ export class CreditGrant implements Grant {
   readonly wallet: Wallet;
   readonly parts: number;
   readonly partCu: number;
+  /** Compute units of all its parts. */
   readonly cu: number;
   readonly heldN: number;
   readonly #parts: GrantParts;
@@ -92,6 +72,10 @@ export class CreditGrant implements Grant {
     this.#parts = parts;
   }
 
+  /**
+   * What it will be charged for an answer from this source, of a range for at most the parts that
+   * were sent (null = it was not cut); changes nothing.
+   */
   chargeFor(source: SourceKind, partsSent: number | null = null): CallCharge {
     const { tariff } = this.#parts.settings;
     const sentCu = chargedParts(this.parts, partsSent) * this.partCu;
@@ -111,6 +95,7 @@ export class CreditGrant implements Grant {
     return { grant: this, cu, chargeN, isAbovePlain: cu > plainCuOf(tariff, this.method) };
   }
 
+  /** Charges the call if an answer from this source is charged, else releases its hold. */
   settle(source: SourceKind, partsSent: number | null = null): CallCharge {
     const kind = chargeKindOf(source);
     if (kind === "none") return this.release();
@@ -129,11 +114,16 @@ export class CreditGrant implements Grant {
     return charge;
   }
 
+  /** Releases its hold. */
   release(): CallCharge {
     this.#parts.credit.release(this.wallet, this.heldN, freeCuOf(this.service, this.cu));
     return this.chargeFor(NO_SOURCE);
   }
 
+  /**
+   * Loads the Custom profile that serves the call. Calls back once with why that failed, or null;
+   * the returned function cancels.
+   */
   prepare(done: (why: Fault | null) => void): () => void {
     const { keyContext, service } = this;
     const profile = { accountId: keyContext.account.id, slug: service.profile };

@@ -47,77 +47,6 @@ export interface CreditUse extends Counted {
   readonly heldFreeCu?: number;
 }
 
-/** The leased credit of this node. */
-export interface Credit {
-  /**
-   * The wallet of an account; no I/O. Get it anew for each call: an unused wallet is returned to
-   * the store and forgotten.
-   */
-  wallet(accountId: string): Wallet;
-  /** Takes a hold; false = not enough is available here now, and a refill was requested. */
-  hold(wallet: Wallet, amountN: number): boolean;
-  /**
-   * Holds compute units of the month's free allowance; the caller has compared `freeUsedCu` with
-   * it.
-   */
-  holdFree(wallet: Wallet, cu: number): void;
-  /** Releases a hold; `freeCu` = compute units held of the free allowance. */
-  release(wallet: Wallet, amountN: number, freeCu?: number): void;
-  /**
-   * Settles a hold. `chargeN` ≤ `heldN`; 0 = served for free. Of the units held of the
-   * month's free allowance `freeCu` are now used.
-   */
-  settle(wallet: Wallet, use: CreditUse): void;
-  /**
-   * Calls back once when the wallet's next refill has ended, or after 2 s; the returned function
-   * cancels.
-   */
-  refilled(wallet: Wallet, run: () => void): () => void;
-  /** An account was credited: its empty wallet requests a refill. */
-  refresh(accountId: string): void;
-  /**
-   * A node returned some of the account: calls that wait for it ask again. Others ask with their
-   * next call: it is not for the node that returned it.
-   */
-  returned(accountId: string): void;
-  /**
-   * Other nodes have too little of these accounts: returns what this one can spare, many in one
-   * transaction.
-   */
-  recall(accountIds: Iterable<string>): void;
-  /** An account has no callers any more: its lease is returned with the next flush. */
-  evict(accountId: string): void;
-  /**
-   * Estimate of the account's remaining credit: available here, and leased to no node. Null =
-   * unknown.
-   */
-  estimateN(wallet: Wallet): number | null;
-  /**
-   * Free compute units that the account has used or holds this month, as far as this node knows.
-   * Null = not known yet; it was requested.
-   */
-  freeUsedCu(wallet: Wallet): number | null;
-  /**
-   * Writes usage. Throws if the store cannot be written; the next flush writes it then, and nothing
-   * twice.
-   */
-  flush(): Promise<void>;
-  /** Whether an account (null = any) has usage that is not written yet. */
-  isUnwritten(accountId: string | null): boolean;
-  /** The unwritten charges, nano-USD. */
-  unwrittenN(): number;
-  /** Whether what is leased may be spent now: not while the store is away for too long. */
-  maySpend(): boolean;
-  /** Compute units that were counted by this process. */
-  metered(): MeteredCu;
-  /** This process as others see it; null = its epoch is over, and the next one has not begun. */
-  presence(): Presence | null;
-  /** Writes usage and returns every lease. Throws if the store cannot be written. */
-  close(): Promise<void>;
-  /** Wallets in memory. */
-  readonly size: number;
-}
-
 /** Times, slices and bounds of the credit. */
 export interface CreditSettings {
   readonly flushIntervalMs: number;
@@ -170,10 +99,11 @@ export async function openCredit(parts: CreditParts): Promise<Credit> {
   const epoch = await join(store, node, { wallMs: runtime.wallMs(), replaces, processId });
   if (epoch === null) throw new Error(`another process lives as node ${node.id}`);
   await closeEnded(transactions, runtime.wallMs());
-  return new LeasedCredit(parts, { epoch, startedAtMs, processId });
+  return new Credit(parts, { epoch, startedAtMs, processId });
 }
 
-class LeasedCredit implements Credit {
+/** The leased credit of this node. */
+export class Credit {
   readonly #parts: CreditParts;
   readonly #runtime: Runtime;
   readonly #settings: CreditSettings;
@@ -219,14 +149,20 @@ class LeasedCredit implements Credit {
     this.#flushLoop = new FlushLoop(parts, start);
   }
 
+  /** Wallets in memory. */
   get size(): number {
     return this.#wallets.size;
   }
 
+  /**
+   * The wallet of an account; no I/O. Get it anew for each call: an unused wallet is returned to
+   * the store and forgotten.
+   */
   wallet(accountId: string): Wallet {
     return this.#wallets.get(accountId) ?? this.#openWallet(accountId);
   }
 
+  /** Takes a hold; false = not enough is available here now, and a refill was requested. */
   hold(given: Wallet, amountN: number): boolean {
     const wallet = parseWallet(given);
     const nowMs = this.#runtime.now();
@@ -239,18 +175,27 @@ class LeasedCredit implements Credit {
     return true;
   }
 
+  /**
+   * Holds compute units of the month's free allowance; the caller has compared `freeUsedCu` with
+   * it.
+   */
   holdFree(given: Wallet, cu: number): void {
     const wallet = parseWallet(given);
     wallet.freeHeldCu += cu;
     wallet.usedAtMs = this.#runtime.now();
   }
 
+  /** Releases a hold; `freeCu` = compute units held of the free allowance. */
   release(given: Wallet, amountN: number, freeCu = 0): void {
     const wallet = parseWallet(given);
     wallet.freeHeldCu -= freeCu;
     takeBack(wallet, amountN, 0);
   }
 
+  /**
+   * Settles a hold. `chargeN` ≤ `heldN`; 0 = served for free. Of the units held of the
+   * month's free allowance `freeCu` are now used.
+   */
   settle(given: Wallet, use: CreditUse): void {
     const wallet = parseWallet(given);
     wallet.freeHeldCu -= use.heldFreeCu ?? use.freeCu;
@@ -260,10 +205,15 @@ class LeasedCredit implements Credit {
     this.#usage.count(wallet, use, chargedN);
   }
 
+  /**
+   * Calls back once when the wallet's next refill has ended, or after 2 s; the returned function
+   * cancels.
+   */
   refilled(wallet: Wallet, run: () => void): () => void {
     return this.#refills.wait(parseWallet(wallet), run);
   }
 
+  /** An account was credited: its empty wallet requests a refill. */
   refresh(accountId: string): void {
     const wallet = this.#wallets.get(accountId);
     if (wallet === undefined) return;
@@ -277,6 +227,10 @@ class LeasedCredit implements Credit {
     this.#refills.request(wallet);
   }
 
+  /**
+   * A node returned some of the account: calls that wait for it ask again. Others ask with their
+   * next call: it is not for the node that returned it.
+   */
   returned(accountId: string): void {
     const wallet = this.#wallets.get(accountId);
     if (wallet === undefined) return;
@@ -286,6 +240,10 @@ class LeasedCredit implements Credit {
     this.#refills.request(wallet);
   }
 
+  /**
+   * Other nodes have too little of these accounts: returns what this one can spare, many in one
+   * transaction.
+   */
   recall(accountIds: Iterable<string>): void {
     const untilMs = this.#runtime.now() + RECALL_MS;
     for (const accountId of accountIds)
@@ -293,16 +251,25 @@ class LeasedCredit implements Credit {
     this.#answerRecalls();
   }
 
+  /** An account has no callers any more: its lease is returned with the next flush. */
   evict(accountId: string): void {
     const wallet = this.#wallets.get(accountId);
     if (wallet !== undefined) wallet.usedAtMs = Number.NEGATIVE_INFINITY;
   }
 
+  /**
+   * Estimate of the account's remaining credit: available here, and leased to no node. Null =
+   * unknown.
+   */
   estimateN(given: Wallet): number | null {
     const wallet = parseWallet(given);
     return wallet.storeN < 0 ? null : wallet.availableN + wallet.storeN;
   }
 
+  /**
+   * Free compute units that the account has used or holds this month, as far as this node knows.
+   * Null = not known yet; it was requested.
+   */
   freeUsedCu(given: Wallet): number | null {
     const wallet = parseWallet(given);
     if (wallet.freeMonth === this.#usage.month) return wallet.freeCu + wallet.freeHeldCu;
@@ -310,33 +277,43 @@ class LeasedCredit implements Credit {
     return null;
   }
 
+  /** This process as others see it; null = its epoch is over, and the next one has not begun. */
   presence(): Presence | null {
     const { epoch, heardAtMs } = this.#flushLoop;
     return epoch === null ? null : { epoch, heardAtMs };
   }
 
+  /**
+   * Writes usage. Throws if the store cannot be written; the next flush writes it then, and nothing
+   * twice.
+   */
   flush(): Promise<void> {
     return this.#flushLoop.flush();
   }
 
+  /** Whether an account (null = any) has usage that is not written yet. */
   isUnwritten(accountId: string | null): boolean {
     if (accountId === null || this.#flushLoop.isWriting) return true;
     const wallet = this.#wallets.get(accountId);
     return wallet !== undefined && (wallet.spentN > 0 || wallet.freeNewCu > 0);
   }
 
+  /** The unwritten charges, nano-USD. */
   unwrittenN(): number {
     return this.#flushLoop.unwrittenN();
   }
 
+  /** Whether what is leased may be spent now: not while the store is away for too long. */
   maySpend(): boolean {
     return this.#flushLoop.maySpend();
   }
 
+  /** Compute units that were counted by this process. */
   metered(): MeteredCu {
     return this.#usage.metered;
   }
 
+  /** Writes usage and returns every lease. Throws if the store cannot be written. */
   async close(): Promise<void> {
     this.#recalled.clear();
     await this.#returning;

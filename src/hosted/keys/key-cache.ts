@@ -14,56 +14,13 @@ import {
   accountStateOf,
   endOf,
   KEY_REFUSALS,
-  type KeyContext,
+  KeyContext,
   type KeyContextRow,
-  keyContextOf,
   keyRow,
   type OpenSocket,
   type SocketEnd,
   update,
 } from "./key-context.ts";
-
-/** Finds the key context of a secret. */
-export interface KeyCache {
-  /** The key context of a secret; null = call `find`. `digest` is the secret's. */
-  identify(secret: string, digest: string): KeyContext | Fault | null;
-  /**
-   * Looks a secret up, by its digest, for a caller at an IP address. Calls back once, unless the
-   * returned function was called before.
-   */
-  find(digest: string, address: string, done: (found: KeyContext | Fault) => void): () => void;
-  /** A key has changed: reads it again, and closes its sockets if they may not stay. */
-  keyChanged(keyId: string): Promise<void>;
-  /** An account has changed. */
-  accountChanged(accountId: string): Promise<void>;
-  /**
-   * Keys and accounts that other nodes changed. From this call on, a request with one of them waits
-   * until it was read again; all of them are read in the background.
-   */
-  changedElsewhere(changed: ChangedElsewhere): void;
-  /**
-   * Has every key read again: once, when it is used next, and in the background where sockets are
-   * open.
-   */
-  recheck(): void;
-  /**
-   * What is not known of changes elsewhere: `heard` = nothing; `silent` = keys known to be good go
-   * on, once they could not be read; `cut_off` = no key is good.
-   */
-  setContact(contact: Contact): void;
-  /**
-   * Asks this at each use of a key: a process that stood still learns so before `setContact` is
-   * called.
-   */
-  watch(now: () => Contact): void;
-  readonly contact: Contact;
-  /** Calls `run` for each key context with open sockets. */
-  eachWithSockets(run: (keyContext: KeyContext) => void): void;
-  /** Registers an open socket; the returned function removes it. */
-  addSocket(keyContext: KeyContext, socket: OpenSocket): () => void;
-  /** Secrets in memory. */
-  readonly size: number;
-}
 
 /** Ids of what was changed. */
 export interface ChangedElsewhere {
@@ -98,11 +55,6 @@ export interface KeyCacheParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** An empty cache. */
-export function createKeyCache(parts: KeyCacheParts): KeyCache {
-  return new MemoryKeyCache(parts);
-}
-
 /** The longest wait for a look-up. */
 const LONGEST_WAIT_MS = 2_000;
 /** Reads of one secret whose key keeps changing. */
@@ -124,7 +76,8 @@ interface KeyReading {
 
 type Found = (found: KeyContext | Fault) => void;
 
-class MemoryKeyCache implements KeyCache {
+/** Finds the key context of a secret. */
+export class KeyCache {
   readonly #parts: KeyCacheParts;
   readonly #contexts = new Map<string, KeyContext>();
   /**
@@ -162,10 +115,12 @@ class MemoryKeyCache implements KeyCache {
     this.#parts = parts;
   }
 
+  /** Secrets in memory. */
   get size(): number {
     return this.#contexts.size;
   }
 
+  /** The key context of a secret; null = call `find`. `digest` is the secret's. */
   identify(secret: string, digest: string): KeyContext | Fault | null {
     const keyContext = this.#contexts.get(digest);
     const contact = this.#contactNow();
@@ -188,6 +143,10 @@ class MemoryKeyCache implements KeyCache {
     return null;
   }
 
+  /**
+   * Looks a secret up, by its digest, for a caller at an IP address. Calls back once, unless the
+   * returned function was called before.
+   */
   find(digest: string, address: string, done: Found): () => void {
     const waiters = this.#waiters.get(digest);
     const late = this.#late.has(digest) ? KEY_REFUSALS.unreachable : null;
@@ -205,15 +164,21 @@ class MemoryKeyCache implements KeyCache {
     return () => list.delete(done);
   }
 
+  /** A key has changed: reads it again, and closes its sockets if they may not stay. */
   keyChanged(keyId: string): Promise<void> {
     return this.#readAgain(keyId, (keyContext) => keyContext.keyId === keyId);
   }
 
+  /** An account has changed. */
   accountChanged(accountId: string): Promise<void> {
     this.#parts.credit.refresh(accountId);
     return this.#readAgain(accountId, (keyContext) => keyContext.account.id === accountId);
   }
 
+  /**
+   * Keys and accounts that other nodes changed. From this call on, a request with one of them waits
+   * until it was read again; all of them are read in the background.
+   */
   changedElsewhere({ keys, accounts }: ChangedElsewhere): void {
     for (const accountId of accounts) this.#parts.credit.refresh(accountId);
     this.#noteChanges([...keys, ...accounts]);
@@ -225,6 +190,10 @@ class MemoryKeyCache implements KeyCache {
     this.#readInBackground();
   }
 
+  /**
+   * Has every key read again: once, when it is used next, and in the background where sockets are
+   * open.
+   */
   recheck(): void {
     this.#rechecks++;
     this.#unknown.clear();
@@ -235,11 +204,19 @@ class MemoryKeyCache implements KeyCache {
     this.#readInBackground();
   }
 
+  /**
+   * What is not known of changes elsewhere: `heard` = nothing; `silent` = keys known to be good go
+   * on, once they could not be read; `cut_off` = no key is good.
+   */
   setContact(contact: Contact): void {
     this.#contact = contact;
     this.#isInVain = false;
   }
 
+  /**
+   * Asks this at each use of a key: a process that stood still learns so before `setContact` is
+   * called.
+   */
   watch(now: () => Contact): void {
     this.#contactNow = now;
   }
@@ -248,10 +225,12 @@ class MemoryKeyCache implements KeyCache {
     return this.#contact;
   }
 
+  /** Calls `run` for each key context with open sockets. */
   eachWithSockets(run: (keyContext: KeyContext) => void): void {
     for (const keyContext of [...this.#withSockets]) run(keyContext);
   }
 
+  /** Registers an open socket; the returned function removes it. */
   addSocket(keyContext: KeyContext, socket: OpenSocket): () => void {
     keyContext.openSockets ??= new Set();
     keyContext.openSockets.add(socket);
@@ -371,7 +350,7 @@ class MemoryKeyCache implements KeyCache {
   ): KeyContext | Fault {
     const account = this.#accounts.get(row.account_id)?.account ?? accountStateOf(row);
     const known = this.#contexts.get(digest);
-    const keyContext = known ?? keyContextOf(row.key_id, account);
+    const keyContext = known ?? new KeyContext(row.key_id, account);
     const isClaimed = known !== undefined && known.account.id !== row.account_id;
     if (isClaimed) this.#moveToAccount(digest, known, account);
     update(keyContext, row, own);

@@ -31,23 +31,6 @@ export interface AccountFunding {
   readonly fundedN: number;
 }
 
-/** A caller with a key, by one secret of it. Changes when the key does. */
-export interface KeyContext {
-  readonly kind: "key";
-  readonly keyId: string;
-  /** Replaced when the key is claimed. */
-  account: AccountState;
-  /** The profile of URLs that name none. */
-  defaultProfile: string;
-  /** Which view of the chain its calls get; null = as the profile says. */
-  consistency: Consistency | null;
-  bounds: KeyBounds;
-  /** Its open sockets; null = it has none. */
-  openSockets: Set<OpenSocket> | null;
-  /** The recheck after which it was read last; see `KeyCache.recheck`. */
-  checked: number;
-}
-
 /** An open socket of a caller. */
 export interface OpenSocket {
   /** The profile that it requested. */
@@ -147,7 +130,7 @@ export function accountStateOf(row: KeyContextRow): AccountState {
     : new AnonymousAccount(row.account_id);
 }
 
-/** Classes only so that what all have in common is not stored with each: there are many. */
+/** Classes, so that properties common to all accounts are not stored with each of the many. */
 class AnonymousAccount implements AccountState {
   readonly id: string;
   paid: AccountFunding | null = null;
@@ -170,18 +153,19 @@ class OwnedAccount extends AnonymousAccount {
   }
 }
 
-/** The context of a key before its row is applied. */
-export function keyContextOf(keyId: string, account: AccountState): KeyContext {
-  return new KnownKeyContext(keyId, account);
-}
-
-class KnownKeyContext implements KeyContext {
+/** A caller with a key, by one secret of it. Changes when the key does. */
+export class KeyContext {
   readonly keyId: string;
+  /** Replaced when the key is claimed. */
   account: AccountState;
+  /** The profile of URLs that name none. */
   defaultProfile = "";
-  consistency: KeyContext["consistency"] = null;
+  /** Which view of the chain its calls get; null = as the profile says. */
+  consistency: Consistency | null = null;
   bounds = UNBOUND;
-  openSockets: KeyContext["openSockets"] = null;
+  /** Its open sockets; null = it has none. */
+  openSockets: Set<OpenSocket> | null = null;
+  /** The recheck after which it was read last; see `KeyCache.recheck`. */
   checked = 0;
 
   constructor(keyId: string, account: AccountState) {

@@ -1,7 +1,7 @@
 // What processes of one service tell each other so that a caller has one view of the chain at all
 // of them: tips, and transactions that were accepted. Hints of other nodes are parsed: they may run
 // another version.
-import { isRecord } from "../../core/fields.ts";
+import { isRecord, isText } from "../../core/fields.ts";
 import type { TipBlock } from "../../core/provider/served-tip.ts";
 import { isHeight as isSafeHeight } from "../../core/rpc/block-height.ts";
 import type { Topic } from "../../core/workers/bus.ts";
@@ -49,7 +49,7 @@ function parseHint(value: unknown): ViewHint | null {
   if (!isRecord(value)) return null;
   const { kind, set, chainId } = value;
   if (kind === "hello") return { kind };
-  if (!isText(set) || !isHeight(chainId)) return null;
+  if (!isText(set, MAX_TEXT) || !isHeight(chainId)) return null;
   if (kind === "tip") return tipIn(value, { set, chainId });
   return kind === "transaction" ? transactionIn(value, { set, chainId }) : null;
 }
@@ -65,7 +65,7 @@ function transactionIn(value: Readonly<Record<string, unknown>>, place: Place): 
   const { hash, sender, nonce, providers, caller, account, isPrivate, ageMs } = value;
   const raw = rawIn(value["raw"]);
   if (!isForm(hash, HASH) || raw === undefined || typeof isPrivate !== "boolean") return null;
-  if (!isText(caller) || !isText(account) || !areTexts(providers)) return null;
+  if (!isText(caller, MAX_TEXT) || !isText(account, MAX_TEXT) || !areTexts(providers)) return null;
   if (typeof ageMs !== "number" || !(ageMs >= 0)) return null;
   const about = { kind: "transaction", ...place, hash, raw, providers } as const;
   const known = { ...about, caller, account, isPrivate, ageMs };
@@ -85,14 +85,14 @@ function isHeight(value: unknown): value is number {
   return typeof value === "number" && isSafeHeight(value);
 }
 
-function isText(value: unknown): value is string {
-  return typeof value === "string" && value.length <= MAX_TEXT;
-}
-
 function isForm(value: unknown, form: RegExp): value is string {
   return typeof value === "string" && form.test(value);
 }
 
 function areTexts(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.length <= MAX_PROVIDERS && value.every(isText);
+  return (
+    Array.isArray(value) &&
+    value.length <= MAX_PROVIDERS &&
+    value.every((text) => isText(text, MAX_TEXT))
+  );
 }

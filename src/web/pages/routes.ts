@@ -70,74 +70,78 @@ export interface PageParts extends Omit<MetricFacts, ScrapeFacts> {
 const CHAIN_METRICS = "/api/metrics/";
 
 /** The pages. */
-export interface Pages {
+export class Pages {
+  readonly #parts: PageParts;
+  readonly #startedAtMs: number;
+  readonly #source: MetricsSource;
+  readonly #chainMetrics: PageHandler;
+  readonly #document: PageHandler;
+  readonly #console = new ConsolePages();
+  readonly #pages: Readonly<Record<string, PageHandler>>;
+
+  /** Creates the pages of an instance. */
+  constructor(parts: PageParts) {
+    this.#parts = parts;
+    this.#startedAtMs = parts.runtime.now();
+    const documents = parts.service ?? { read: (query, use) => use(this.own(query)) };
+    this.#source = { ...parts, documents };
+    this.#chainMetrics = chainMetricsPage(parts, documents);
+    this.#document = documentPage(parts);
+    this.#pages = {
+      ...instancePages(parts, () => this.#uptimeMs(), documents),
+      ...filePages(),
+      "/metrics": (response, headers, { isOperator, isLocal, mayReadStatus }) => {
+        const realIds = isOperator || (isLocal && !parts.metricsApart);
+        if (!realIds && !mayReadStatus) return writeFault(response, headers, METRICS_NOT_PUBLIC);
+        metricsText(this.#source, realIds, (text) => {
+          if (text === null) return writeFault(response, headers, WORKERS_SILENT);
+          writeDocument(response, METRICS_TYPE, headers, Buffer.from(text));
+        });
+      },
+      "/": redirectTo("/dashboard"),
+      "/dashboard/": redirectTo("/dashboard"),
+      "/docs/": redirectTo("/docs"),
+    };
+  }
+
   /** The page at a path. */
-  page(path: string): PageHandler | undefined;
+  page(path: string): PageHandler | undefined {
+    if (path.startsWith(CHAIN_METRICS)) return this.#chainMetrics;
+    if (Object.hasOwn(this.#pages, path)) return this.#pages[path];
+    return DOCUMENTS.has(path) ? this.#document : this.#console.page(path);
+  }
+
   /** `/metrics`, with real provider ids; null = the other workers cannot be asked now. */
-  operatorMetrics(use: (text: string | null) => void): void;
+  operatorMetrics(use: (text: string | null) => void): void {
+    metricsText(this.#source, true, use);
+  }
+
   /** What this process alone knows; null = it does not have such a document. */
-  own(query: DocumentQuery): unknown;
-}
-
-/** Creates the pages of an instance. */
-export function createPages(parts: PageParts): Pages {
-  const startedAtMs = parts.runtime.now();
-  const uptimeMs = (): number => parts.runtime.now() - startedAtMs + parts.uptimeBeforeMs;
-  const own = ownDocuments(parts, uptimeMs);
-  const documents = parts.service ?? { read: (query, use) => use(own(query)) };
-  const source = { ...parts, documents };
-  const chainMetrics = chainMetricsPage(parts, documents);
-  const document = documentPage(parts);
-  const console = new ConsolePages();
-  const pages: Readonly<Record<string, PageHandler>> = {
-    ...instancePages(parts, uptimeMs, documents),
-    ...filePages(),
-    "/metrics": (response, headers, { isOperator, isLocal, mayReadStatus }) => {
-      const realIds = isOperator || (isLocal && !parts.metricsApart);
-      if (!realIds && !mayReadStatus) return writeFault(response, headers, METRICS_NOT_PUBLIC);
-      metricsText(source, realIds, (text) => {
-        if (text === null) return writeFault(response, headers, WORKERS_SILENT);
-        writeDocument(response, METRICS_TYPE, headers, Buffer.from(text));
-      });
-    },
-    "/": redirectTo("/dashboard"),
-    "/dashboard/": redirectTo("/dashboard"),
-    "/docs/": redirectTo("/docs"),
-  };
-  return {
-    page(path) {
-      if (path.startsWith(CHAIN_METRICS)) return chainMetrics;
-      if (Object.hasOwn(pages, path)) return pages[path];
-      return DOCUMENTS.has(path) ? document : console.page(path);
-    },
-    operatorMetrics: (use) => metricsText(source, true, use),
-    own,
-  };
-}
-
-/** The documents of this process. */
-function ownDocuments(parts: PageParts, uptimeMs: () => number): Pages["own"] {
-  const { registry, observer } = parts;
-  return (query) => {
+  own(query: DocumentQuery): unknown {
+    const { registry, observer, isDraining, serves } = this.#parts;
     switch (query.kind) {
       case "metrics":
-        return collectFamilies(METRICS, metricFacts(parts, uptimeMs(), query.realIds));
+        return collectFamilies(METRICS, metricFacts(this.#parts, this.#uptimeMs(), query.realIds));
       case "ready":
-        return readyDocument(registry, parts.isDraining(), parts.serves());
+        return readyDocument(registry, isDraining(), serves());
       case "chain": {
         const chain = registry.chain(query.chain);
         if (chain === undefined) return null;
         const { realIds } = query;
         const openSockets = observer.sockets.open;
         return metricsDocument(registry, chain, {
-          ...parts,
+          ...this.#parts,
           realIds,
           openSockets,
           series: (slug, name) => observer.series(slug, name),
         });
       }
     }
-  };
+  }
+
+  #uptimeMs(): number {
+    return this.#parts.runtime.now() - this.#startedAtMs + this.#parts.uptimeBeforeMs;
+  }
 }
 
 function metricFacts(parts: PageParts, uptimeMs: number, realIds: boolean): MetricFacts {

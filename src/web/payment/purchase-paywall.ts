@@ -38,11 +38,6 @@ export interface PaymentRefusal {
   readonly problem: string;
 }
 
-/** Sells everything that can be ordered. */
-export interface PurchasePaywall extends Paywall<RequestMark, Order, PaidPurchase, PaymentRefusal> {
-  readonly payments: Payments;
-}
-
 export interface PurchasePaywallParts {
   readonly payments: Payments;
   readonly runtime: Pick<Runtime, "now">;
@@ -74,27 +69,35 @@ interface OpenPaywall extends PurchasePaywallParts {
   readonly unanswered: AddressLimit;
 }
 
-/**
- * Creates a paywall with unused limits. Create one for all sellers: the limits count within it.
- */
-export function createPurchasePaywall(parts: PurchasePaywallParts): PurchasePaywall {
-  const { openLimit = openAddressLimit } = parts;
-  const paywall: OpenPaywall = {
-    ...parts,
-    offers: openLimit("offers", OFFERS),
-    invalid: openLimit("invalid payments", INVALID),
-    unchecked: openLimit("unchecked payments", UNCHECKED),
-    unanswered: openLimit("unanswered payments", UNANSWERED),
-  };
-  return {
-    payments: parts.payments,
-    collect(request, price) {
-      const { payment } = request;
-      return payment === null
-        ? requirePayment(paywall, request, price)
-        : take(paywall, { ...request, payment }, price);
-    },
-  };
+/** Sells everything that can be ordered. */
+export class PurchasePaywall implements Paywall<RequestMark, Order, PaidPurchase, PaymentRefusal> {
+  readonly payments: Payments;
+  readonly #paywall: OpenPaywall;
+
+  /**
+   * Creates a paywall with unused limits. Create one for all sellers: the limits count within it.
+   */
+  constructor(parts: PurchasePaywallParts) {
+    const { payments, openLimit = openAddressLimit } = parts;
+    this.payments = payments;
+    this.#paywall = {
+      ...parts,
+      offers: openLimit("offers", OFFERS),
+      invalid: openLimit("invalid payments", INVALID),
+      unchecked: openLimit("unchecked payments", UNCHECKED),
+      unanswered: openLimit("unanswered payments", UNANSWERED),
+    };
+  }
+
+  collect<F extends Unpriced>(
+    request: PayableRequest<RequestMark>,
+    price: () => Promise<Order | F>,
+  ): Promise<PaidPurchase | PaymentRefusal | F> {
+    const { payment } = request;
+    return payment === null
+      ? requirePayment(this.#paywall, request, price)
+      : take(this.#paywall, { ...request, payment }, price);
+  }
 }
 
 /** Answers a request without a payment. */

@@ -31,12 +31,6 @@ export interface FastPathParts {
   readonly activity: Activity;
 }
 
-/** Serves connections until they are handed over. */
-export interface FastPathServer {
-  accept(socket: Socket): void;
-  destroyAll(): void;
-}
-
 const SWEEP_MS = 1_000;
 const MAX_HEAD_BYTES = 8_192;
 /** Bytes of pipelined requests that are buffered before reading is paused. */
@@ -44,30 +38,38 @@ const MAX_EARLY_BYTES = 16_384;
 /** Bodies up to this size are written together with their head. */
 const ONE_WRITE_BYTES = 16_384;
 
-/** Creates a server without connections. */
-export function createFastPathServer(parts: FastPathParts): FastPathServer {
-  const connections = new Set<Connection>();
-  const ends = headEnds(parts.runtime, parts.keepAliveTimeoutMs);
-  let sweeping = false;
+/** Serves connections until they are handed over. */
+export class FastPathServer {
+  readonly #parts: FastPathParts;
+  readonly #connections = new Set<Connection>();
+  readonly #ends: ReturnType<typeof headEnds>;
+  #sweeping = false;
 
-  function sweep(): void {
-    const now = parts.runtime.now();
-    for (const connection of connections) connection.closeIfIdle(now);
-    sweeping = connections.size > 0;
-    if (sweeping) parts.runtime.after(SWEEP_MS, sweep);
+  /** Creates a server without connections. */
+  constructor(parts: FastPathParts) {
+    this.#parts = parts;
+    this.#ends = headEnds(parts.runtime, parts.keepAliveTimeoutMs);
   }
 
-  return {
-    accept(socket) {
-      if (!sweeping) parts.runtime.after(SWEEP_MS, sweep);
-      sweeping = true;
-      const connection = new Connection(parts, socket, ends, () => connections.delete(connection));
-      connections.add(connection);
-    },
-    destroyAll() {
-      for (const connection of [...connections]) connection.destroy();
-    },
-  };
+  accept(socket: Socket): void {
+    if (!this.#sweeping) this.#parts.runtime.after(SWEEP_MS, () => this.#sweep());
+    this.#sweeping = true;
+    const connection = new Connection(this.#parts, socket, this.#ends, () =>
+      this.#connections.delete(connection),
+    );
+    this.#connections.add(connection);
+  }
+
+  destroyAll(): void {
+    for (const connection of [...this.#connections]) connection.destroy();
+  }
+
+  #sweep(): void {
+    const now = this.#parts.runtime.now();
+    for (const connection of this.#connections) connection.closeIfIdle(now);
+    this.#sweeping = this.#connections.size > 0;
+    if (this.#sweeping) this.#parts.runtime.after(SWEEP_MS, () => this.#sweep());
+  }
 }
 
 /** A complete answer, ready to be written. Strings hold one character per byte. */

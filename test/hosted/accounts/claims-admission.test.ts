@@ -8,11 +8,7 @@ import { audit } from "../../../src/hosted/audit/audit.ts";
 import { openCredit } from "../../../src/hosted/credit/credit.ts";
 import { deleteKey } from "../../../src/hosted/keys/change.ts";
 import { createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
-import {
-  createKeyCache,
-  KEY_CACHE_LIMITS,
-  type KeyCache,
-} from "../../../src/hosted/keys/key-cache.ts";
+import { KEY_CACHE_LIMITS, KeyCache } from "../../../src/hosted/keys/key-cache.ts";
 import type { KeyContext } from "../../../src/hosted/keys/key-context.ts";
 import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import { digestOf } from "../../../src/secrets/secret.ts";
@@ -39,7 +35,7 @@ eachStore(({ engine, open }) => {
         onError: fail,
       });
       const misses = new AddressLimit({ perSecond: 1, burst: 9 });
-      const keyCache = createKeyCache({
+      const keyCache = new KeyCache({
         store,
         runtime,
         credit,

@@ -9,13 +9,14 @@ import { type LimitSharing, SharedLimit } from "../../../src/core/billing/shared
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import {
   Admission,
+  type AdmissionParts,
   type AdmissionRequest,
   type AdmissionSettings,
   type Refusal,
   type Wait,
 } from "../../../src/hosted/admission/admission.ts";
 import type { Grant } from "../../../src/hosted/admission/grant.ts";
-import type { Credit, Wallet } from "../../../src/hosted/credit/credit.ts";
+import type { Wallet } from "../../../src/hosted/credit/credit.ts";
 import type { KeyCache } from "../../../src/hosted/keys/key-cache.ts";
 import { type KeyContext, type SocketEnd, UNBOUND } from "../../../src/hosted/keys/key-context.ts";
 import type { OwnProfiles } from "../../../src/hosted/profiles/custom-access.ts";
@@ -103,8 +104,7 @@ function createFixture(
       return purse.wasEmpty;
     },
   };
-  const credit: Credit = {
-    presence: () => null,
+  const credit: AdmissionParts["credit"] = {
     wallet: () => wallet,
     hold(_, amountN) {
       if (purse.availableN < amountN || purse.isStopped) return false;
@@ -126,19 +126,8 @@ function createFixture(
       purse.settled.push({ method, cu, chargeN, freeCu });
     },
     refilled: () => () => {},
-    refresh: () => {},
-    recall: () => {},
-    returned: () => {},
-    evict: () => {},
-    size: 1,
     estimateN: () => purse.availableN,
     freeUsedCu: () => (purse.freeUsedCu === null ? null : purse.freeUsedCu + purse.freeHeldCu),
-    isUnwritten: () => false,
-    unwrittenN: () => 0,
-    maySpend: () => !purse.isStopped,
-    metered: () => ({ full: 0, cached: 0 }),
-    flush: async () => {},
-    close: async () => {},
   };
   const closed: SocketEnd[] = [];
   const keyContext: KeyContext = {
@@ -155,23 +144,17 @@ function createFixture(
     ...about,
   };
   let contact: Contact = "heard";
-  const keyCache: KeyCache = {
+  const keyCache: AdmissionParts["keyCache"] & Pick<KeyCache, "setContact"> = {
     identify: () => null,
     find: () => () => {},
-    keyChanged: async () => {},
-    accountChanged: async () => {},
-    changedElsewhere: () => {},
-    recheck: async () => {},
     setContact(next) {
       contact = next;
     },
-    watch: () => {},
     get contact() {
       return contact;
     },
     eachWithSockets: (run) => run(keyContext),
     addSocket: () => () => {},
-    size: 1,
   };
   const profiles = { prepare: () => () => {}, touch: () => {} };
   const parts = {

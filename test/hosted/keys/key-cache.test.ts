@@ -7,9 +7,8 @@ import { AddressLimit } from "../../../src/core/billing/address-limit.ts";
 import { deleteKey, patchKey, rotateKey } from "../../../src/hosted/keys/change.ts";
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import {
-  createKeyCache,
   KEY_CACHE_LIMITS,
-  type KeyCache,
+  KeyCache,
   type KeyCacheLimits,
 } from "../../../src/hosted/keys/key-cache.ts";
 import type { KeyContext } from "../../../src/hosted/keys/key-context.ts";
@@ -55,7 +54,7 @@ async function createFixture(
       return result;
     },
   });
-  const keyCache = createKeyCache({
+  const keyCache = new KeyCache({
     store: { db },
     runtime,
     credit,

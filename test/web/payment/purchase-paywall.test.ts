@@ -4,10 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Order, PaymentDeclined, Payments } from "../../../src/payments/payments.ts";
 import { invalid, unavailable } from "../../../src/payments/refusal.ts";
-import {
-  createPurchasePaywall,
-  type PurchasePaywall,
-} from "../../../src/web/payment/purchase-paywall.ts";
+import { PurchasePaywall } from "../../../src/web/payment/purchase-paywall.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
 const PAYMENT = { protocol: "mpp", text: "Payment e30" } as const;
@@ -22,7 +19,7 @@ const ORDER: Order = {
 
 /** A paywall over payments whose fate the test decides. */
 function paywallOf(runtime: ReturnType<typeof simulatedWorld>, payments: Partial<Payments>) {
-  return createPurchasePaywall({ runtime, payments: payments as Payments });
+  return new PurchasePaywall({ runtime, payments: payments as Payments });
 }
 
 async function codeOf(paywall: PurchasePaywall, address: string): Promise<string> {

@@ -17,7 +17,7 @@ import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry
 import type { SubscribeRequest, Subscriber } from "../../../src/upstream/stream/subscriber.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
-import { createPages } from "../../../src/web/pages/routes.ts";
+import { Pages } from "../../../src/web/pages/routes.ts";
 import { LegacyForms } from "../../../src/web/rpc/legacy-forms.ts";
 import type { RpcParts } from "../../../src/web/rpc/parts.ts";
 import { SeenByCallers } from "../../../src/web/rpc/seen-blocks.ts";
@@ -104,7 +104,7 @@ export async function createFixture(
       };
     },
   };
-  const { page } = createPages({
+  const pages = new Pages({
     service: null,
     uptimeBeforeMs: 0,
     region: "",
@@ -135,7 +135,7 @@ export async function createFixture(
       otherWorkers: null,
       rpc,
       subscriptions,
-      page,
+      page: (path) => pages.page(path),
       api: { serves: () => false, handle: () => {} },
       sessions: { callerOf: async () => null, operatorBy: () => false },
       isStatusPublic: () => true,

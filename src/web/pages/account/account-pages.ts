@@ -1,6 +1,8 @@
 // The pages for account owners: their routes, limits and error pages. Knows no content of a page.
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
+import { errorText } from "../../../core/fields.ts";
 import {
   type OpenAddressLimit,
   type OpenCreationLimit,
@@ -119,10 +121,7 @@ const BUSY: Page = {
 /** The page for an internal failure, which is logged. */
 function failurePage(log: AccountPagesParts["log"], error: unknown, requestId: string): Page {
   const isStoreDown = isStoreFailure(error);
-  const problem = String(error instanceof Error ? error.message : error).replace(
-    /svc_([a-z]{2})_\w+/g,
-    "svc_$1_…",
-  );
+  const problem = errorText(error).replace(/svc_([a-z]{2})_\w+/g, "svc_$1_…");
   if (isStoreDown)
     log.warn({ requestId, problem }, "the store does not answer; a page could not be shown");
   else log.error({ requestId, problem }, "bug: a page was not shown");

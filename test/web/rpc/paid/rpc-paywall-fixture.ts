@@ -17,7 +17,7 @@ import {
   createAnonymousKey,
   type NewKey,
 } from "../../../../src/hosted/keys/create.ts";
-import { createKeyCache, KEY_CACHE_LIMITS } from "../../../../src/hosted/keys/key-cache.ts";
+import { KEY_CACHE_LIMITS, KeyCache } from "../../../../src/hosted/keys/key-cache.ts";
 import { keyRow } from "../../../../src/hosted/keys/key-context.ts";
 import { UNCHOSEN } from "../../../../src/hosted/keys/key-fields.ts";
 import { Observer } from "../../../../src/observe/observer.ts";
@@ -28,7 +28,7 @@ import { MemoryBudget } from "../../../../src/upstream/memory-budget.ts";
 import { ProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
-import { createPurchasePaywall } from "../../../../src/web/payment/purchase-paywall.ts";
+import { PurchasePaywall } from "../../../../src/web/payment/purchase-paywall.ts";
 import { LegacyForms } from "../../../../src/web/rpc/legacy-forms.ts";
 import { RpcPaywall } from "../../../../src/web/rpc/paid/rpc-paywall.ts";
 import { SeenByCallers } from "../../../../src/web/rpc/seen-blocks.ts";
@@ -93,7 +93,7 @@ export async function paywallFixture(
     node: { id: "main", region: "" },
     settings,
   });
-  const keyCache = createKeyCache({
+  const keyCache = new KeyCache({
     store,
     runtime,
     credit,
@@ -216,7 +216,7 @@ async function serve({ runtime, admission, payments, store }: Serving) {
         rpcPaywall: new RpcPaywall({
           ...arrival,
           keyOf,
-          paywall: createPurchasePaywall({ payments, runtime }),
+          paywall: new PurchasePaywall({ payments, runtime }),
           publicUrl: null,
         }),
         payPerCall: null,
