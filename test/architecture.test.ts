@@ -146,10 +146,8 @@ const PRIVATE_WORDS: Readonly<Record<string, string>> = {
 const ALLOWED_NAMES: Readonly<Record<string, string>> = {
   "src/upstream/ssrf-guard.ts": "an SSRF guard is what it is called everywhere",
   "SsrfGuard*": "as above",
-  createSsrfGuard: "as above",
   "src/upstream/timer-wheel.ts": "a timer wheel is a known data structure",
   TimerWheel: "as above",
-  createTimerWheel: "as above",
   "src/web/socket/frame.ts": "WebSocket frames",
   textFrameHead: "WebSocket frames",
   FrameEncoder: "WebSocket frames",

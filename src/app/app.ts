@@ -26,7 +26,7 @@ import { CachedAnswers } from "../upstream/engine/cached-answers.ts";
 import { Router, type RouterParts } from "../upstream/engine/router.ts";
 import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
 import { Filters } from "../upstream/filter/filters.ts";
-import { createRemoteFilters, idByteOf } from "../upstream/filter/remote-filters.ts";
+import { idByteOf, RemoteFilters } from "../upstream/filter/remote-filters.ts";
 import { SharedFilters } from "../upstream/filter/shared-filters.ts";
 import { BufferPool } from "../upstream/http/buffer-pool.ts";
 import {
@@ -35,7 +35,7 @@ import {
   type HttpLimits,
 } from "../upstream/http/http-upstream.ts";
 import { MemoryBudget } from "../upstream/memory-budget.ts";
-import { createProfileUpdater, type ProfileUpdater } from "../upstream/profile-updater.ts";
+import { ProfileUpdater } from "../upstream/profile-updater.ts";
 import { checkProviders } from "../upstream/provider-check.ts";
 import { CordonTable } from "../upstream/registry/cordons.ts";
 import {
@@ -46,9 +46,9 @@ import { connectRedis } from "../upstream/second-tier/redis-connection.ts";
 import { SecondTier } from "../upstream/second-tier/second-tier.ts";
 import type { SocketLimits } from "../upstream/socket/provider-socket.ts";
 import { createSockets, SOCKET_LIMITS } from "../upstream/socket/sockets.ts";
-import { createSsrfGuard } from "../upstream/ssrf-guard.ts";
+import { SsrfGuard } from "../upstream/ssrf-guard.ts";
 import { shareSockets } from "../upstream/stream/shared-sockets.ts";
-import { createSubscriptions } from "../upstream/stream/subscriptions.ts";
+import { type SubscriptionParts, Subscriptions } from "../upstream/stream/subscriptions.ts";
 import { TimerWheel } from "../upstream/timer-wheel.ts";
 import type { BatchUpstream, Upstream } from "../upstream/transport.ts";
 import { type Shares, WHOLE_SHARES, WorkerShares } from "../upstream/worker-shares.ts";
@@ -539,7 +539,7 @@ function upstreamSide(
   live: () => Config,
 ) {
   const timerWheel = new TimerWheel(runtime);
-  const guard = createSsrfGuard({ rules: addressRulesOf(config), mark: markOf(config) });
+  const guard = new SsrfGuard({ rules: addressRulesOf(config), mark: markOf(config) });
   const budget = new MemoryBudget(() => live().limits);
   const budgets = new ProviderBudgets({ ...sent, runtime });
   const socketParts = { runtime, timerWheel, guard, budget, limits: socketLimits(live) };
@@ -564,10 +564,9 @@ function upstreamSide(
     onMove: (move) => observer.streamMoved(move),
   });
   const { subscriptions } = streams;
-  const { headSeen } = subscriptions;
-  const health = createHealthSide({ ...common, upstreams, headSeen, accepted }, bus);
+  const health = createHealthSide({ ...common, upstreams, subscriptions, accepted }, bus);
   const updated = { ...health, registry, subscriptions, upstreams: Object.values(upstreams) };
-  const profileUpdater = createProfileUpdater(updated);
+  const profileUpdater = new ProfileUpdater(updated);
   return {
     timerWheel,
     budget,
@@ -665,7 +664,7 @@ function workersOf({ service }: Outside): number {
 /** Subscriptions and filters. */
 function streamSide(
   bus: Bus | null,
-  parts: Parameters<typeof createSubscriptions>[0] & {
+  parts: SubscriptionParts & {
     readonly limits: () => Config["limits"];
     readonly registry: ProfileRegistry;
     readonly budget: MemoryBudget;
@@ -675,7 +674,7 @@ function streamSide(
   const logFilters =
     bus === null ? NO_SHARED_HOLDINGS : new SharedHoldings(bus, runtime, "log filters");
   const sockets = bus === null ? parts.sockets : shareSockets({ ...parts, bus });
-  const subscriptions = createSubscriptions({ ...parts, sockets, logFilters });
+  const subscriptions = new Subscriptions({ ...parts, sockets, logFilters });
   const filters = new Filters({
     runtime,
     timerWheel,
@@ -687,7 +686,7 @@ function streamSide(
       ? {}
       : { idByte: idByteOf(bus.self), callerFilters: createCallerFilters(bus, runtime) }),
   });
-  const remoteFilters = bus === null ? null : createRemoteFilters({ bus, timerWheel, filters });
+  const remoteFilters = bus === null ? null : new RemoteFilters({ bus, timerWheel, filters });
   return { subscriptions, filters, remoteFilters };
 }
 
@@ -795,8 +794,8 @@ function servingOf({
   "rules" | "check"
 >): CustomServing {
   const served = {
-    put: profileUpdater.put,
-    remove: profileUpdater.remove,
+    put: (profile: Profile) => profileUpdater.put(profile),
+    remove: (...ids: readonly string[]) => profileUpdater.remove(...ids),
     has: (id: string) => registry.served(id) !== undefined,
   };
   // As in URL resolution: `public` serves `premium` if that is not configured.

@@ -11,6 +11,7 @@ import { Prober } from "../upstream/health/prober.ts";
 import { SharedHealth } from "../upstream/health/shared-health.ts";
 import type { Tracker } from "../upstream/health/tracker.ts";
 import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
+import type { Subscriptions } from "../upstream/stream/subscriptions.ts";
 import type { TimerWheel } from "../upstream/timer-wheel.ts";
 import type { Sockets, Upstream } from "../upstream/transport.ts";
 
@@ -21,7 +22,7 @@ export interface HealthSideParts {
   readonly registry: ProfileRegistry;
   /** Which view callers get where a profile does not say. */
   readonly consistency: () => Consistency;
-  readonly headSeen: (tracker: Tracker, provider: Provider, head: Head) => void;
+  readonly subscriptions: Pick<Subscriptions, "headSeen">;
   readonly accepted: AcceptedTransactions;
 }
 
@@ -36,9 +37,11 @@ export interface HealthSide {
 
 /** Creates them with nothing to watch yet; `bus` null = there are no other workers. */
 export function createHealthSide(parts: HealthSideParts, bus: Bus | null): HealthSide {
-  const { runtime, timerWheel, upstreams, consistency, headSeen, accepted } = parts;
+  const { runtime, timerWheel, upstreams, consistency, subscriptions, accepted } = parts;
   const trackersByKey = () => parts.registry.trackersByKey();
   const common = { runtime, timerWheel, consistency };
+  const headSeen = (tracker: Tracker, provider: Provider, head: Head): void =>
+    subscriptions.headSeen(tracker, provider, head);
   const viewExchange = new ViewExchange({ runtime, accepted, trackersByKey, bus });
   if (bus === null) {
     const prober = new Prober({ ...common, upstreams, finality: true });

@@ -7,21 +7,6 @@ import type { ProfileRegistry } from "./registry/profile-registry.ts";
 import type { Subscriptions } from "./stream/subscriptions.ts";
 import type { Upstream } from "./transport.ts";
 
-/**
- * Changes the served profiles. A change applies from the next request on; requests in flight finish
- * with the old profiles.
- */
-export interface ProfileUpdater {
-  /** Applies the profiles that the registry already serves. */
-  begin(): void;
-  /** Replaces the configured profiles. */
-  replace(profiles: readonly Profile[]): void;
-  /** Adds a profile, or replaces it with a new version. */
-  put(profile: Profile): void;
-  /** Removes profiles by `profileId`; their subscriptions end. */
-  remove(...ids: readonly string[]): void;
-}
-
 /** Everything that holds providers. */
 export interface ProfileUpdaterParts {
   readonly registry: ProfileRegistry;
@@ -31,15 +16,20 @@ export interface ProfileUpdaterParts {
   readonly upstreams: readonly Pick<Upstream, "retain">[];
 }
 
-/** Creates an updater. It does nothing before `begin` or the first change. */
-export function createProfileUpdater({
-  registry,
-  prober,
-  headWatch,
-  subscriptions,
-  upstreams,
-}: ProfileUpdaterParts): ProfileUpdater {
-  function takeEffect(): void {
+/**
+ * Changes the served profiles. A change applies from the next request on; requests in flight finish
+ * with the old profiles. Does nothing before `begin` or the first change.
+ */
+export class ProfileUpdater {
+  readonly #parts: ProfileUpdaterParts;
+
+  constructor(parts: ProfileUpdaterParts) {
+    this.#parts = parts;
+  }
+
+  /** Applies the profiles that the registry already serves. */
+  begin(): void {
+    const { registry, prober, headWatch, subscriptions, upstreams } = this.#parts;
     const trackers = registry.trackers();
     prober.watch(trackers);
     headWatch.watch(trackers);
@@ -48,19 +38,21 @@ export function createProfileUpdater({
     for (const upstream of upstreams) upstream.retain(providers);
   }
 
-  return {
-    begin: takeEffect,
-    replace(profiles) {
-      registry.replace(profiles);
-      takeEffect();
-    },
-    put(profile) {
-      registry.put(profile);
-      takeEffect();
-    },
-    remove(...ids) {
-      for (const id of ids) registry.remove(id);
-      takeEffect();
-    },
-  };
+  /** Replaces the configured profiles. */
+  replace(profiles: readonly Profile[]): void {
+    this.#parts.registry.replace(profiles);
+    this.begin();
+  }
+
+  /** Adds a profile, or replaces it with a new version. */
+  put(profile: Profile): void {
+    this.#parts.registry.put(profile);
+    this.begin();
+  }
+
+  /** Removes profiles by `profileId`; their subscriptions end. */
+  remove(...ids: readonly string[]): void {
+    for (const id of ids) this.#parts.registry.remove(id);
+    this.begin();
+  }
 }

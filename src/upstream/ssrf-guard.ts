@@ -19,19 +19,6 @@ export type Resolve = (
   done: (addresses: readonly string[], code: string | null) => void,
 ) => void;
 
-/** Decides where connections to users' providers may lead. */
-export interface SsrfGuard {
-  /** Why this URL is refused, judged by its text; null = the addresses of its host decide. */
-  refusal(url: string): Error | null;
-  /**
-   * The `lookup` option of node's `connect`: returns checked addresses only. Node does not call it
-   * for literal addresses, which `refusal` judges.
-   */
-  readonly lookup: LookupFunction;
-  /** What requests carry that it lets pass; see `serviceMark`. */
-  readonly mark: string;
-}
-
 /** Settings of a guard. */
 export interface SsrfGuardOptions {
   readonly rules?: AddressRules;
@@ -50,73 +37,76 @@ const MAX_TRIED = 16;
 const LOOKUP_TIMEOUT_MS = 2_000;
 const LOOKUP_TRIES = 2;
 
-/** Creates a guard; by default it allows public addresses only. */
-export function createSsrfGuard({
-  rules = PUBLIC_ONLY,
-  resolve = nameServers(),
-  isAllowed = isElsewhere,
-  mark = "",
-}: SsrfGuardOptions = {}): SsrfGuard {
-  const waiting = new Map<
-    string,
-    ((addresses: readonly string[], code: string | null) => void)[]
-  >();
+type Found = Parameters<Resolve>[1];
 
-  /** Concurrent lookups of one name share the result. */
-  function find(
-    host: string,
-    done: (addresses: readonly string[], code: string | null) => void,
-  ): void {
-    const others = waiting.get(host);
-    if (others !== undefined) return void others.push(done);
-    if (waiting.size >= MAX_LOOKUPS) return queueMicrotask(() => done([], "EBUSY"));
-    const all = [done];
-    waiting.set(host, all);
-    resolve(host, (addresses, code) => {
-      waiting.delete(host);
-      for (const hear of all) hear(addresses, code);
-    });
+/** Decides where connections to users' providers may lead; by default to public addresses only. */
+export class SsrfGuard {
+  /** What requests carry that it lets pass; see `serviceMark`. */
+  readonly mark: string;
+  /**
+   * The `lookup` option of node's `connect`: returns checked addresses only. Node does not call it
+   * for literal addresses, which `refusal` judges.
+   */
+  readonly lookup: LookupFunction;
+  readonly #rules: AddressRules;
+  readonly #resolve: Resolve;
+  readonly #isAllowed: (address: string) => boolean;
+  readonly #waiting = new Map<string, Found[]>();
+
+  constructor({
+    rules = PUBLIC_ONLY,
+    resolve = nameServers(),
+    isAllowed = isElsewhere,
+    mark = "",
+  }: SsrfGuardOptions = {}) {
+    this.mark = mark;
+    this.#rules = rules;
+    this.#resolve = resolve;
+    this.#isAllowed = isAllowed;
+    this.lookup = rules.allowPrivate ? systemLookup : (...asked) => this.#lookUp(...asked);
   }
 
-  const checked: LookupFunction = (host, { all, family }, callback) => {
-    find(host, (addresses, code) => {
+  /** Why this URL is refused, judged by its text; null = the addresses of its host decide. */
+  refusal(url: string): Error | null {
+    const { allowPrivate } = this.#rules;
+    const read = readUserUrl(url, this.#rules);
+    const good =
+      read.kind === "url" && (allowPrivate || !isAddress(read.host) || this.#isAllowed(read.host));
+    return good ? null : refused("the address of the provider is not allowed", NOT_PUBLIC);
+  }
+
+  #lookUp(...[host, { all, family }, callback]: Parameters<LookupFunction>): void {
+    this.#find(host, (addresses, code) => {
+      const fail = (message: string, why: string): void => callback(refused(message, why), []);
       if (code !== null || addresses.length === 0)
-        return callback(
-          refused("the name of the provider has no address", code ?? "ENOTFOUND"),
-          [],
-        );
+        return fail("the name of the provider has no address", code ?? "ENOTFOUND");
       // One private address is enough to refuse: its owner must not be able to choose among
       // several.
-      if (!addresses.every(isAllowed))
-        return callback(
-          refused("the name of the provider leads to an address that is not public", NOT_PUBLIC),
-          [],
-        );
+      if (!addresses.every((address) => this.#isAllowed(address)))
+        return fail("the name of the provider leads to an address that is not public", NOT_PUBLIC);
       const found = addresses.map((address) => ({ address, family: isIP(address) }));
       const wanted =
         family === 4 || family === 6 ? found.filter((address) => address.family === family) : found;
       const [first] = wanted;
       if (first === undefined)
-        return callback(
-          refused("the name of the provider has no address of this kind", "ENOTFOUND"),
-          [],
-        );
+        return fail("the name of the provider has no address of this kind", "ENOTFOUND");
       if (all === true) callback(null, wanted.slice(0, MAX_TRIED));
       else callback(null, first.address, first.family);
     });
-  };
+  }
 
-  return {
-    mark,
-    refusal(url) {
-      const read = readUserUrl(url, rules);
-      const good =
-        read.kind === "url" &&
-        (rules.allowPrivate || !isAddress(read.host) || isAllowed(read.host));
-      return good ? null : refused("the address of the provider is not allowed", NOT_PUBLIC);
-    },
-    lookup: rules.allowPrivate ? systemLookup : checked,
-  };
+  /** Concurrent lookups of one name share the result. */
+  #find(host: string, done: Found): void {
+    const others = this.#waiting.get(host);
+    if (others !== undefined) return void others.push(done);
+    if (this.#waiting.size >= MAX_LOOKUPS) return queueMicrotask(() => done([], "EBUSY"));
+    const all = [done];
+    this.#waiting.set(host, all);
+    this.#resolve(host, (addresses, code) => {
+      this.#waiting.delete(host);
+      for (const hear of all) hear(addresses, code);
+    });
+  }
 }
 
 /**

@@ -11,10 +11,7 @@ import { type FilterRequest, Filters } from "../../src/upstream/filter/filters.t
 import { SharedFilters } from "../../src/upstream/filter/shared-filters.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { MemoryBudget } from "../../src/upstream/memory-budget.ts";
-import {
-  createSubscriptions,
-  type Subscriptions,
-} from "../../src/upstream/stream/subscriptions.ts";
+import { Subscriptions } from "../../src/upstream/stream/subscriptions.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type Audience, chainAudience } from "../fakes/audience.ts";
 import {
@@ -151,7 +148,7 @@ function startNode({ world, sockets, records, keepsTip }: Sim, at: number): Serv
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
   const upstreams = { ws: sockets };
   const router = new Router({ runtime: world, timerWheel, upstreams, limits, hedge: () => null });
-  const subscriptions = createSubscriptions({
+  const subscriptions = new Subscriptions({
     runtime: world,
     timerWheel,
     router,

@@ -8,10 +8,7 @@ import type { Outcome } from "../../src/upstream/engine/answer.ts";
 import { Router } from "../../src/upstream/engine/router.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import type { StreamCaller } from "../../src/upstream/stream/subscriber.ts";
-import {
-  createSubscriptions,
-  type Subscriptions,
-} from "../../src/upstream/stream/subscriptions.ts";
+import { Subscriptions } from "../../src/upstream/stream/subscriptions.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type Audience, chainAudience } from "../fakes/audience.ts";
 import { type ChainBlock, type FakeChain, fakeChain } from "../fakes/chain.ts";
@@ -93,7 +90,7 @@ export function createStreamFixture(
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.5 }),
     hedge: () => null,
   });
-  const subscriptions = createSubscriptions({
+  const subscriptions = new Subscriptions({
     runtime,
     timerWheel,
     router,

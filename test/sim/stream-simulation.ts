@@ -8,10 +8,7 @@ import { readSubscription, type Subscription } from "../../src/core/stream/subsc
 import { Router } from "../../src/upstream/engine/router.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import type { Subscriber } from "../../src/upstream/stream/subscriber.ts";
-import {
-  createSubscriptions,
-  type Subscriptions,
-} from "../../src/upstream/stream/subscriptions.ts";
+import { Subscriptions } from "../../src/upstream/stream/subscriptions.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type Audience, chainAudience } from "../fakes/audience.ts";
 import {
@@ -177,7 +174,7 @@ function build(
   const upstreams = reach === "sockets" ? { ws: sockets } : { ws: sockets, http: sockets };
   const router = new Router({ runtime, timerWheel, upstreams, limits, hedge: () => null });
   const consistency = () => (keepsTip ? "tip" : "off");
-  const subscriptions = createSubscriptions({ runtime, timerWheel, router, sockets, consistency });
+  const subscriptions = new Subscriptions({ runtime, timerWheel, router, sockets, consistency });
   const delayMs = new Map(nodes.map((it) => [it, random() * (random() < 0.3 ? 3_000 : 200)]));
   for (const node of nodes) misbehave(node, random, true);
   if (lies) for (const node of nodes) lie(node, nodes, random);

@@ -15,7 +15,7 @@ import { Router } from "../../src/upstream/engine/router.ts";
 import { HeadWatch } from "../../src/upstream/health/head-watch.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import type { StreamPosition } from "../../src/upstream/stream/subscriber.ts";
-import { createSubscriptions } from "../../src/upstream/stream/subscriptions.ts";
+import { Subscriptions } from "../../src/upstream/stream/subscriptions.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { chainAudience } from "../fakes/audience.ts";
 import { fakeChain } from "../fakes/chain.ts";
@@ -49,7 +49,7 @@ function createFixture({ seed = 1, consistency = DEFAULT_CONSISTENCY }: Options 
   const upstreams = { ws: sockets };
   const router = new Router({ runtime, timerWheel, upstreams, limits, hedge: () => null });
   const streams = { runtime, timerWheel, router, sockets, consistency: () => consistency };
-  const subscriptions = createSubscriptions(streams);
+  const subscriptions = new Subscriptions(streams);
   const kept = {
     ...sockets,
     keep(_: Provider, listener: { up(): void }) {

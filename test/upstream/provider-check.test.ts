@@ -12,7 +12,7 @@ import {
   checkProviders,
   type ProviderCheckResult,
 } from "../../src/upstream/provider-check.ts";
-import { createSsrfGuard, type SsrfGuard } from "../../src/upstream/ssrf-guard.ts";
+import { SsrfGuard } from "../../src/upstream/ssrf-guard.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet } from "../fakes/providers.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
@@ -23,7 +23,7 @@ import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
 const BOUNDS: CheckBounds = { timeoutMs: 60_000, totalMs: 120_000, concurrency: 8 };
 /** One after the other, so that a test can let time pass for the one that is asked. */
 const IN_TURN: CheckBounds = { timeoutMs: 1_000, totalMs: 100_000, concurrency: 1 };
-const ANYWHERE = createSsrfGuard({ rules: { allowPrivate: true, ownHost: null } });
+const ANYWHERE = new SsrfGuard({ rules: { allowPrivate: true, ownHost: null } });
 const KEY = "f00dfeedf00dfeedf00dfeed";
 
 function profileOf(
@@ -289,7 +289,7 @@ test(
     t.after(() => server.close());
     const address = server.address();
     const port = typeof address === "object" ? address?.port : 0;
-    const guard = createSsrfGuard({
+    const guard = new SsrfGuard({
       resolve: (_, done) => setImmediate(() => done(["127.0.0.1"], null)),
     });
     const hosts = ["127.0.0.1", "rebound.example.com", "[::ffff:7f00:1]"];

@@ -15,12 +15,7 @@ import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { createHttpUpstream, HTTP_LIMITS } from "../../src/upstream/http/http-upstream.ts";
 import { createSockets, SOCKET_LIMITS } from "../../src/upstream/socket/sockets.ts";
-import {
-  createSsrfGuard,
-  nameServers,
-  type SsrfGuard,
-  type SsrfGuardOptions,
-} from "../../src/upstream/ssrf-guard.ts";
+import { nameServers, SsrfGuard, type SsrfGuardOptions } from "../../src/upstream/ssrf-guard.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../src/upstream/transport.ts";
 import { fakeProvider } from "../fakes/providers.ts";
@@ -154,7 +149,7 @@ function clients(t: TestContext, guard: SsrfGuard, patienceMs = 60_000): Clients
 }
 
 const internetOnly = (resolve: NonNullable<SsrfGuardOptions["resolve"]>): SsrfGuard =>
-  createSsrfGuard({ resolve, isAllowed: (it) => it === INTERNET });
+  new SsrfGuard({ resolve, isAllowed: (it) => it === INTERNET });
 
 function guarded(host: string, port: number): Provider {
   return fakeProvider(0, {
@@ -257,7 +252,7 @@ for (const kind of ["http", "ws"] as const) {
     const dns = scriptedDns(
       Object.fromEntries(inner.map((address, n) => [`n${n}.example.com`, [[address]]])),
     );
-    const { ask } = clients(t, createSsrfGuard({ resolve: dns.resolve }));
+    const { ask } = clients(t, new SsrfGuard({ resolve: dns.resolve }));
     for (const [n, address] of inner.entries())
       assert.equal(
         await ask(kind, guarded(`n${n}.example.com`, port)),
@@ -273,7 +268,7 @@ for (const kind of ["http", "ws"] as const) {
     async (t) => {
       const inside = await site(t, INSIDE);
       const dns = scriptedDns({});
-      const { ask } = clients(t, createSsrfGuard({ resolve: dns.resolve }));
+      const { ask } = clients(t, new SsrfGuard({ resolve: dns.resolve }));
       const provider = guarded(INSIDE, inside.port);
       const configured = { ...provider, guarded: false };
       assert.equal(await ask(kind, configured), '"0x1"');
@@ -297,7 +292,7 @@ for (const kind of ["http", "ws"] as const) {
 
   test(`${kind}: where the operator allows private addresses they are connected to`, async (t) => {
     const inside = await site(t, INSIDE);
-    const { ask } = clients(t, createSsrfGuard({ rules: { allowPrivate: true, ownHost: null } }));
+    const { ask } = clients(t, new SsrfGuard({ rules: { allowPrivate: true, ownHost: null } }));
     assert.equal(await ask(kind, guarded(INSIDE, inside.port)), '"0x1"');
     assert.equal(await ask(kind, guarded("localhost", inside.port)), '"0x1"');
   });
@@ -413,7 +408,7 @@ test(
   "a public address that belongs to this machine is refused, written out as well as behind a " +
     "name",
   async () => {
-    const guard = createSsrfGuard({
+    const guard = new SsrfGuard({
       resolve: (_, done) => done(["8.8.8.8"], null),
       isAllowed: (it) => it !== "8.8.8.8",
     });
@@ -424,7 +419,7 @@ test(
     );
     assert.equal(code, "ENOTPUBLIC");
     assert.equal(
-      createSsrfGuard().refusal("https://8.8.8.8/"),
+      new SsrfGuard().refusal("https://8.8.8.8/"),
       null,
       "the default lets other machines' public addresses through",
     );
@@ -436,7 +431,7 @@ test(
     "are refused, and come through later",
   async () => {
     const waiting: (() => void)[] = [];
-    const guard = createSsrfGuard({
+    const guard = new SsrfGuard({
       resolve: (_, done) =>
         void waiting.push(() => done(["8.8.8.8", "2001:4860:4860::8888"], null)),
     });

@@ -13,11 +13,11 @@ import { Router } from "../../src/upstream/engine/router.ts";
 import { HeadWatch } from "../../src/upstream/health/head-watch.ts";
 import { Prober } from "../../src/upstream/health/prober.ts";
 import { createHttpUpstream, HTTP_LIMITS } from "../../src/upstream/http/http-upstream.ts";
-import { createProfileUpdater } from "../../src/upstream/profile-updater.ts";
+import { ProfileUpdater } from "../../src/upstream/profile-updater.ts";
 import { ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { createSockets } from "../../src/upstream/socket/sockets.ts";
-import { createSsrfGuard } from "../../src/upstream/ssrf-guard.ts";
-import { createSubscriptions } from "../../src/upstream/stream/subscriptions.ts";
+import { SsrfGuard } from "../../src/upstream/ssrf-guard.ts";
+import { Subscriptions } from "../../src/upstream/stream/subscriptions.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type ChainBlock, fakeChain } from "../fakes/chain.ts";
 import { hostedFixture, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
@@ -37,7 +37,7 @@ const CHANGES = 100;
 function wing(t: TestContext, chain: Profile) {
   const runtime = realRuntime;
   const timerWheel = new TimerWheel(runtime);
-  const guard = createSsrfGuard({ rules: { allowPrivate: true, ownHost: null } });
+  const guard = new SsrfGuard({ rules: { allowPrivate: true, ownHost: null } });
   const ws = createSockets({ runtime, timerWheel, guard });
   const upstreams = { http: createHttpUpstream(runtime, HTTP_LIMITS, guard), ws };
   const registry = new ProfileRegistry([fakeSet([]).chain], [chain], runtime, SELECTION);
@@ -50,7 +50,7 @@ function wing(t: TestContext, chain: Profile) {
     limits,
     hedge: () => null,
   });
-  const subscriptions = createSubscriptions({
+  const subscriptions = new Subscriptions({
     runtime,
     timerWheel,
     router: streamRouter,
@@ -58,7 +58,7 @@ function wing(t: TestContext, chain: Profile) {
   });
   const prober = new Prober({ runtime, timerWheel, upstreams });
   const headWatch = new HeadWatch({ runtime, timerWheel, sockets: ws });
-  const profileUpdater = createProfileUpdater({
+  const profileUpdater = new ProfileUpdater({
     registry,
     prober,
     headWatch,

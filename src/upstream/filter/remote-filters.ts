@@ -23,18 +23,6 @@ export type RemoteAnswer<T> =
 /** Hears an answer, unless the question was cancelled. */
 type Heard<T> = (answer: RemoteAnswer<T>) => void;
 
-/** Filters of other workers. */
-export interface RemoteFilters {
-  /** The other worker that keeps a filter; null = this one, or none. */
-  keeperOf(id: string): WorkerId | null;
-  /** The returned functions cancel; what a cancelled poll took is kept for the next one. */
-  poll(keeper: WorkerId, ref: FilterRef, done: Heard<PolledFilter>): () => void;
-  place(keeper: WorkerId, ref: FilterRef, done: Heard<FilterPlace>): () => void;
-  uninstall(keeper: WorkerId, ref: FilterRef, done: Heard<boolean>): () => void;
-  /** Has polls of other workers answered by another function than that of the filters. */
-  answerPolls(poll: PollHere): void;
-}
-
 /** Polls a filter that is kept here; null = it is not. */
 type PollHere = (ref: FilterRef) => PolledFilter | null | Promise<PolledFilter | null>;
 
@@ -52,25 +40,62 @@ const ANSWER_MS = 5_000;
 const MAX_UNSETTLED = 10_000;
 const SETTLE_MS = 60_000;
 
-/** Asks other workers, and answers them. */
-export function createRemoteFilters({
-  bus,
-  timerWheel,
-  filters,
-}: RemoteFiltersParts): RemoteFilters {
-  let lastPoll = 0;
-  let pollHere: PollHere = ({ owner, id }) => filters.poll(owner, id);
-  answerOthers({ bus, timerWheel, filters }, (ref) => pollHere(ref));
+/** Filters of other workers: asks the other workers, and answers them. */
+export class RemoteFilters {
+  readonly #bus: Bus;
+  #pollHere: PollHere;
+  #lastPoll = 0;
+
+  constructor(parts: RemoteFiltersParts) {
+    this.#bus = parts.bus;
+    this.#pollHere = ({ owner, id }) => parts.filters.poll(owner, id);
+    answerOthers(parts, (ref) => this.#pollHere(ref));
+  }
+
+  /** The other worker that keeps a filter; null = this worker, or none. */
+  keeperOf(id: string): WorkerId | null {
+    const worker = workerIn(id);
+    const isOther = worker !== null && worker !== this.#bus.self && isAlive(this.#bus, worker);
+    return isOther ? worker : null;
+  }
+
+  /** The returned function cancels; what a cancelled poll took is kept for the next one. */
+  poll(keeper: WorkerId, ref: FilterRef, done: Heard<PolledFilter>): () => void {
+    const poll = ++this.#lastPoll;
+    const settle = (written: boolean): void => {
+      const request = { topic: SETTLE, message: { poll, written }, timeoutMs: ANSWER_MS };
+      void this.#bus.request(keeper, request);
+    };
+    const found = (answer: RemoteAnswer<Buffer>): void =>
+      done(answer.kind === "found" ? { ...answer, value: polledAs(answer.value, settle) } : answer);
+    const asked = { topic: POLL, message: { ...ref, poll } };
+    return this.#requestFrom(keeper, asked, found, () => settle(false));
+  }
+
+  /** The returned function cancels. */
+  place(keeper: WorkerId, ref: FilterRef, done: Heard<FilterPlace>): () => void {
+    return this.#requestFrom(keeper, { topic: PLACE, message: ref }, done);
+  }
+
+  /** The returned function cancels. */
+  uninstall(keeper: WorkerId, ref: FilterRef, done: Heard<boolean>): () => void {
+    return this.#requestFrom(keeper, { topic: UNINSTALL, message: ref }, done);
+  }
+
+  /** Has polls of other workers answered by another function than that of the filters. */
+  answerPolls(poll: PollHere): void {
+    this.#pollHere = poll;
+  }
 
   /** Asks the keeper; `late` is called when the answer came after it was cancelled, or never. */
-  function requestFrom<M, T>(
+  #requestFrom<M, T>(
     keeper: WorkerId,
     { topic, message }: { readonly topic: QuestionTopic<M, T | "none">; readonly message: M },
     done: Heard<T>,
     late: () => void = () => {},
   ): () => void {
     let isCancelled = false;
-    void bus.request(keeper, { topic, message, timeoutMs: ANSWER_MS }).then((reply) => {
+    void this.#bus.request(keeper, { topic, message, timeoutMs: ANSWER_MS }).then((reply) => {
       if (isCancelled || (!reply.ok && reply.reason !== "gone")) late();
       if (!isCancelled) done(answerIn(reply));
     });
@@ -78,32 +103,6 @@ export function createRemoteFilters({
       isCancelled = true;
     };
   }
-
-  return {
-    keeperOf(id) {
-      const worker = workerIn(id);
-      return worker === null || worker === bus.self || !isAlive(bus, worker) ? null : worker;
-    },
-    poll(keeper, ref, done) {
-      const poll = ++lastPoll;
-      const settle = (written: boolean): void => {
-        const request = { topic: SETTLE, message: { poll, written }, timeoutMs: ANSWER_MS };
-        void bus.request(keeper, request);
-      };
-      const found = (answer: RemoteAnswer<Buffer>): void =>
-        done(
-          answer.kind === "found" ? { ...answer, value: polledAs(answer.value, settle) } : answer,
-        );
-      return requestFrom(keeper, { topic: POLL, message: { ...ref, poll } }, found, () =>
-        settle(false),
-      );
-    },
-    place: (keeper, ref, done) => requestFrom(keeper, { topic: PLACE, message: ref }, done),
-    uninstall: (keeper, ref, done) => requestFrom(keeper, { topic: UNINSTALL, message: ref }, done),
-    answerPolls(poll) {
-      pollHere = poll;
-    },
-  };
 }
 
 function polledAs(json: Buffer, settle: PolledFilter["settle"]): PolledFilter {

@@ -7,7 +7,7 @@ import type { Provider } from "../../core/provider/profile.ts";
 import { writeBatch } from "../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../runtime.ts";
 import { MemoryBudget, SERVICE, USERS_PROVIDERS } from "../memory-budget.ts";
-import { createSsrfGuard, type SsrfGuard } from "../ssrf-guard.ts";
+import { SsrfGuard } from "../ssrf-guard.ts";
 import { TimerWheel } from "../timer-wheel.ts";
 import type {
   AnswerListener,
@@ -66,7 +66,7 @@ const LONGEST_DEADLINE_MS = 45_000;
 export function createHttpUpstream(
   runtime: Runtime,
   limits: HttpLimits = HTTP_LIMITS,
-  guard: SsrfGuard = createSsrfGuard(),
+  guard: SsrfGuard = new SsrfGuard(),
   parts: HttpParts = {
     budget: MemoryBudget.unbounded(),
     timerWheel: new TimerWheel(runtime),

@@ -3,7 +3,7 @@
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Runtime } from "../../runtime.ts";
 import { MemoryBudget, USERS_PROVIDERS } from "../memory-budget.ts";
-import { createSsrfGuard, type SsrfGuard } from "../ssrf-guard.ts";
+import { SsrfGuard } from "../ssrf-guard.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { Dispatch, SocketReport, Sockets } from "../transport.ts";
 import { ProviderSocket, type SocketLimits } from "./provider-socket.ts";
@@ -103,7 +103,7 @@ function socketFactory({
   runtime,
   timerWheel,
   limits = SOCKET_LIMITS,
-  guard = createSsrfGuard(),
+  guard = new SsrfGuard(),
   budget = MemoryBudget.unbounded(),
 }: SocketsParts): (provider: Provider) => ProviderSocket {
   // The connection of a configured provider also carries the subscriptions of others: what arrives

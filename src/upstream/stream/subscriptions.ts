@@ -45,23 +45,6 @@ export interface SubscriptionCounts {
   ended: number;
 }
 
-/** Joins subscribers to streams. */
-export interface Subscriptions {
-  /**
-   * Opens a subscription. Returns the function that leaves; after it the subscriber hears nothing.
-   */
-  open(request: SubscribeRequest, subscriber: Subscriber): () => void;
-  /** Moves every stream to the profiles that the registry serves now. */
-  rebind(registry: ProfileRegistry): void;
-  reports(): readonly SubscriptionReport[];
-  counts(): readonly SubscriptionCounts[];
-  /** Counts of the log checks. */
-  checks(): readonly CheckCounts[];
-  /** Records a head that a provider pushed, on any subscription. */
-  headSeen(tracker: Tracker, provider: Provider, head: Head): void;
-  close(): void;
-}
-
 /** Most streams of a service at one time, and most of a worker without subscribers. */
 const MAX_STREAMS = 10_000;
 const MAX_IDLE = 1_000;
@@ -102,96 +85,100 @@ export interface StreamMove extends Pick<SubscriptionReport, "profile" | "chain"
   readonly reason: FailoverReason;
 }
 
-/** Creates an empty table of streams. */
-export function createSubscriptions({ onMove, log, ...rest }: SubscriptionParts): Subscriptions {
-  const parts: SourceParts = {
-    ...rest,
-    polls: rest.router.reaches("http") ? createPolls(rest) : null,
-  };
-  const counted = new Map<string, SubscriptionCounts>();
-  const filterQuota = new FilterQuota(rest.logFilters ?? NO_SHARED_HOLDINGS);
-  const checks = new LogCheckRegistry(rest, log ?? null);
-  const table = createStreamTable({
-    counted,
-    onMove,
-    maxStreams: Math.floor(MAX_STREAMS / (rest.workers ?? 1)),
-    newStream: (request, owner) =>
-      new Stream(parts, request, checks.of(request.profile, request.tracker), owner),
-  });
-  const { entries } = table;
+/** Joins subscribers to streams. */
+export class Subscriptions {
+  readonly #clocks: Pick<SubscriptionParts, "runtime" | "timerWheel">;
+  readonly #counted = new Map<string, SubscriptionCounts>();
+  readonly #filterQuota: FilterQuota;
+  readonly #checks: LogCheckRegistry;
+  readonly #table: StreamTable;
+  /** Streams that were begun for one subscriber alone. */
+  #ownStreams = 0;
 
-  const join = joinerOf(table, rest);
+  constructor({ onMove, log, ...rest }: SubscriptionParts) {
+    const polls = rest.router.reaches("http") ? createPolls(rest) : null;
+    const checks = new LogCheckRegistry(rest, log ?? null);
+    this.#clocks = rest;
+    this.#filterQuota = new FilterQuota(rest.logFilters ?? NO_SHARED_HOLDINGS);
+    this.#checks = checks;
+    this.#table = new StreamTable({
+      counted: this.#counted,
+      onMove,
+      maxStreams: Math.floor(MAX_STREAMS / (rest.workers ?? 1)),
+      newStream: (request, owner) =>
+        new Stream({ ...rest, polls }, request, checks.of(request.profile, request.tracker), owner),
+    });
+  }
 
-  return {
-    open(request, subscriber) {
-      const key = keyOf(request);
-      const { caller, subscription, resume } = request;
-      const { bounds } = subscription;
-      // Of these any number of different ones could be asked for.
-      const isFiltered = subscription.kind === "logs" || subscription.kind === "vendor";
-      const bounded = isFiltered ? caller : null;
-      // One that goes on was within the bound where it began.
-      if (bounded !== null && resume === undefined && !filterQuota.allows(bounded, key))
-        return refuse(subscriber, tooManyFilters(bounded));
-      const listener = bounds === null ? subscriber : withinBounds(bounds, subscriber);
-      return bounded === null
-        ? join(key, request, listener)
-        : filterQuota.hold(bounded, key, listener, (held) => join(key, request, held));
-    },
-    rebind(registry) {
-      for (const { stream, request } of [...entries.values()]) {
-        const served = servedNow(registry, request);
-        if (served === null) stream.end("the configuration no longer serves it");
-        else {
-          checks.of(request.profile, served.tracker);
-          stream.rebind(served.tracker, served.pin);
-        }
+  /**
+   * Opens a subscription. Returns the function that leaves; after it the subscriber hears nothing.
+   */
+  open(request: SubscribeRequest, subscriber: Subscriber): () => void {
+    const key = keyOf(request);
+    const { caller, subscription, resume } = request;
+    const { kind, bounds } = subscription;
+    // A caller could ask for any number of different filters of these kinds.
+    const bounded = kind === "logs" || kind === "vendor" ? caller : null;
+    // A resumed subscription was within the bound where it began.
+    if (bounded !== null && resume === undefined && !this.#filterQuota.allows(bounded, key))
+      return refuse(subscriber, tooManyFilters(bounded));
+    const listener = bounds === null ? subscriber : withinBounds(bounds, subscriber);
+    return bounded === null
+      ? this.#join(key, request, listener)
+      : this.#filterQuota.hold(bounded, key, listener, (held) => this.#join(key, request, held));
+  }
+
+  /** Moves every stream to the profiles that the registry serves now. */
+  rebind(registry: ProfileRegistry): void {
+    for (const { stream, request } of [...this.#table.entries.values()]) {
+      const served = servedNow(registry, request);
+      if (served === null) stream.end("the configuration no longer serves it");
+      else {
+        this.#checks.of(request.profile, served.tracker);
+        stream.rebind(served.tracker, served.pin);
       }
-    },
-    reports: () =>
-      [...entries.values()].map(({ stream, request }) => ({
-        ...stream.report(),
-        ...shown(request),
-      })),
-    counts: () => [...counted.values()],
-    checks: () => checks.counts(),
-    headSeen: (tracker, provider, head) => checks.see(tracker, provider, head),
-    close() {
-      for (const { stream } of [...entries.values()]) stream.end("the service stops");
-    },
-  };
-}
+    }
+  }
 
-/** Joins subscribers to the streams of a table. */
-function joinerOf(
-  { entries, begin, makeRoom }: StreamTable,
-  parts: Pick<SubscriptionParts, "runtime" | "timerWheel">,
-) {
-  let ownStreams = 0;
-  return (key: string, request: SubscribeRequest, subscriber: Subscriber): (() => void) => {
+  reports(): readonly SubscriptionReport[] {
+    return [...this.#table.entries.values()].map(({ stream, request }) => ({
+      ...stream.report(),
+      ...shown(request),
+    }));
+  }
+
+  counts(): readonly SubscriptionCounts[] {
+    return [...this.#counted.values()];
+  }
+
+  /** Counts of the log checks. */
+  checks(): readonly CheckCounts[] {
+    return this.#checks.counts();
+  }
+
+  /** Records a head that a provider pushed, on any subscription. */
+  headSeen(tracker: Tracker, provider: Provider, head: Head): void {
+    this.#checks.see(tracker, provider, head);
+  }
+
+  close(): void {
+    for (const { stream } of [...this.#table.entries.values()]) stream.end("the service stops");
+  }
+
+  #join(key: string, request: SubscribeRequest, subscriber: Subscriber): () => void {
     const { resume, deadlineMs } = request;
-    const beginOne = (own: string, isShared: boolean): Stream | null =>
-      makeRoom(own) ? begin(own, request, isShared) : null;
+    const table = this.#table;
+    const shared = (): Stream | null => table.entries.get(key)?.stream ?? null;
+    const beginShared = (): Stream | null => table.begin(key, request, true);
     if (resume === undefined) {
-      const stream = entries.get(key)?.stream ?? beginOne(key, true);
+      const stream = shared() ?? beginShared();
       return stream === null ? refuse(subscriber, FULL) : stream.join(subscriber, deadlineMs);
     }
-    const streams: ResumableStreams = {
-      shared: () => entries.get(key)?.stream ?? null,
-      beginShared: () => beginOne(key, true),
-      beginOwn: () => beginOne(`${key} ${++ownStreams}`, false),
-    };
-    return joinAtMark({ ...parts, streams, deadlineMs, full: FULL }, resume, subscriber);
-  };
-}
-
-/** The open streams by key. */
-interface StreamTable {
-  readonly entries: ReadonlyMap<string, Entry>;
-  /** Begins a stream; one that nobody else can join ends with its last subscriber. */
-  begin(key: string, request: SubscribeRequest, isShared?: boolean): Stream;
-  /** Room for a stream with this key; false = too many are open, or too long ones. */
-  makeRoom(key: string): boolean;
+    const beginOwn = (): Stream | null =>
+      table.begin(`${key} ${++this.#ownStreams}`, request, false);
+    const streams: ResumableStreams = { shared, beginShared, beginOwn };
+    return joinAtMark({ ...this.#clocks, streams, deadlineMs, full: FULL }, resume, subscriber);
+  }
 }
 
 interface StreamTableParts {
@@ -201,35 +188,39 @@ interface StreamTableParts {
   readonly newStream: (request: SubscribeRequest, owner: StreamOwner) => Stream;
 }
 
-/**
- * Creates the bounded table of open streams by key; when room is needed, the longest idle one ends.
- */
-function createStreamTable({
-  counted,
-  onMove,
-  maxStreams,
-  newStream,
-}: StreamTableParts): StreamTable {
-  const entries = new Map<string, Entry>();
+/** The open streams by key, bounded; when room is needed, the longest idle one ends. */
+class StreamTable {
+  readonly entries = new Map<string, Entry>();
+  readonly #parts: StreamTableParts;
   /** Streams without subscribers, longest idle first. */
-  const idle = new Map<string, Stream>();
-  let chars = 0;
+  readonly #idle = new Map<string, Stream>();
+  #chars = 0;
 
-  function begin(key: string, request: SubscribeRequest, isShared = true): Stream {
+  constructor(parts: StreamTableParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Begins a stream; one that nobody else can join ends with its last subscriber. Null = too many
+   * streams are open, or too long ones.
+   */
+  begin(key: string, request: SubscribeRequest, isShared: boolean): Stream | null {
+    if (!this.#makeRoom(key)) return null;
+    const { counted, maxStreams, newStream, onMove } = this.#parts;
     const counts = countsIn(counted, request);
     const stream = newStream(request, {
-      over() {
-        idle.delete(key);
+      over: () => {
+        this.#idle.delete(key);
         counts.filledBlocks += stream.report().filledBlocks;
-        if (entries.delete(key)) chars -= longChars(key);
+        if (this.entries.delete(key)) this.#chars -= longChars(key);
       },
-      idle() {
-        if (idle.size >= MAX_IDLE) endLongestIdle();
-        idle.set(key, stream);
+      idle: () => {
+        if (this.#idle.size >= MAX_IDLE) this.#endLongestIdle();
+        this.#idle.set(key, stream);
         if (!isShared) return 0;
-        return entries.size > maxStreams / 2 ? PRESSED_LINGER_MS : LINGER_MS;
+        return this.entries.size > maxStreams / 2 ? PRESSED_LINGER_MS : LINGER_MS;
       },
-      used: () => void idle.delete(key),
+      used: () => void this.#idle.delete(key),
       failedOver(reason) {
         counts.failovers[reason]++;
         onMove?.({ ...shown(request), to: stream.report().provider?.id ?? null, reason });
@@ -238,24 +229,23 @@ function createStreamTable({
         counts.ended++;
       },
     });
-    entries.set(key, { stream, request });
-    chars += longChars(key);
+    this.entries.set(key, { stream, request });
+    this.#chars += longChars(key);
     return stream;
   }
 
-  function endLongestIdle(): void {
-    const longest = idle.values().next();
+  #makeRoom(key: string): boolean {
+    const { maxStreams } = this.#parts;
+    const most = MAX_CHARS - longChars(key);
+    if (this.entries.size >= maxStreams) this.#endLongestIdle();
+    for (const stream of [...this.#idle.values()]) if (this.#chars > most) stream.endIfIdle();
+    return this.entries.size < maxStreams && (this.#chars <= most || longChars(key) === 0);
+  }
+
+  #endLongestIdle(): void {
+    const longest = this.#idle.values().next();
     if (longest.done !== true) longest.value.endIfIdle();
   }
-
-  function makeRoom(key: string): boolean {
-    const most = MAX_CHARS - longChars(key);
-    if (entries.size >= maxStreams) endLongestIdle();
-    for (const stream of [...idle.values()]) if (chars > most) stream.endIfIdle();
-    return entries.size < maxStreams && (chars <= most || longChars(key) === 0);
-  }
-
-  return { entries, begin, makeRoom };
 }
 
 function longChars(key: string): number {

@@ -7,9 +7,9 @@ import { setImmediate as turn } from "node:timers/promises";
 import { readCriteria } from "../../../src/core/stream/subscription.ts";
 import { Filters, type PolledFilter } from "../../../src/upstream/filter/filters.ts";
 import {
-  createRemoteFilters,
   idByteOf,
   type RemoteAnswer,
+  RemoteFilters,
 } from "../../../src/upstream/filter/remote-filters.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
@@ -48,7 +48,7 @@ function createFixture() {
     });
     return {
       filters,
-      remote: createRemoteFilters({ bus: bus.worker(id).bus, timerWheel, filters }),
+      remote: new RemoteFilters({ bus: bus.worker(id).bus, timerWheel, filters }),
     };
   });
   const [one, two] = sides;

@@ -104,7 +104,9 @@ function createFixture(consistency: Consistency = "off") {
         registry,
         consistency: () => consistency,
         accepted: new AcceptedTransactions(world),
-        headSeen: (_, provider, head) => void heads.push(`${id} ${provider.id} ${head.number}`),
+        subscriptions: {
+          headSeen: (_, provider, head) => void heads.push(`${id} ${provider.id} ${head.number}`),
+        },
       },
       bus.worker(id).bus,
     );

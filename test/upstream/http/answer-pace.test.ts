@@ -14,7 +14,7 @@ import { AnswerPace } from "../../../src/upstream/http/answer-pace.ts";
 import { createHttpUpstream, HTTP_LIMITS } from "../../../src/upstream/http/http-upstream.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createSockets } from "../../../src/upstream/socket/sockets.ts";
-import { createSsrfGuard } from "../../../src/upstream/ssrf-guard.ts";
+import { SsrfGuard } from "../../../src/upstream/ssrf-guard.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerStream } from "../../../src/upstream/transport.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
@@ -165,7 +165,7 @@ for (const secure of [false, true]) {
       ]);
     const runtime = simulatedWorld(1);
     const timerWheel = new TimerWheel(runtime);
-    const http = createHttpUpstream(runtime, HTTP_LIMITS, createSsrfGuard(), {
+    const http = createHttpUpstream(runtime, HTTP_LIMITS, new SsrfGuard(), {
       budget: MemoryBudget.unbounded(),
       timerWheel,
     });

@@ -6,7 +6,7 @@ import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../../../src/runtime.ts";
 import { createHttpUpstream, HTTP_LIMITS } from "../../../src/upstream/http/http-upstream.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
-import { createSsrfGuard } from "../../../src/upstream/ssrf-guard.ts";
+import { SsrfGuard } from "../../../src/upstream/ssrf-guard.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Shares, ShareUse } from "../../../src/upstream/worker-shares.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
@@ -32,7 +32,7 @@ for (const client of ["own", "undici"] as const)
         };
       },
     };
-    const http = createHttpUpstream(realRuntime, HTTP_LIMITS, createSsrfGuard(), {
+    const http = createHttpUpstream(realRuntime, HTTP_LIMITS, new SsrfGuard(), {
       budget: MemoryBudget.unbounded(),
       timerWheel: new TimerWheel(realRuntime),
       client,

@@ -6,7 +6,7 @@ import { type Profile, profileId, publicLabel } from "../../../src/core/provider
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { Prober } from "../../../src/upstream/health/prober.ts";
 import type { Tracker } from "../../../src/upstream/health/tracker.ts";
-import { createProfileUpdater } from "../../../src/upstream/profile-updater.ts";
+import { ProfileUpdater } from "../../../src/upstream/profile-updater.ts";
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, OutgoingRequest } from "../../../src/upstream/transport.ts";
@@ -138,7 +138,7 @@ test("each change takes effect everywhere that holds on to providers, after the 
   const registry = directoryOf([profile(null, "public", ["a"])]);
   const told: string[] = [];
   const served = (): string => registry.custom.map((it) => it.profile.slug).join();
-  const profileUpdater = createProfileUpdater({
+  const profileUpdater = new ProfileUpdater({
     registry,
     prober: { watch: (trackers) => void told.push(`probe ${trackers.length} ${served()}`) },
     headWatch: { watch: (trackers) => void told.push(`heads ${trackers.length}`) },
@@ -181,7 +181,7 @@ test("probing goes on undisturbed for profiles that a change does not touch", ()
     timerWheel: new TimerWheel(runtime),
     upstreams: { http },
   });
-  const profileUpdater = createProfileUpdater({
+  const profileUpdater = new ProfileUpdater({
     registry,
     prober,
     headWatch: { watch() {} },

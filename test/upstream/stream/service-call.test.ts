@@ -11,7 +11,7 @@ import { Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { ChosenProvider } from "../../../src/upstream/stream/chosen-provider.ts";
 import { OpenQueries, queryProvider } from "../../../src/upstream/stream/service-call.ts";
-import { createSubscriptions } from "../../../src/upstream/stream/subscriptions.ts";
+import { Subscriptions } from "../../../src/upstream/stream/subscriptions.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener } from "../../../src/upstream/transport.ts";
 import { fakeChain } from "../../fakes/chain.ts";
@@ -56,7 +56,7 @@ async function streamed(polls: boolean) {
     limits: () => LIMITS,
     hedge: () => null,
   });
-  const subscriptions = createSubscriptions({
+  const subscriptions = new Subscriptions({
     runtime,
     timerWheel,
     router: observed(router, calls),
