@@ -1,14 +1,7 @@
 // How many requests a second a provider bears, learned from its refusals where nobody declared it:
 // halved when it refuses, raised a little every second. It excludes nobody: a provider beyond
-// it is asked after others. Changed in place.
-import { countSent, SecondWindow, sentWithin } from "./second-window.ts";
-
-/** What was learned of the rate that a provider bears. */
-export class LearnedRate {
-  readonly window = new SecondWindow();
-  /** What was learned at the last refusal; null = nothing, or no longer. */
-  refusal: Refusal | null = null;
-}
+// it is asked after others.
+import { SecondWindow } from "./second-window.ts";
 
 /** A refusal, and the rate at which it came. */
 interface Refusal {
@@ -26,35 +19,42 @@ const RISE = 0.01;
 /** From this multiple of the rate of the refusal on, nothing is known. */
 const FORGET_AT = 2;
 
-/** Counts a request that is sent now. */
-export function countRequest({ window }: LearnedRate, nowMs: number): void {
-  countSent(window, 1, nowMs);
-}
+/** What was learned of the rate that a provider bears; at first nothing. */
+export class LearnedRate {
+  readonly #window = new SecondWindow();
+  /** What was learned at the last refusal; null = nothing, or no longer. */
+  #refusal: Refusal | null = null;
 
-/** Learns from a refusal for the rate of requests. */
-export function learnRefusal(rate: LearnedRate, nowMs: number): void {
-  const { refusal } = rate;
-  if (refusal !== null && nowMs >= refusal.atMs && nowMs - refusal.atMs < SAME_BURST_MS) return;
-  const sent = Math.max(1, sentWithin(rate.window, nowMs));
-  const before = Math.min(sent, learnedLimit(rate, nowMs) ?? sent);
-  rate.refusal = { atMs: nowMs, sent, limit: Math.max(1, Math.floor(before / 2)) };
-}
+  /** Counts a request that is sent now. */
+  count(nowMs: number): void {
+    this.#window.count(1, nowMs);
+  }
 
-/** Requests a second that the provider seems to bear; null = nothing is known. */
-export function learnedLimit(rate: LearnedRate, nowMs: number): number | null {
-  const { refusal } = rate;
-  if (refusal === null) return null;
-  const seconds = Math.floor((nowMs - refusal.atMs) / 1_000);
-  const limit = refusal.limit + seconds * Math.max(1, refusal.sent * RISE);
-  // A clock that jumped back: what was learned later is not waited for.
-  if (seconds >= 0 && limit <= FORGET_AT * refusal.sent) return Math.floor(limit);
-  rate.refusal = null;
-  return null;
-}
+  /** Learns from a refusal for the rate of requests. */
+  refused(nowMs: number): void {
+    const refusal = this.#refusal;
+    if (refusal !== null && nowMs >= refusal.atMs && nowMs - refusal.atMs < SAME_BURST_MS) return;
+    const sent = Math.max(1, this.#window.sentWithin(nowMs));
+    const before = Math.min(sent, this.limit(nowMs) ?? sent);
+    this.#refusal = { atMs: nowMs, sent, limit: Math.max(1, Math.floor(before / 2)) };
+  }
 
-/** Whether one request more would be beyond what the provider seems to bear. */
-export function isBeyondLearned(rate: LearnedRate, nowMs: number): boolean {
-  if (rate.refusal === null) return false;
-  const limit = learnedLimit(rate, nowMs);
-  return limit !== null && sentWithin(rate.window, nowMs) >= limit;
+  /** Requests a second that the provider seems to bear; null = nothing is known. */
+  limit(nowMs: number): number | null {
+    const refusal = this.#refusal;
+    if (refusal === null) return null;
+    const seconds = Math.floor((nowMs - refusal.atMs) / 1_000);
+    const limit = refusal.limit + seconds * Math.max(1, refusal.sent * RISE);
+    // If the clock jumped back, the refusal lies in the future and is forgotten.
+    if (seconds >= 0 && limit <= FORGET_AT * refusal.sent) return Math.floor(limit);
+    this.#refusal = null;
+    return null;
+  }
+
+  /** Whether one request more would be beyond what the provider seems to bear. */
+  isBeyond(nowMs: number): boolean {
+    if (this.#refusal === null) return false;
+    const limit = this.limit(nowMs);
+    return limit !== null && this.#window.sentWithin(nowMs) >= limit;
+  }
 }

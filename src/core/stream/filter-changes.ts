@@ -2,19 +2,6 @@
 // within bounds. No change is ever dropped; when the bounds are exceeded the filter ends. Pure
 // except for the record that it changes.
 
-/** Unread changes of one filter. Changed in place, only by the functions of this file. */
-export class FilterChanges {
-  /** JSON texts, oldest first. */
-  texts: string[] = [];
-  /** Changes that were taken for an answer that could not be written, oldest first. */
-  returned: TakenChanges[] = [];
-  /** Number of unread changes, including those taken for an answer that is not yet written. */
-  count = 0;
-  bytes = 0;
-  /** Number of changes taken so far. */
-  taken = 0;
-}
-
 /** The changes of one answer, until it is known whether the answer was written. */
 export interface TakenChanges {
   /** Position of the first of them among all changes ever taken. */
@@ -27,41 +14,52 @@ export interface TakenChanges {
 const MAX_UNREAD_CHANGES = 10_000;
 const MAX_UNREAD_BYTES = 4_194_304;
 
-/**
- * Adds a change, as JSON with one character per byte. False = there is no room, and the filter must
- * end.
- */
-export function addChange(changes: FilterChanges, text: string): boolean {
-  if (changes.count + 1 > MAX_UNREAD_CHANGES || changes.bytes + text.length > MAX_UNREAD_BYTES)
-    return false;
-  changes.texts.push(text);
-  changes.count++;
-  changes.bytes += text.length;
-  return true;
-}
+/** Unread changes of one filter. */
+export class FilterChanges {
+  /** Number of unread changes, including those taken for an answer that is not yet written. */
+  count = 0;
+  bytes = 0;
+  /** JSON texts, oldest first. */
+  #texts: string[] = [];
+  /** Changes that were taken for an answer that could not be written, oldest first. */
+  returned: TakenChanges[] = [];
+  /** Number of changes taken so far. */
+  taken = 0;
 
-/** Takes all unread changes for an answer; `settleChanges` must report what became of it. */
-export function takeChanges(changes: FilterChanges): TakenChanges {
-  const { returned, texts } = changes;
-  const first = returned[0]?.first ?? changes.taken;
-  const all =
-    returned.length === 0 ? texts : [...returned.flatMap((batch) => batch.texts), ...texts];
-  changes.taken += texts.length;
-  changes.texts = [];
-  changes.returned = [];
-  return { first, texts: all, bytes: sizeOf(all) };
-}
-
-/** Settles an answer: if it was not written, its changes become part of the next one. */
-export function settleChanges(changes: FilterChanges, batch: TakenChanges, written: boolean): void {
-  if (!written) {
-    if (batch.texts.length === 0) return;
-    changes.returned.push(batch);
-    changes.returned.sort((left, right) => left.first - right.first);
-    return;
+  /**
+   * Adds a change, as JSON with one character per byte. False = there is no room, and the filter
+   * must end.
+   */
+  add(text: string): boolean {
+    if (this.count + 1 > MAX_UNREAD_CHANGES || this.bytes + text.length > MAX_UNREAD_BYTES)
+      return false;
+    this.#texts.push(text);
+    this.count++;
+    this.bytes += text.length;
+    return true;
   }
-  changes.count -= batch.texts.length;
-  changes.bytes -= batch.bytes;
+
+  /** Takes all unread changes for an answer; `settle` must report what became of it. */
+  take(): TakenChanges {
+    const first = this.returned[0]?.first ?? this.taken;
+    const texts = [...this.returned.flatMap((batch) => batch.texts), ...this.#texts];
+    this.taken += this.#texts.length;
+    this.#texts = [];
+    this.returned = [];
+    return { first, texts, bytes: sizeOf(texts) };
+  }
+
+  /** Settles an answer: if it was not written, its changes become part of the next one. */
+  settle(batch: TakenChanges, written: boolean): void {
+    if (!written) {
+      if (batch.texts.length === 0) return;
+      this.returned.push(batch);
+      this.returned.sort((left, right) => left.first - right.first);
+      return;
+    }
+    this.count -= batch.texts.length;
+    this.bytes -= batch.bytes;
+  }
 }
 
 /** The JSON of an answer. */

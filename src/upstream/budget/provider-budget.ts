@@ -1,12 +1,7 @@
 // What may still be sent to one provider: counts its requests, over both transports, against the
 // limits that its operator declared. Sends nothing and chooses nobody.
 import { type BudgetLimits, creditsOf, type Shortage } from "../../core/provider/budget-limits.ts";
-import {
-  countSent,
-  roomInMs,
-  SecondWindow,
-  sentWithin,
-} from "../../core/provider/second-window.ts";
+import { SecondWindow } from "../../core/provider/second-window.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Allowance, ShareUse } from "../worker-shares.ts";
 import { ProviderQuota, type QuotaReport } from "./provider-quota.ts";
@@ -83,7 +78,7 @@ export class ProviderBudget {
   waitMs(methodName: string): number {
     const nowMs = this.#runtime.now();
     const windowMs =
-      this.#rps === null ? 0 : (roomInMs(this.#window, this.#rps.limit, nowMs) ?? SECOND_MS);
+      this.#rps === null ? 0 : (this.#window.roomInMs(this.#rps.limit, nowMs) ?? SECOND_MS);
     const isFull = this.#concurrency !== null && this.#inFlight >= this.#concurrency.limit;
     const quotaMs = this.#credits?.waitMs(creditsOf(this.#limits, methodName), nowMs) ?? 0;
     return Math.max(windowMs, isFull ? PLACE_WAIT_MS : 0, quotaMs);
@@ -99,7 +94,7 @@ export class ProviderBudget {
     const shortage = this.#shortageOf(methodName, { nowMs, reserved });
     if (shortage !== null) return shortage;
     if (isOwn && this.#reserved > 0) this.#reserved -= 1;
-    countSent(this.#window, 1, nowMs);
+    this.#window.count(1, nowMs);
     if (this.#concurrency !== null) this.#inFlight += 1;
     this.#credits?.spend(creditsOf(this.#limits, methodName));
     return null;
@@ -143,7 +138,7 @@ export class ProviderBudget {
     const { rps, concurrency } = this.#limits;
     const nowMs = this.#runtime.now();
     return {
-      rps: rps === null ? null : { limit: rps, used: sentWithin(this.#window, nowMs) },
+      rps: rps === null ? null : { limit: rps, used: this.#window.sentWithin(nowMs) },
       concurrency: concurrency === null ? null : { limit: concurrency, used: this.#inFlight },
       ...(this.#credits?.report() ?? { daily: null, monthly: null }),
       aheadOfPace: this.isAheadOfPace(nowMs),
@@ -165,7 +160,7 @@ export class ProviderBudget {
     { nowMs, reserved }: { readonly nowMs: number; readonly reserved: number },
   ): Shortage | null {
     const rps = this.#rps;
-    if (rps !== null && sentWithin(this.#window, nowMs) + reserved >= rps.limit) {
+    if (rps !== null && this.#window.sentWithin(nowMs) + reserved >= rps.limit) {
       this.#refuse("rps", rps);
       return "rps_limit";
     }
@@ -193,7 +188,7 @@ export class ProviderBudget {
     const { key, runtime, quotas } = this.#parts;
     if (daily !== null || monthly !== null)
       this.#credits = new ProviderQuota(key, this.#limits, { runtime, source: quotas });
-    const sent = (): number => sentWithin(this.#window, this.#runtime.now());
+    const sent = (): number => this.#window.sentWithin(this.#runtime.now());
     const refused = (what: "rps" | "concurrency"): number =>
       this.#refused[what].within(Math.floor(runtime.now() / SECOND_MS));
     if (rps !== null)

@@ -8,7 +8,7 @@ import { tipOperatorOf } from "../../core/provider/operator.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { isMissingBlock } from "../../core/provider-errors/category.ts";
-import { earn, RECHECK_SHARE } from "../../core/routing/extra-calls.ts";
+import { RECHECK_SHARE } from "../../core/routing/extra-calls.ts";
 import { haveProvidersFailed, nextMove } from "../../core/routing/failover.ts";
 import type { Call } from "../../core/rpc/call.ts";
 import { contradictionIn, type Extent } from "../../core/rpc/contradiction.ts";
@@ -87,8 +87,8 @@ function begun(parts: AttemptParts & BudgetParts, job: Job, listener: JobListene
   const [first] = job.plan.candidates;
   if (first !== undefined) {
     const { tracker, call } = job.request;
-    if (hedge !== null) earn(tracker.extraCalls, costOf(first.provider, call), hedge.maxExtra);
-    earn(tracker.rechecks, 1, RECHECK_SHARE);
+    if (hedge !== null) tracker.extraCalls.fill(costOf(first.provider, call), hedge.maxExtra);
+    tracker.rechecks.fill(1, RECHECK_SHARE);
   }
   const run = new FailoverRun(parts, job, listener);
   run.start();

@@ -3,7 +3,6 @@
 import type { Channel } from "../../core/provider/attempt.ts";
 import { creditsOf } from "../../core/provider/budget-limits.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import { owe, take } from "../../core/routing/extra-calls.ts";
 import { hedgeAfterMs, LEAST_ATTEMPT_MS, overdueAfterMs } from "../../core/routing/hedge.ts";
 import type { Call } from "../../core/rpc/call.ts";
 import type { PendingAttempt } from "./attempt.ts";
@@ -39,7 +38,7 @@ export function lateMove(late: LateCall): LateMove {
   const { job, pending, candidates, isAlone } = late;
   const { tracker, call } = job.request;
   if (pending.isTrial) {
-    owe(tracker.extraCalls, costOf(pending.provider, call));
+    tracker.extraCalls.takeAnyway(costOf(pending.provider, call));
     return { kind: "next" };
   }
   const target = candidates.besideOthers();
@@ -60,7 +59,7 @@ export function lateMove(late: LateCall): LateMove {
   };
   const hedgeMs = hedgeAfterMs(usual, hedge);
   if (pending.ageMs < hedgeMs) return wait(hedgeMs);
-  if (take(tracker.extraCalls, costOf(target.provider, call))) return { kind: "hedge", target };
+  if (tracker.extraCalls.take(costOf(target.provider, call))) return { kind: "hedge", target };
   job.overBudget = true;
   return wait(2 * Math.max(pending.ageMs, hedge.floorMs));
 }

@@ -5,7 +5,6 @@
 import type { Abandoned } from "../../core/billing/charging.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
-import { giveBack, take } from "../../core/routing/extra-calls.ts";
 import type { Call } from "../../core/rpc/call.ts";
 import { blockNumberOf } from "../../core/rpc/result-block.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -165,7 +164,7 @@ class RecheckRun implements JobListener, RunningJob {
     }
     const ahead = tracker.aheadOf(provider, call);
     if (ahead === null || !asked.mayRecheck(key, ahead.head)) return null;
-    if (!asked.count(caller, nowMs) || !take(tracker.rechecks, 1)) {
+    if (!asked.count(caller, nowMs) || !tracker.rechecks.take(1)) {
       this.#job.overBudget = true;
       return null;
     }
@@ -179,7 +178,7 @@ class RecheckRun implements JobListener, RunningJob {
    */
   #settle(isFound: boolean, hasAnswer: boolean): void {
     if (this.#taken === null) return;
-    if (isFound) giveBack(this.#job.request.tracker.rechecks, 1);
+    if (isFound) this.#job.request.tracker.rechecks.giveBack(1);
     else if (hasAnswer) this.#parts.asked.add(this.#taken);
   }
 

@@ -5,14 +5,7 @@
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { publicLabel } from "../../core/provider/profile.ts";
 import { readHead } from "../../core/stream/chain-event.ts";
-import {
-  addChange,
-  changesJson,
-  FilterChanges,
-  settleChanges,
-  type TakenChanges,
-  takeChanges,
-} from "../../core/stream/filter-changes.ts";
+import { changesJson, FilterChanges, type TakenChanges } from "../../core/stream/filter-changes.ts";
 import { FILTER_IDLE_MS } from "../../core/stream/filter-record.ts";
 import type { StreamMark } from "../../core/stream/stream-mark.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -484,7 +477,7 @@ class Filter implements Subscriber {
     const before = sizeOf(this.#changes);
     for (const text of this.#registry.textsOf(results, this.request.kind)) {
       if (this.#state === "over") return;
-      if (!addChange(this.#changes, text)) return this.end("unread", this.#queryBytes + before);
+      if (!this.#changes.add(text)) return this.end("unread", this.#queryBytes + before);
     }
     this.#registry.unread(this, sizeOf(this.#changes) - before);
   }
@@ -498,7 +491,7 @@ class Filter implements Subscriber {
     // Events that are due arrive with the mark.
     const isMarked = this.#registry.isShared && this.#changes.count > 0;
     const mark = isMarked ? (this.#position?.mark() ?? null) : null;
-    const batch: TakenChanges = takeChanges(this.#changes);
+    const batch: TakenChanges = this.#changes.take();
     const answer: GivenAnswer = { mark, end: this.#changes.taken, isWritten: false };
     this.#answers.add(answer);
     let settled = false;
@@ -506,7 +499,7 @@ class Filter implements Subscriber {
       if (settled || this.#state === "over") return;
       settled = true;
       const before = sizeOf(this.#changes);
-      settleChanges(this.#changes, batch, written);
+      this.#changes.settle(batch, written);
       this.#registry.unread(this, sizeOf(this.#changes) - before);
       if (written) answer.isWritten = true;
       else this.#answers.delete(answer);

@@ -52,13 +52,7 @@ import {
   STALE_MS,
   usualMs,
 } from "../../core/provider/latency.ts";
-import {
-  countRequest,
-  isBeyondLearned,
-  LearnedRate,
-  learnedLimit,
-  learnRefusal,
-} from "../../core/provider/learned-rate.ts";
+import { LearnedRate } from "../../core/provider/learned-rate.ts";
 import {
   type Provider,
   type ProviderSet,
@@ -473,7 +467,7 @@ export class Tracker {
   #learnRate(provider: Provider, effect: Effect): void {
     if (effect.kind !== "cooldown" || effect.scope === "method") return;
     const state = this.#stateOf(provider);
-    if (state !== null) learnRefusal(state.rate, this.#runtime.now());
+    if (state !== null) state.rate.refused(this.#runtime.now());
   }
 
   /** Learns from an attempt whether an unlisted method is served. */
@@ -589,7 +583,7 @@ export class Tracker {
     const state = this.#stateOf(out.provider);
     const channel = state?.watched[out.transport] ?? null;
     if (state === null || channel === null) return;
-    countRequest(state.rate, out.startedAtMs);
+    state.rate.count(out.startedAtMs);
     beginTrial(channel.health.stall, out, out.startedAtMs);
     this.#silenceWatch.begin(channel, out);
   }
@@ -915,7 +909,7 @@ export class Tracker {
     const report = reportOf(providerState?.[transport] ?? new Health(), position, nowMs);
     if (providerState === null) return report;
     const methods = [...report.learned.methods, ...unservedNames(providerState.unserved, nowMs)];
-    const requestsPerSecond = learnedLimit(providerState.rate, nowMs);
+    const requestsPerSecond = providerState.rate.limit(nowMs);
     return { ...report, learned: { ...report.learned, methods, requestsPerSecond } };
   }
 
@@ -1359,7 +1353,7 @@ function countSilence(
 
 /** Whether others are asked first, so that a provider keeps credits or need not refuse. */
 function isSpared({ budget, rate }: ProviderState, nowMs: number): boolean {
-  return budget?.isAheadOfPace(nowMs) === true || isBeyondLearned(rate, nowMs);
+  return budget?.isAheadOfPace(nowMs) === true || rate.isBeyond(nowMs);
 }
 
 function createState(

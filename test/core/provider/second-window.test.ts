@@ -2,12 +2,7 @@
 // and no later than needed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  countSent,
-  roomInMs,
-  SecondWindow,
-  sentWithin,
-} from "../../../src/core/provider/second-window.ts";
+import { SecondWindow } from "../../../src/core/provider/second-window.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { namedSeeds } from "../../fakes/seed.ts";
 
@@ -25,14 +20,14 @@ for (const seed of namedSeeds(1, 2, 3, 4))
     for (let n = 0; n < 5_000; n++) {
       nowMs += random() < 0.02 ? 900 * random() : 8 * random();
       const exact = sentAt.filter((at) => at > nowMs - 1_000).length;
-      const counted = sentWithin(window, nowMs);
+      const counted = window.sentWithin(nowMs);
       assert.ok(counted >= exact, "it counts at least what the second holds");
       assert.ok(
         counted <= sentAt.filter((at) => at > nowMs - 1_000 - JITTER_MS - 2 * SLOT_MS).length,
         "and nothing that is older than the jitter and a slot more",
       );
       if (counted >= limit) continue;
-      countSent(window, 1, nowMs);
+      window.count(1, nowMs);
       sentAt.push(nowMs);
     }
     // However each of them is held up, by less than the jitter, no second sees more arrive.
@@ -47,23 +42,23 @@ for (const seed of namedSeeds(1, 2, 3, 4))
 
 test("the wait for room is exact to a slot", () => {
   const window = new SecondWindow();
-  for (const at of [0, 100, 200]) countSent(window, 1, at);
-  assert.equal(roomInMs(window, 4, 200), 0);
-  const waitMs = roomInMs(window, 3, 200) ?? assert.fail();
+  for (const at of [0, 100, 200]) window.count(1, at);
+  assert.equal(window.roomInMs(4, 200), 0);
+  const waitMs = window.roomInMs(3, 200) ?? assert.fail();
   assert.ok(
     waitMs >= 800 + JITTER_MS - SLOT_MS && waitMs <= 800 + JITTER_MS + SLOT_MS,
     `${waitMs}`,
   );
-  assert.equal(sentWithin(window, 200 + waitMs - 1), 3);
-  assert.equal(sentWithin(window, 200 + waitMs), 2);
-  assert.equal(roomInMs(window, 0, 200), null);
+  assert.equal(window.sentWithin(200 + waitMs - 1), 3);
+  assert.equal(window.sentWithin(200 + waitMs), 2);
+  assert.equal(window.roomInMs(0, 200), null);
 });
 
 test("a clock that jumps empties the window once, and never blocks it", () => {
   const window = new SecondWindow();
-  countSent(window, 5, 1_000_000);
-  assert.equal(sentWithin(window, 1_000_000 - 100), 5);
-  assert.equal(sentWithin(window, 1_000), 0);
-  countSent(window, 1, 1_000);
-  assert.equal(sentWithin(window, 10_000_000), 0);
+  window.count(5, 1_000_000);
+  assert.equal(window.sentWithin(1_000_000 - 100), 5);
+  assert.equal(window.sentWithin(1_000), 0);
+  window.count(1, 1_000);
+  assert.equal(window.sentWithin(10_000_000), 0);
 });

@@ -1,13 +1,7 @@
 // When a second provider is asked as well, when an attempt is overdue, and what the budget allows.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  ExtraCalls,
-  earn,
-  MAX_SAVED_CREDITS,
-  owe,
-  take,
-} from "../../../src/core/routing/extra-calls.ts";
+import { ExtraCalls, MAX_SAVED_CREDITS } from "../../../src/core/routing/extra-calls.ts";
 import { DEFAULT_HEDGE, hedgeAfterMs, overdueAfterMs } from "../../../src/core/routing/hedge.ts";
 
 test("a hedge comes after the smaller of the provider's p95 and three medians of the next one", () => {
@@ -29,20 +23,20 @@ test("an attempt is overdue after three times the 99th percentile, at the least 
 
 test("the budget begins empty, gives its share and no more, and saves no more than its bound", () => {
   const budget = new ExtraCalls();
-  assert.equal(take(budget, 1), false);
-  for (let call = 0; call < 20; call++) earn(budget, 1, 0.05);
-  assert.equal(take(budget, 1), true, "twenty shares of 0.05 are one");
-  assert.equal(take(budget, 1), false);
-  for (let call = 0; call < 100_000; call++) earn(budget, 1, 0.05);
+  assert.equal(budget.take(1), false);
+  for (let call = 0; call < 20; call++) budget.fill(1, 0.05);
+  assert.equal(budget.take(1), true, "twenty shares of 0.05 are one");
+  assert.equal(budget.take(1), false);
+  for (let call = 0; call < 100_000; call++) budget.fill(1, 0.05);
   let taken = 0;
-  while (take(budget, 1)) taken++;
+  while (budget.take(1)) taken++;
   assert.equal(taken, MAX_SAVED_CREDITS);
 });
 
 test("what is owed is earned before anything is taken, and is bounded", () => {
   const budget = new ExtraCalls();
-  for (let call = 0; call < 1_000; call++) owe(budget, 1);
+  for (let call = 0; call < 1_000; call++) budget.takeAnyway(1);
   let calls = 0;
-  for (; !take(budget, 1); calls++) earn(budget, 1, 0.05);
+  for (; !budget.take(1); calls++) budget.fill(1, 0.05);
   assert.ok(Math.abs(calls - 20 * (MAX_SAVED_CREDITS + 1)) <= 1, `${calls} calls`);
 });

@@ -4,12 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import {
-  addChange,
   changesJson,
   FilterChanges,
-  settleChanges,
   type TakenChanges,
-  takeChanges,
 } from "../../../src/core/stream/filter-changes.ts";
 
 type Step =
@@ -37,9 +34,9 @@ test(
         const written: number[] = [];
         let added = 0;
         for (const step of all) {
-          if (step.kind === "add") assert.ok(addChange(changes, String(added++)));
+          if (step.kind === "add") assert.ok(changes.add(String(added++)));
           else if (step.kind === "take") {
-            const taken = takeChanges(changes);
+            const taken = changes.take();
             const texts = taken.texts.map(Number);
             assert.deepEqual(
               texts,
@@ -50,17 +47,17 @@ test(
           } else {
             const [taken] = open.splice(step.which % Math.max(1, open.length), 1);
             if (taken === undefined) continue;
-            settleChanges(changes, taken, step.written);
+            changes.settle(taken, step.written);
             if (step.written) written.push(...taken.texts.map(Number));
           }
         }
-        for (const taken of open) settleChanges(changes, taken, false);
-        const rest = takeChanges(changes);
+        for (const taken of open) changes.settle(taken, false);
+        const rest = changes.take();
         assert.deepEqual(
           [...written, ...rest.texts.map(Number)].toSorted((left, right) => left - right),
           Array.from({ length: added }, (_, n) => n),
         );
-        settleChanges(changes, rest, true);
+        changes.settle(rest, true);
         assert.deepEqual([changes.count, changes.bytes], [0, 0]);
       }),
     );
@@ -72,24 +69,24 @@ test(
     "room",
   () => {
     const many = new FilterChanges();
-    for (let n = 0; n < 10_000; n++) assert.ok(addChange(many, "1"));
-    assert.equal(addChange(many, "1"), false);
-    const taken = takeChanges(many);
-    assert.equal(addChange(many, "1"), false, "an answer on its way may come back");
-    settleChanges(many, taken, true);
-    assert.ok(addChange(many, "1"));
+    for (let n = 0; n < 10_000; n++) assert.ok(many.add("1"));
+    assert.equal(many.add("1"), false);
+    const taken = many.take();
+    assert.equal(many.add("1"), false, "an answer on its way may come back");
+    many.settle(taken, true);
+    assert.ok(many.add("1"));
     const long = new FilterChanges();
-    assert.ok(addChange(long, "x".repeat(4_194_304)));
-    assert.equal(addChange(long, "1"), false);
+    assert.ok(long.add("x".repeat(4_194_304)));
+    assert.equal(long.add("1"), false);
   },
 );
 
 test("bytes of a change come out as they went in", () => {
   const changes = new FilterChanges();
   const text = Buffer.from('{"data":"é\\u00e9 ☃"}');
-  addChange(changes, text.toString("latin1"));
+  changes.add(text.toString("latin1"));
   assert.deepEqual(
-    changesJson(takeChanges(changes)),
+    changesJson(changes.take()),
     Buffer.concat([Buffer.from("["), text, Buffer.from("]")]),
   );
 });
