@@ -78,13 +78,13 @@ import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
 import { createCachePurge, createOwnPurge } from "./cache-purge.ts";
 import { type NodeView, named, openRouterNode, workerOn } from "./cluster.ts";
-import { type ConsoleSide, createConsoleSide } from "./console-side.ts";
 import type { CustomServing } from "./custom-profiles.ts";
-import { createHealthSide } from "./health-side.ts";
+import { HealthUpdates } from "./health-updates.ts";
 import type { Hosting, HostingParts } from "./hosted.ts";
-import { createLiveSide, type LiveSide } from "./live-side.ts";
 import { type ChangesPlace, type OperatorChanges, OperatorInbox } from "./operator-changes.ts";
+import { OperatorConsole } from "./operator-console.ts";
 import { type OpenOperatorProviders, openOperatorProviders } from "./operator-providers.ts";
+import { OperatorView } from "./operator-view.ts";
 import { type JoinedNode, openProviderLimits, type ProviderLimits } from "./provider-limits.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
 import { createReloadAsked, type Reload, reloadAskedOver } from "./reload-service.ts";
@@ -143,13 +143,13 @@ interface Foundation {
   readonly hosting: Hosting | null;
   /** Null = this service is one node. */
   readonly node: NodeView | null;
-  readonly console: ConsoleSide;
+  readonly console: OperatorConsole;
   readonly sharedFilters: SharedFilters;
   readonly operatorProviders: OpenOperatorProviders;
   readonly legacyForms: LegacyForms;
   readonly proxies: TrustedProxies;
   readonly compression: Compression | null;
-  readonly liveSide: LiveSide;
+  readonly view: OperatorView;
 }
 
 /** Starts the service. */
@@ -193,7 +193,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     legacyForms: new LegacyForms(runtime, hosting?.legacyForms ?? null),
     proxies,
     compression: config.server.compression === "off" ? null : new Compression(proxies),
-    liveSide: createLiveSide({ ...providers, ...outside, ...stored, service: outside.service }),
+    view: new OperatorView({ ...providers, ...outside, ...stored, service: outside.service }),
   };
   const listening = await listenTo(config, pagesOf(foundation), {
     runtime,
@@ -219,7 +219,7 @@ async function openStored(
   readonly store: Store;
   readonly node: NodeView | null;
   readonly joined: JoinedNode | null;
-  readonly console: ConsoleSide;
+  readonly console: OperatorConsole;
   readonly changes: OperatorChanges;
   close(): Promise<void>;
 }> {
@@ -237,7 +237,7 @@ async function openStored(
     log.warn({ problem: errorText(error) }, "the database does not answer as it should");
   const place = { config, runtime, log, worker, service, operatorInbox };
   const { store, view: node, joined, close } = await openRouterNode({ ...place, onError });
-  const console = createConsoleSide({
+  const console = new OperatorConsole({
     config,
     runtime,
     log,
@@ -317,7 +317,7 @@ const cannotReload: Reload = async () => ({
 /** The API that every instance has. */
 function instanceApiOf(foundation: Foundation): Api {
   const { config, live, outside, hosting, node, console, providers } = foundation;
-  const { operatorProviders, liveSide } = foundation;
+  const { operatorProviders, view } = foundation;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
   const { sessions, recordAction } = console;
   return createInstanceApi({
@@ -339,7 +339,7 @@ function instanceApiOf(foundation: Foundation): Api {
       bus: isAlone(outside) ? null : (outside.service?.bus ?? null),
       recorded: hosting?.recordPurge ?? null,
     }),
-    live: liveSide.parts,
+    live: view.live,
     summary: () => ({
       version: outside.version,
       hosted: hosting !== null,
@@ -351,7 +351,7 @@ function instanceApiOf(foundation: Foundation): Api {
 }
 
 function appOf(
-  { config, live, outside, providers, sharedFilters, operatorProviders, liveSide }: Foundation,
+  { config, live, outside, providers, sharedFilters, operatorProviders, view }: Foundation,
   { server, metrics }: Awaited<ReturnType<typeof listenTo>>,
   closeStores: () => Promise<void>,
 ): App {
@@ -366,15 +366,15 @@ function appOf(
       live.methods = methodTable(next.methods, live.methods);
       providers.cache.secondTier?.use(live.config.redisUrl);
       providers.profileUpdater.replace(next.profiles);
-      liveSide.reloaded(next.profiles.length);
+      view.reloaded(next.profiles.length);
       return null;
     },
     async close() {
       live.isDraining = true;
-      liveSide.close();
+      view.close();
       await server.drain();
       metrics?.close();
-      await liveSide.end();
+      await view.end();
       operatorProviders.close();
       await sharedFilters?.close();
       // Before the stores, where other nodes read what is given back.
@@ -564,7 +564,7 @@ function upstreamSide(
     onMove: (move) => observer.streamMoved(move),
   });
   const { subscriptions } = streams;
-  const health = createHealthSide({ ...common, upstreams, subscriptions, accepted }, bus);
+  const health = new HealthUpdates({ ...common, upstreams, subscriptions, accepted }, bus);
   const updated = { ...health, registry, subscriptions, upstreams: Object.values(upstreams) };
   const profileUpdater = new ProfileUpdater(updated);
   return {

@@ -56,10 +56,10 @@ import {
   viewOf,
   workerProcessId,
 } from "./cluster.ts";
-import { type ConsoleSide, createConsoleSide } from "./console-side.ts";
 import { creditOver } from "./credit-service.ts";
 import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
 import type { OperatorInbox } from "./operator-changes.ts";
+import { OperatorConsole } from "./operator-console.ts";
 import type { JoinedNode } from "./provider-limits.ts";
 import { busOf, limitsOf, type ServiceParts } from "./service-parts.ts";
 import { openServiceStore } from "./service-store.ts";
@@ -84,7 +84,7 @@ export interface Hosting {
   readonly node: NodeView | null;
   /** The same as the other nodes know it. */
   readonly joined: JoinedNode | null;
-  readonly console: ConsoleSide;
+  readonly console: OperatorConsole;
   readonly credit: Pick<Credit, "metered" | "maySpend">;
   /** Has the other nodes remove kept answers; null = there are none. */
   readonly recordPurge: ((selection: PurgeSelection) => Promise<void>) | null;
@@ -237,8 +237,8 @@ function invalidationsOver(broadcast: (change: HostedChange) => Promise<void>): 
 }
 
 /** The console over the store. */
-async function consoleOf(parts: StoreParts, openLimit: OpenAddressLimit): Promise<ConsoleSide> {
-  return createConsoleSide({
+async function consoleOf(parts: StoreParts, openLimit: OpenAddressLimit): Promise<OperatorConsole> {
+  return new OperatorConsole({
     ...parts,
     records: createStoredRecords(parts.store),
     accounts: parts.store,
@@ -340,7 +340,7 @@ interface ApiCollaborators {
   readonly paywall: PurchasePaywall | null;
   readonly credit: Credit;
   readonly custom: CustomParts;
-  readonly console: ConsoleSide;
+  readonly console: OperatorConsole;
 }
 
 /** The account pages and the management API. */

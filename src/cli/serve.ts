@@ -3,7 +3,7 @@
 import type { Logger } from "pino";
 import { build } from "../app/app.ts";
 import { named } from "../app/cluster.ts";
-import { type NewSignInLink, newSignInLink } from "../app/console-side.ts";
+import { type NewSignInLink, newSignInLink } from "../app/operator-console.ts";
 import type { Reload } from "../app/reload-service.ts";
 import type { Config } from "../config/config.ts";
 import { formatFaults } from "../config/config-fault.ts";

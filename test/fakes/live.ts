@@ -1,7 +1,7 @@
 // What the operator sees of a running service, for tests of the API: a profile with two providers,
 // one decision that was recorded, and no other worker.
 import { pino } from "pino";
-import { createLiveSide } from "../../src/app/live-side.ts";
+import { OperatorView } from "../../src/app/operator-view.ts";
 import { Observer } from "../../src/observe/observer.ts";
 import type { Runtime } from "../../src/runtime.ts";
 import type { RoutedCall } from "../../src/upstream/engine/router.ts";
@@ -84,7 +84,7 @@ export function testLive(runtime: Runtime): LiveView {
   const body = Buffer.from("{}");
   const outcome = { kind: "result", body, start: 0, end: 2, idAt: null } as const;
   observer.routed(series, route, { outcome, source: route.source }, "req-1");
-  return createLiveSide({
+  return new OperatorView({
     runtime,
     log,
     observer,
@@ -95,5 +95,5 @@ export function testLive(runtime: Runtime): LiveView {
     node: null,
     joined: null,
     service: undefined,
-  }).parts;
+  }).live;
 }

@@ -3,7 +3,7 @@
 // the others, each of which still decides alone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createHealthSide } from "../../../src/app/health-side.ts";
+import { HealthUpdates } from "../../../src/app/health-updates.ts";
 import type { Consistency, Profile, Provider } from "../../../src/core/provider/profile.ts";
 import { plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
@@ -96,7 +96,7 @@ function createFixture(consistency: Consistency = "off") {
       renew() {},
       report: () => ({ state: "open", subscriptions: 1, opened: 1, strayFrames: 0 }),
     };
-    const health = createHealthSide(
+    const health = new HealthUpdates(
       {
         runtime: world,
         timerWheel: new TimerWheel(world),

@@ -10,14 +10,7 @@ import type { Store } from "../store/store.ts";
 import { createActionLog, type RecordAction } from "../web/api/action-log.ts";
 import { ConsoleSessions } from "../web/api/console-sessions.ts";
 
-/** The console of an instance. */
-export interface ConsoleSide {
-  readonly records: OperatorRecords;
-  readonly sessions: ConsoleSessions;
-  readonly recordAction: RecordAction;
-}
-
-export interface ConsoleSideParts {
+export interface OperatorConsoleParts {
   readonly config: Config;
   readonly runtime: Runtime;
   readonly log: Logger;
@@ -32,19 +25,26 @@ export interface ConsoleSideParts {
 /** Tries to sign in, by address. */
 const TRIES = { perSecond: 10 / 60, burst: 10 };
 
-/** Creates it over its records. */
-export function createConsoleSide(parts: ConsoleSideParts): ConsoleSide {
-  const { config, runtime, records, accounts, openLimit } = parts;
-  const { operatorToken, signInLink } = config.server;
-  const sessions = new ConsoleSessions({
-    runtime,
-    records,
-    operatorToken,
-    signInLink,
-    store: accounts,
-    tries: openLimit("console sign-ins", TRIES),
-  });
-  return { records, sessions, recordAction: createActionLog(parts) };
+/** The console of an instance. */
+export class OperatorConsole {
+  readonly records: OperatorRecords;
+  readonly sessions: ConsoleSessions;
+  readonly recordAction: RecordAction;
+
+  constructor(parts: OperatorConsoleParts) {
+    const { config, runtime, records, accounts, openLimit } = parts;
+    const { operatorToken, signInLink } = config.server;
+    this.records = records;
+    this.sessions = new ConsoleSessions({
+      runtime,
+      records,
+      operatorToken,
+      signInLink,
+      store: accounts,
+      tries: openLimit("console sign-ins", TRIES),
+    });
+    this.recordAction = createActionLog(parts);
+  }
 }
 
 /** How long a sign-in link works. */
