@@ -32,7 +32,7 @@ import {
 import { HEAD_FRESH_MS } from "./head.ts";
 import { LatencyRecord, observe, observeAtLeast, usualMs } from "./latency.ts";
 import { takeCount } from "./silence.ts";
-import { noteEnded, noteHung, StallRecord } from "./stall.ts";
+import { StallRecord } from "./stall.ts";
 import { limitedForMs, type Throttle, throttled } from "./throttle.ts";
 
 /** Why a provider is excluded until a probe shows that the reason is gone. */
@@ -125,15 +125,15 @@ export function recordAttempt(
     health.heardAtMs = ending.nowMs;
     health.hasAnswered = true;
     if (attempt.overtaken === true && isLong(health, method, latencyMs))
-      noteHung(health.stall, ending.nowMs);
-    else noteEnded(health.stall);
+      health.stall.overtaken(ending.nowMs);
+    else health.stall.ended();
     if (health.breaker !== CLOSED) signal(health, "success", latencyMs, ending);
     if (health.facts !== null) unlearnMethod(health.facts, method);
     health.outcomes.delivered += 1;
     observe(health.latency, method, latencyMs, ending.nowMs);
     return;
   }
-  if (verdict.category !== "cancelled") noteEnded(health.stall);
+  if (verdict.category !== "cancelled") health.stall.ended();
   const held = heldOfCall(verdict);
   recordVerdict(
     health,
@@ -174,7 +174,7 @@ export function recordCut(
   ending: AttemptEnding,
 ): void {
   signal(health, "ignored", latencyMs, ending);
-  if (givenUp && isLong(health, method, latencyMs)) noteHung(health.stall, ending.nowMs);
+  if (givenUp && isLong(health, method, latencyMs)) health.stall.overtaken(ending.nowMs);
   if (!silent) observeAtLeast(health.latency, method, latencyMs, ending.nowMs);
   if (verdict.effect.kind === "ignored") health.outcomes.cancelled += 1;
   else {

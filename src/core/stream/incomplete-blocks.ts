@@ -3,8 +3,13 @@
 import type { Block } from "./chain-event.ts";
 
 /**
- * The doubtful blocks of one subscription. Changed in place, only by the functions of this file.
+ * Longest time between a head and its logs. A connection that opens or breaks in between may have
+ * lost some of the logs.
  */
+export const APART_MS = 2_000;
+const MAX_SUSPECTS = 1_024;
+
+/** The doubtful blocks of one subscription. */
 export class IncompleteBlocks {
   /**
    * Blocks by hash with the time (ms) at which their head was pushed; an entry stays until its
@@ -16,70 +21,59 @@ export class IncompleteBlocks {
    * logs again.
    */
   readonly suspects = new Set<string>();
-}
 
-/**
- * Longest time between a head and its logs. A connection that opens or breaks in between may have
- * lost some of the logs.
- */
-export const APART_MS = 2_000;
-const MAX_SUSPECTS = 1_024;
-
-/**
- * Records that the current source, attached at `attachedAtMs`, pushed a block. Its earlier blocks
- * are complete by now; those of earlier sources stay doubtful.
- */
-export function notePushed(
-  { unsure }: IncompleteBlocks,
-  hash: string,
-  at: { readonly nowMs: number; readonly attachedAtMs: number; readonly window: number },
-): void {
-  unsure.delete(hash);
-  unsure.set(hash, at.nowMs);
-  for (const [old, pushedAtMs] of unsure) {
-    const complete = pushedAtMs >= at.attachedAtMs && at.nowMs - pushedAtMs >= APART_MS;
-    if (complete || unsure.size > at.window) unsure.delete(old);
+  /**
+   * Records that the current source, attached at `attachedAtMs`, pushed a block. Its earlier blocks
+   * are complete by now; blocks of earlier sources stay doubtful.
+   */
+  pushed(
+    hash: string,
+    at: { readonly nowMs: number; readonly attachedAtMs: number; readonly window: number },
+  ): void {
+    const { unsure } = this;
+    unsure.delete(hash);
+    unsure.set(hash, at.nowMs);
+    for (const [old, pushedAtMs] of unsure) {
+      const complete = pushedAtMs >= at.attachedAtMs && at.nowMs - pushedAtMs >= APART_MS;
+      if (complete || unsure.size > at.window) unsure.delete(old);
+    }
   }
-}
 
-/**
- * Records a block whose logs were removed by a source that is gone: that source may have been the
- * only one to drop the block.
- */
-export function noteAbandoned({ unsure }: IncompleteBlocks, hash: string): void {
-  unsure.set(hash, unsure.get(hash) ?? 0);
-}
+  /**
+   * Records a block whose logs were removed by a source that is gone: that source may have been the
+   * only one to drop the block.
+   */
+  abandoned(hash: string): void {
+    this.unsure.set(hash, this.unsure.get(hash) ?? 0);
+  }
 
-/** Records a block whose logs were dropped or removed. */
-export function suspect({ unsure, suspects }: IncompleteBlocks, hash: string): void {
-  unsure.delete(hash);
-  suspects.delete(hash);
-  suspects.add(hash);
-  const [oldest = hash] = suspects;
-  if (suspects.size > MAX_SUSPECTS) suspects.delete(oldest);
-}
+  /** Records a block whose logs were dropped or removed. */
+  suspect(hash: string): void {
+    this.unsure.delete(hash);
+    this.suspects.delete(hash);
+    this.suspects.add(hash);
+    const [oldest = hash] = this.suspects;
+    if (this.suspects.size > MAX_SUSPECTS) this.suspects.delete(oldest);
+  }
 
-/** Records that all logs of a block were queried. */
-export function settle({ unsure }: IncompleteBlocks, hash: string): void {
-  unsure.delete(hash);
-}
+  /** Records that all logs of a block were queried. */
+  settle(hash: string): void {
+    this.unsure.delete(hash);
+  }
 
-/**
- * Whether some block was pushed by a source before the one attached at `attachedAtMs`, so that its
- * logs may be missing.
- */
-export function isOwed({ unsure }: IncompleteBlocks, attachedAtMs: number): boolean {
-  const [oldestMs = attachedAtMs] = unsure.values();
-  return oldestMs < attachedAtMs;
-}
+  /**
+   * Whether some block was pushed by a source before the current source was attached, so that its
+   * logs may be missing.
+   */
+  isOwed(attachedAtMs: number): boolean {
+    const [oldestMs = attachedAtMs] = this.unsure.values();
+    return oldestMs < attachedAtMs;
+  }
 
-/**
- * The doubtful blocks below a number: their logs must be delivered before those of later blocks.
- */
-export function unsureBelow(
-  { unsure }: IncompleteBlocks,
-  blocks: readonly Block[],
-  number: number,
-): readonly Block[] {
-  return blocks.filter((block) => block.number < number && unsure.has(block.hash));
+  /**
+   * The doubtful blocks below a number: their logs must be delivered before those of later blocks.
+   */
+  unsureBelow(blocks: readonly Block[], number: number): readonly Block[] {
+    return blocks.filter((block) => block.number < number && this.unsure.has(block.hash));
+  }
 }

@@ -16,7 +16,6 @@ import {
   providerReading,
 } from "../../core/provider/latency.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import { isStalled } from "../../core/provider/stall.ts";
 import { limitedForMs } from "../../core/provider/throttle.ts";
 import type { Resource } from "../../core/rpc/method.ts";
 
@@ -113,7 +112,7 @@ export function reportOf(health: Health, position: Position, nowMs: number): Hea
     circuit: stateOf(breaker, health),
     retryAfterMs: breaker.kind === "open" ? openRemainingMs(breaker, nowMs) : null,
     rateLimitedForMs: limitedForMs(health.throttle, nowMs),
-    stalled: isStalled(health.stall, nowMs),
+    stalled: health.stall.isStalled(nowMs),
     limitedMethods: limitedMethods(health, nowMs),
     cordon: health.wrongChain ? "wrong_chain" : health.cordon,
     ...position,

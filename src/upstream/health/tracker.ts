@@ -61,13 +61,7 @@ import {
 } from "../../core/provider/profile.ts";
 import { type RegionPlacement, regionPlacement } from "../../core/provider/region.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
-import {
-  beginTrial,
-  endTrial,
-  isStalled,
-  isTrialDue,
-  type StallRecord,
-} from "../../core/provider/stall.ts";
+import type { StallRecord } from "../../core/provider/stall.ts";
 import {
   confirmUnserved,
   isUnserved,
@@ -502,7 +496,7 @@ export class Tracker {
     const health = this.#healthOf(provider, transport);
     if (health === null) return null;
     const isTrial =
-      health.breaker.kind !== "closed" || isTrialDue(health.stall, this.#runtime.now());
+      health.breaker.kind !== "closed" || health.stall.isTrialDue(this.#runtime.now());
     return isTrial ? patienceMs(health, method) : null;
   }
 
@@ -524,7 +518,7 @@ export class Tracker {
       state.cordon === null &&
       !health.wrongChain &&
       health.cordon === null &&
-      !isStalled(health.stall, nowMs) &&
+      !health.stall.isStalled(nowMs) &&
       methodLimitedForMs(health, method, nowMs) === 0 &&
       !isSpared(state, nowMs)
     );
@@ -584,7 +578,7 @@ export class Tracker {
     const channel = state?.watched[out.transport] ?? null;
     if (state === null || channel === null) return;
     state.rate.count(out.startedAtMs);
-    beginTrial(channel.health.stall, out, out.startedAtMs);
+    channel.health.stall.begin(out, out.startedAtMs);
     this.#silenceWatch.begin(channel, out);
   }
 
@@ -594,7 +588,7 @@ export class Tracker {
     if (channel === null) return false;
     const { health } = channel;
     channel.out.delete(out);
-    endTrial(health.stall, out);
+    health.stall.end(out);
     this.#onAttempt?.(attempt, call.method);
     const { verdict, latencyMs } = attempt;
     if (by !== "cut" || verdict === null) {
@@ -1116,8 +1110,8 @@ export class Tracker {
    */
   #isAskedLater({ provider }: ProviderState, stall: StallRecord, query: PlanQuery): boolean {
     const { call, view } = query;
-    if (!isStalled(stall, view.nowMs)) return false;
-    if (!call.method.replaySafe || !isTrialDue(stall, view.nowMs)) return true;
+    if (!stall.isStalled(view.nowMs)) return false;
+    if (!call.method.replaySafe || !stall.isTrialDue(view.nowMs)) return true;
     return !this.#hasOther(provider, view.nowMs, isFlowing);
   }
 
@@ -1471,7 +1465,7 @@ function isUsable(health: Health | null, nowMs: number): boolean {
 
 /** Whether it is usable, and calls do not hang at it. */
 function isFlowing(health: Health | null, nowMs: number): boolean {
-  return health !== null && !isStalled(health.stall, nowMs) && isUsable(health, nowMs);
+  return health !== null && !health.stall.isStalled(nowMs) && isUsable(health, nowMs);
 }
 
 /** Input of one plan. */

@@ -18,16 +18,7 @@ import {
   takeHead,
   takeLog,
 } from "../../core/stream/delivery-state.ts";
-import {
-  APART_MS,
-  IncompleteBlocks,
-  isOwed,
-  noteAbandoned,
-  notePushed,
-  settle,
-  suspect,
-  unsureBelow,
-} from "../../core/stream/incomplete-blocks.ts";
+import { APART_MS, IncompleteBlocks } from "../../core/stream/incomplete-blocks.ts";
 import type { Unconfirmed } from "../../core/stream/log-verification.ts";
 import { holds, place, tipOf, windowFor } from "../../core/stream/recent-blocks.ts";
 import {
@@ -98,7 +89,7 @@ export class ChainContinuity implements Continuity {
     this.lastHeadAtMs = parts.runtime.now();
     const listener = {
       ready: (logs: readonly Log[]) => this.#insert(logs),
-      settled: (hash: string) => settle(this.#incomplete, hash),
+      settled: (hash: string) => this.#incomplete.settle(hash),
       unconfirmed: (block: Block, why: Unconfirmed) => eventSink.unconfirmed(block, why),
       leftOut: () => eventSink.failed("missing_logs"),
     };
@@ -106,7 +97,7 @@ export class ChainContinuity implements Continuity {
     const { resume } = parts;
     if (resume === null) return;
     this.#state = stateAt(resume, windowFor(this.#maxBackfillBlocks()));
-    for (const hash of unsureIn(resume)) noteAbandoned(this.#incomplete, hash);
+    for (const hash of unsureIn(resume)) this.#incomplete.abandoned(hash);
   }
 
   get height(): number | null {
@@ -209,8 +200,8 @@ export class ChainContinuity implements Continuity {
     this.#overrun = false;
     if (this.#state === null) return;
     this.#state.held = [];
-    for (const hash of this.#pending?.abandon() ?? []) noteAbandoned(this.#incomplete, hash);
-    for (const hash of takenBackIn(this.#state)) noteAbandoned(this.#incomplete, hash);
+    for (const hash of this.#pending?.abandon() ?? []) this.#incomplete.abandoned(hash);
+    for (const hash of takenBackIn(this.#state)) this.#incomplete.abandoned(hash);
   }
 
   mark(): StreamMark | null {
@@ -342,7 +333,7 @@ export class ChainContinuity implements Continuity {
 
   /** Accepts queried logs of a block, which are all that the source has. */
   #given(source: Source, { number, hash, parentHash }: Block, logs: readonly Log[]): void {
-    settle(this.#incomplete, hash);
+    this.#incomplete.settle(hash);
     this.#pending?.begin({ number, hash, parentHash }, source.provider, logs);
   }
 
@@ -405,11 +396,11 @@ export class ChainContinuity implements Continuity {
   }
 
   #isOwed(): boolean {
-    return isOwed(this.#incomplete, this.#attachedAtMs);
+    return this.#incomplete.isOwed(this.#attachedAtMs);
   }
 
   #unsureBelow({ recent }: DeliveryState, number: number): readonly Block[] {
-    return unsureBelow(this.#incomplete, recent.blocks, number);
+    return this.#incomplete.unsureBelow(recent.blocks, number);
   }
 
   /** Handles a known block that this source pushes too, with logs still to come. */
@@ -426,7 +417,7 @@ export class ChainContinuity implements Continuity {
   /** Records a block whose logs are still to come. */
   #pushed({ hash }: Head, { delivered, recent }: DeliveryState): void {
     if (delivered !== null)
-      notePushed(this.#incomplete, hash, {
+      this.#incomplete.pushed(hash, {
         nowMs: this.#parts.runtime.now(),
         attachedAtMs: this.#attachedAtMs,
         window: recent.window,
@@ -471,7 +462,7 @@ export class ChainContinuity implements Continuity {
     }
     if (this.#source !== source) return null;
     dropHeld(state, hash);
-    suspect(this.#incomplete, hash);
+    this.#incomplete.suspect(hash);
     return null;
   }
 
@@ -490,7 +481,7 @@ export class ChainContinuity implements Continuity {
         ? []
         : state.recent.blocks.filter((block) => block.number >= head.number);
     for (const { hash } of leaves) {
-      suspect(this.#incomplete, hash);
+      this.#incomplete.suspect(hash);
       this.#pending?.drop(hash);
     }
     this.#lookedUp.clear();

@@ -19,7 +19,6 @@ import {
   recordVerdict,
 } from "../../../src/core/provider/health.ts";
 import { usualMs } from "../../../src/core/provider/latency.ts";
-import { isStalled } from "../../../src/core/provider/stall.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { fakeCall, fakeProvider, verdict } from "../../fakes/providers.ts";
 
@@ -169,19 +168,19 @@ test("an attempt that was given up late counts as one that hung, and one that it
   giveUp(20, cut(true, usual / 2));
   giveUp(20, cut(false, usual + 50));
   assert.equal(
-    isStalled(health.stall, 1_000),
+    health.stall.isStalled(1_000),
     false,
     "early ones and callers who leave say nothing",
   );
   giveUp(5);
-  assert.equal(isStalled(health.stall, 1_000), false);
+  assert.equal(health.stall.isStalled(1_000), false);
   giveUp(1);
-  assert.equal(isStalled(health.stall, 1_000), true);
+  assert.equal(health.stall.isStalled(1_000), true);
   assert.equal(health.breaker.kind, "closed", "the circuit is not concerned");
   for (let n = 0; n < 44; n++) record(health, null, 1_001);
-  assert.equal(isStalled(health.stall, 1_001), true, "six of the last fifty");
+  assert.equal(health.stall.isStalled(1_001), true, "six of the last fifty");
   record(health, null, 1_001);
-  assert.equal(isStalled(health.stall, 1_001), false, "five of the last fifty");
+  assert.equal(health.stall.isStalled(1_001), false, "five of the last fifty");
 });
 
 test("a trial that is answered after its call was answered elsewhere counts as one that hung", () => {
@@ -189,7 +188,7 @@ test("a trial that is answered after its call was answered elsewhere counts as o
   for (let n = 0; n < 100; n++) record(health, null, n);
   const late: Attempt = { ...attempt(null), latencyMs: 500, overtaken: true };
   for (let n = 0; n < 6; n++) recordAttempt(health, METHOD, late, ending(1_000));
-  assert.equal(isStalled(health.stall, 1_000), true);
+  assert.equal(health.stall.isStalled(1_000), true);
 });
 
 test("one caller's silent attempts open no circuit by themselves within ten seconds; those of several do", () => {
