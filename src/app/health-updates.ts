@@ -1,5 +1,5 @@
-// Builds the parts that keep the health of providers current: probes and new heads, for this
-// process alone or shared with other workers.
+// Keeps the health of providers current, by probes and new heads: for this process alone, or shared
+// with other workers.
 import type { Consistency, Provider } from "../core/provider/profile.ts";
 import type { Head } from "../core/stream/chain-event.ts";
 import type { Bus } from "../core/workers/bus.ts";

@@ -1,5 +1,5 @@
-// Builds what the console of an instance needs beside its pages: records, sessions, and the lines
-// that say what operators did.
+// The console of an instance beside its pages: records, sessions, and a line in the log for each
+// action of an operator.
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { OpenAddressLimit } from "../core/workers/shared-address-limits.ts";

@@ -1,5 +1,5 @@
-// Builds what the operator sees of the running service beside metrics: history, reports of all
-// workers and the live feed.
+// The operator's view of the running service beside metrics: history, reports of all workers and
+// the live feed.
 import type { Logger } from "pino";
 import { newProcessId } from "../cluster/node-rows.ts";
 import type { Bus } from "../core/workers/bus.ts";
@@ -26,7 +26,6 @@ import { operatorReports } from "./operator-reports.ts";
 import type { JoinedNode } from "./provider-limits.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
-/** What it is built from. */
 export interface OperatorViewParts {
   readonly runtime: Runtime;
   readonly log: Logger;
@@ -45,7 +44,7 @@ export interface OperatorViewParts {
 
 type Feed = Observer["feed"];
 
-/** What operators see of a running service; begins to keep history at its creation. */
+/** History, reports and the live feed; keeps history from its creation on. */
 export class OperatorView {
   readonly live: LiveView;
   readonly #feed: Feed;

@@ -24,16 +24,14 @@ export interface OpenEngine {
 const BUSY_TIMEOUT_MS = 5_000;
 const MAX_STATEMENTS = 200;
 
-/** An open file, also below Kysely. */
-export interface OpenFile extends OpenEngine {
-  readonly file: SqliteDatabase;
-}
-
 /** In place of a directory: a store that ends with the process. */
 export const IN_MEMORY = ":memory:";
 
-/** Opens `svc.db` in a directory and locks the directory until it is closed. */
-export function openSqlite(directory: string): OpenFile {
+/**
+ * Opens `svc.db` in a directory and locks the directory until it is closed. `file` is the same file
+ * below Kysely.
+ */
+export function openSqlite(directory: string): OpenEngine & { readonly file: SqliteDatabase } {
   const isInMemory = directory === IN_MEMORY;
   const unlock = isInMemory ? () => {} : lockDirectory(directory);
   try {

@@ -21,7 +21,6 @@ export class BusHub {
   readonly #limits: OutboxLimits | undefined;
   readonly #outboxes = new Map<WorkerId, Outbox>();
 
-  /** Creates a hub without workers. */
   constructor(
     runtime: Pick<Runtime, "after">,
     onError: (error: unknown) => void,

@@ -36,7 +36,6 @@ export class ConnectionOffers {
   readonly #late = new Set<WorkerId>();
   #last = 0;
 
-  /** Creates an empty table of offers. */
   constructor(runtime: Pick<Runtime, "after">, targets: ConnectionTargets) {
     this.#runtime = runtime;
     this.#targets = targets;

@@ -31,7 +31,6 @@ export class ConnectionSharing {
   #tokens = BURST;
   #tokensAtMs: number;
 
-  /** Creates the sharing with other workers on the bus. */
   constructor(bus: Bus, runtime: Pick<Runtime, "now" | "after">) {
     this.#bus = bus;
     this.#runtime = runtime;

@@ -70,7 +70,6 @@ export class ConsoleSessions {
   /** Whether a token of this kind can sign in. */
   readonly accepts: { readonly operator: boolean; readonly account: boolean };
 
-  /** Creates the sessions over their records. */
   constructor(parts: ConsoleSessionParts) {
     this.#parts = parts;
     const { operatorToken, signInLink, store } = parts;

@@ -65,6 +65,7 @@ const ADDRESSES = /(?:https|wss):\/\/base-url\.invalid/g;
 const MAX_KEPT = 64;
 const ETAG_CHARS = 22;
 
+/** The discovery documents of an instance. */
 export class Documents {
   readonly #facts: () => DocumentFacts;
   #known: DocumentFacts | null = null;
@@ -72,7 +73,7 @@ export class Documents {
   readonly #kept = new Map<string, SentDocument>();
 
   /**
-   * The documents of an instance. `facts` is called for each request; a different record
+   * `facts` is called for each request; a different record
    * invalidates all rendered documents.
    */
   constructor(facts: () => DocumentFacts) {

@@ -69,7 +69,7 @@ export interface PageParts extends Omit<MetricFacts, ScrapeFacts> {
 
 const CHAIN_METRICS = "/api/metrics/";
 
-/** The pages. */
+/** The pages of an instance. */
 export class Pages {
   readonly #parts: PageParts;
   readonly #startedAtMs: number;
@@ -79,7 +79,6 @@ export class Pages {
   readonly #console = new ConsolePages();
   readonly #pages: Readonly<Record<string, PageHandler>>;
 
-  /** Creates the pages of an instance. */
   constructor(parts: PageParts) {
     this.#parts = parts;
     this.#startedAtMs = parts.runtime.now();

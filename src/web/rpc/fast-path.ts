@@ -45,7 +45,6 @@ export class FastPathServer {
   readonly #ends: ReturnType<typeof headEnds>;
   #sweeping = false;
 
-  /** Creates a server without connections. */
   constructor(parts: FastPathParts) {
     this.#parts = parts;
     this.#ends = headEnds(parts.runtime, parts.keepAliveTimeoutMs);

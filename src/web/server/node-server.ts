@@ -35,7 +35,6 @@ export class NodeServer {
   readonly #connectionRequests = new ConnectionRequests();
   readonly #sockets: ClientSockets;
 
-  /** Creates a server without connections. */
   constructor(parts: NodeServerParts) {
     this.#parts = parts;
     this.#server = serverWithin(parts.limits);

@@ -43,11 +43,10 @@ export class ClientSockets {
   #answering: Headers = [];
   #server: WebSocketServer;
 
-  /** Creates an empty set of sockets. */
   constructor(calls: CallParts) {
     const slowReaders = new SlowReaders(calls.rpc.budget, () => calls.rpc.limits);
     this.#parts = { ...calls, frameEncoder: new FrameEncoder(), slowReaders };
-    this.#pingScheduler = createPingScheduler(this.#parts);
+    this.#pingScheduler = new PingScheduler(this.#parts);
     this.#server = this.#createServer();
   }
 
@@ -203,48 +202,46 @@ function broken({ message }: Error): Fault {
   });
 }
 
-/** Open sockets, divided into groups that are pinged in turn. */
-interface PingScheduler {
-  readonly size: number;
-  /** Adds the socket that `make` creates; `left` removes it. */
-  add(make: (left: () => void) => ClientSocket): void;
-  each(run: (socket: ClientSocket) => void): void;
-}
-
 const PARTS = 30;
 
-function createPingScheduler({ rpc }: ClientSocketParts): PingScheduler {
-  const parts: readonly Set<ClientSocket>[] = Array.from({ length: PARTS }, () => new Set());
-  let size = 0;
-  let added = 0;
-  let turn = 0;
-  let running = false;
+/** Open sockets, divided into groups that are pinged in turn. */
+class PingScheduler {
+  readonly #rpc: ClientSocketParts["rpc"];
+  readonly #parts: readonly Set<ClientSocket>[] = Array.from({ length: PARTS }, () => new Set());
+  #added = 0;
+  #turn = 0;
+  #isRunning = false;
+  size = 0;
 
-  function tick(): void {
-    running = size > 0;
-    if (!running) return;
-    for (const socket of parts[turn++ % PARTS] ?? []) socket.ping();
-    rpc.runtime.after(rpc.limits.socketPingMs / PARTS, tick);
+  constructor({ rpc }: ClientSocketParts) {
+    this.#rpc = rpc;
   }
 
-  return {
-    get size() {
-      return size;
-    },
-    add(make) {
-      const part = parts[added++ % PARTS];
-      if (part === undefined) return;
-      const socket = make(() => {
-        if (part.delete(socket)) size--;
-      });
-      part.add(socket);
-      size++;
-      if (running) return;
-      running = true;
-      rpc.runtime.after(rpc.limits.socketPingMs / PARTS, tick);
-    },
-    each(run) {
-      for (const part of parts) for (const socket of [...part]) run(socket);
-    },
-  };
+  /** Adds the socket that `make` creates; `left` removes it. */
+  add(make: (left: () => void) => ClientSocket): void {
+    const part = this.#parts[this.#added++ % PARTS];
+    if (part === undefined) return;
+    const socket = make(() => {
+      if (part.delete(socket)) this.size--;
+    });
+    part.add(socket);
+    this.size++;
+    if (!this.#isRunning) this.#tickLater();
+    this.#isRunning = true;
+  }
+
+  each(run: (socket: ClientSocket) => void): void {
+    for (const part of this.#parts) for (const socket of [...part]) run(socket);
+  }
+
+  #tickLater(): void {
+    this.#rpc.runtime.after(this.#rpc.limits.socketPingMs / PARTS, () => this.#tick());
+  }
+
+  #tick(): void {
+    this.#isRunning = this.size > 0;
+    if (!this.#isRunning) return;
+    for (const socket of this.#parts[this.#turn++ % PARTS] ?? []) socket.ping();
+    this.#tickLater();
+  }
 }
