@@ -3,7 +3,7 @@
 // look-up, beside that of a call without a cache. Run: `node bin/svc.mjs --run bench/cache.ts`.
 import { methodOf } from "../src/core/rpc/method.ts";
 import { writeRequest } from "../src/core/rpc/wire-request.ts";
-import { CachedAnswers } from "../src/upstream/engine/cached-answers.ts";
+import { CachedAnswers } from "../src/upstream/engine/cache/cached-answers.ts";
 import { Router } from "../src/upstream/engine/router.ts";
 import { Tracker } from "../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../src/upstream/timer-wheel.ts";

@@ -4,7 +4,7 @@
 import { readAnswer } from "../src/core/rpc/answer.ts";
 import { createWireIds } from "../src/runtime.ts";
 import { RequestWriter } from "../src/upstream/http/request-writer.ts";
-import { renderResult } from "../src/web/rpc/render-reply.ts";
+import { renderResult } from "../src/web/rpc/answers/render-reply.ts";
 
 const RUNS = 1_000_000;
 const ROUNDS = 7;

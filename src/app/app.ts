@@ -21,8 +21,8 @@ import type { Store } from "../store/store.ts";
 import { batchingUpstream } from "../upstream/batch/batching-upstream.ts";
 import { meteredSockets, meteredUpstream } from "../upstream/budget/metered-upstream.ts";
 import { ProviderBudgets } from "../upstream/budget/provider-budgets.ts";
-import { AcceptedTransactions } from "../upstream/engine/accepted-transactions.ts";
-import { CachedAnswers } from "../upstream/engine/cached-answers.ts";
+import { CachedAnswers } from "../upstream/engine/cache/cached-answers.ts";
+import { AcceptedTransactions } from "../upstream/engine/exchange/accepted-transactions.ts";
 import { Router, type RouterParts } from "../upstream/engine/router.ts";
 import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
 import { Filters } from "../upstream/filter/filters.ts";
@@ -65,10 +65,10 @@ import {
 import type { ServedCallers } from "../web/pages/instance.ts";
 import { type PageParts, Pages } from "../web/pages/routes.ts";
 import type { CallPaywall } from "../web/payment/call-paywall.ts";
+import { Compression } from "../web/rpc/answers/compression.ts";
+import { LegacyForms } from "../web/rpc/answers/legacy-forms.ts";
 import type { AuthenticationParts } from "../web/rpc/authenticate.ts";
-import { Compression } from "../web/rpc/compression.ts";
 import { createFilterMethods } from "../web/rpc/filter-methods.ts";
-import { LegacyForms } from "../web/rpc/legacy-forms.ts";
 import { RpcPaywall } from "../web/rpc/paid/rpc-paywall.ts";
 import type { PayPerCall } from "../web/rpc/paid/session.ts";
 import type { RpcParts } from "../web/rpc/parts.ts";
@@ -76,21 +76,32 @@ import { SeenByCallers } from "../web/rpc/seen-blocks.ts";
 import { TargetResolver } from "../web/rpc/target.ts";
 import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
-import { createCachePurge, createOwnPurge } from "./cache-purge.ts";
 import { type NodeView, named, openRouterNode, workerOn } from "./cluster.ts";
 import type { CustomServing } from "./custom-profiles.ts";
 import { HealthUpdates } from "./health-updates.ts";
 import type { Hosting, HostingParts } from "./hosted.ts";
-import { type ChangesPlace, type OperatorChanges, OperatorInbox } from "./operator-changes.ts";
-import { OperatorConsole } from "./operator-console.ts";
-import { type OpenOperatorProviders, openOperatorProviders } from "./operator-providers.ts";
-import { OperatorView } from "./operator-view.ts";
-import { type JoinedNode, openProviderLimits, type ProviderLimits } from "./provider-limits.ts";
+import { OperatorView } from "./live/operator-view.ts";
+import { createCachePurge, createOwnPurge } from "./operators/cache-purge.ts";
+import {
+  type ChangesPlace,
+  type OperatorChanges,
+  OperatorInbox,
+} from "./operators/operator-changes.ts";
+import { OperatorConsole } from "./operators/operator-console.ts";
+import {
+  type OpenOperatorProviders,
+  openOperatorProviders,
+} from "./operators/operator-providers.ts";
+import { createReloadAsked, type Reload, reloadAskedOver } from "./operators/reload-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
-import { createReloadAsked, type Reload, reloadAskedOver } from "./reload-service.ts";
 import { limitsOf, type ServiceParts } from "./service-parts.ts";
-import { workerDocuments } from "./service-readings.ts";
-import { workerConfig } from "./worker-limits.ts";
+import {
+  type JoinedNode,
+  openProviderLimits,
+  type ProviderLimits,
+} from "./store/provider-limits.ts";
+import { workerDocuments } from "./workers/service-readings.ts";
+import { workerConfig } from "./workers/worker-limits.ts";
 
 /** A running service. */
 export interface App {

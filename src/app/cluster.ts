@@ -20,15 +20,15 @@ import { removeOldHistory } from "../hosted/operator/stored-history.ts";
 import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
 import { type Runtime, within } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
-import { type OwnPurge, PURGE_ALL, purgeOf } from "./cache-purge.ts";
-import type { OperatorInbox } from "./operator-changes.ts";
-import type { JoinedNode } from "./provider-limits.ts";
+import { type OwnPurge, PURGE_ALL, purgeOf } from "./operators/cache-purge.ts";
+import type { OperatorInbox } from "./operators/operator-changes.ts";
 import { busOf, type ServiceParts } from "./service-parts.ts";
+import type { JoinedNode } from "./store/provider-limits.ts";
 import {
   openServiceStore,
   ROUTER_NODE_TIMEOUT_MS,
   type ServiceStoreParts,
-} from "./service-store.ts";
+} from "./store/service-store.ts";
 
 /** This node as pages, metrics and evidence show it. */
 export interface NodeView {

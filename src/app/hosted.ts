@@ -36,7 +36,7 @@ import type { Sessions } from "../payments/session/sessions.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { localSecret } from "../secrets/sealer.ts";
 import { openStore, type Store, urgently } from "../store/store.ts";
-import type { PurgeSelection } from "../upstream/engine/cached-answers.ts";
+import type { PurgeSelection } from "../upstream/engine/cache/cached-answers.ts";
 import { createApi } from "../web/api/api.ts";
 import { type Api, firstServing } from "../web/api/operation-server.ts";
 import type { CustomParts } from "../web/api/parts.ts";
@@ -46,8 +46,6 @@ import { PurchasePaywall } from "../web/payment/purchase-paywall.ts";
 import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
 import { auditBooks, auditForOperator } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
-import { type OwnPurge, recordPurge } from "./cache-purge.ts";
-import { createChangeBroadcast, type HostedChange } from "./change-broadcast.ts";
 import {
   type Followers,
   followerOf,
@@ -56,15 +54,17 @@ import {
   viewOf,
   workerProcessId,
 } from "./cluster.ts";
-import { creditOver } from "./credit-service.ts";
 import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
-import type { OperatorInbox } from "./operator-changes.ts";
-import { OperatorConsole } from "./operator-console.ts";
-import type { JoinedNode } from "./provider-limits.ts";
+import { type OwnPurge, recordPurge } from "./operators/cache-purge.ts";
+import type { OperatorInbox } from "./operators/operator-changes.ts";
+import { OperatorConsole } from "./operators/operator-console.ts";
 import { busOf, limitsOf, type ServiceParts } from "./service-parts.ts";
-import { openServiceStore } from "./service-store.ts";
-import { openWorkerChanges, type WorkerChanges } from "./worker-changes.ts";
-import { tokensOver } from "./worker-tokens.ts";
+import { creditOver } from "./store/credit-service.ts";
+import type { JoinedNode } from "./store/provider-limits.ts";
+import { openServiceStore } from "./store/service-store.ts";
+import { createChangeBroadcast, type HostedChange } from "./workers/change-broadcast.ts";
+import { openWorkerChanges, type WorkerChanges } from "./workers/worker-changes.ts";
+import { tokensOver } from "./workers/worker-tokens.ts";
 
 /** The running hosted service. */
 export interface Hosting {

@@ -3,8 +3,8 @@
 import type { Logger } from "pino";
 import { build } from "../app/app.ts";
 import { named } from "../app/cluster.ts";
-import { type NewSignInLink, newSignInLink } from "../app/operator-console.ts";
-import type { Reload } from "../app/reload-service.ts";
+import { type NewSignInLink, newSignInLink } from "../app/operators/operator-console.ts";
+import type { Reload } from "../app/operators/reload-service.ts";
 import type { Config } from "../config/config.ts";
 import { formatFaults } from "../config/config-fault.ts";
 import { isLoopbackAddress } from "../core/public-address.ts";

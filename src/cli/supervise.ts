@@ -2,20 +2,20 @@
 import { createServer } from "node:net";
 import type { Logger } from "pino";
 import { warnOfKeyless } from "../app/app.ts";
-import { serveCredit } from "../app/credit-service.ts";
 import { unnamedNode } from "../app/hosted.ts";
-import { leaveForWorkers } from "../app/places-left.ts";
-import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
+import { openSupervisedHistory } from "../app/live/supervised-history.ts";
 import {
   createReloadAsked,
   type Reload,
   type ReloadAsked,
   serveReload,
-} from "../app/reload-service.ts";
-import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
-import { serveServiceFile, serveStatements } from "../app/service-store.ts";
-import { openSupervisedHistory } from "../app/supervised-history.ts";
-import { serveTokens } from "../app/worker-tokens.ts";
+} from "../app/operators/reload-service.ts";
+import { leaveForWorkers } from "../app/places-left.ts";
+import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
+import { serveCredit } from "../app/store/credit-service.ts";
+import { serveServiceFile, serveStatements } from "../app/store/service-store.ts";
+import { type MetricFamily, serveServiceDocuments } from "../app/workers/service-readings.ts";
+import { serveTokens } from "../app/workers/worker-tokens.ts";
 import { Supervisor } from "../cluster/workers/supervisor.ts";
 import { workerProcesses } from "../cluster/workers/worker-process.ts";
 import type { Config } from "../config/config.ts";

@@ -2,7 +2,7 @@
 // signal: the supervisor sends its configuration and its commands.
 import type { Logger } from "pino";
 import { type App, build } from "../app/app.ts";
-import { type Reload, reloadOver } from "../app/reload-service.ts";
+import { type Reload, reloadOver } from "../app/operators/reload-service.ts";
 import type { ServiceParts } from "../app/service-parts.ts";
 import { ConnectionSharing } from "../cluster/workers/connection-sharing.ts";
 import { linkToSupervisor, type SupervisorLink } from "../cluster/workers/supervisor-link.ts";

@@ -3,8 +3,8 @@
 // clock. Settings and defaults are in `config/schema.ts`.
 import { parse as lookUpSuffix } from "tldts";
 import type { z } from "zod";
-import type { BatchLimits } from "../core/provider/batch-limits.ts";
-import type { BudgetLimits } from "../core/provider/budget-limits.ts";
+import type { BatchLimits } from "../core/provider/budget/batch-limits.ts";
+import type { BudgetLimits } from "../core/provider/budget/budget-limits.ts";
 import type { Chain } from "../core/provider/chain.ts";
 import { operatorOf } from "../core/provider/operator.ts";
 import type {

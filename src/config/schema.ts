@@ -3,7 +3,7 @@
 // variables; rules across several settings are in `rules.ts`.
 import { isIP } from "node:net";
 import { z } from "zod";
-import { DEFAULT_FINALITY_DEPTH } from "../core/provider/finality.ts";
+import { DEFAULT_FINALITY_DEPTH } from "../core/provider/blocks/finality.ts";
 import { REGION_PREFERENCES } from "../core/provider/region.ts";
 import { ERROR_CATEGORIES } from "../core/provider-errors/category.ts";
 import { CONSISTENCIES, DEFAULT_CONSISTENCY } from "../core/routing/consistency.ts";

@@ -9,7 +9,7 @@ import type { Strategy } from "../core/routing/strategy.ts";
 import type { Failure } from "../core/rpc/failure.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Answer, Outcome } from "../upstream/engine/answer.ts";
-import { OVERTAKEN } from "../upstream/engine/judgement.ts";
+import { OVERTAKEN } from "../upstream/engine/attempts/judgement.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import { redactedMessage, redactedMethod } from "./redacted-error.ts";
 import type { RepeatLimiter } from "./repeat-limiter.ts";

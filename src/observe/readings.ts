@@ -7,7 +7,7 @@ import type { MethodTable } from "../core/rpc/method-table.ts";
 import type { PaymentGauges } from "../payments/payments.ts";
 import type { SessionGauges } from "../payments/session/sessions.ts";
 import type { BudgetReport } from "../upstream/budget/provider-budget.ts";
-import type { CacheReport } from "../upstream/engine/cached-answers.ts";
+import type { CacheReport } from "../upstream/engine/cache/cached-answers.ts";
 import type { Filters } from "../upstream/filter/filters.ts";
 import type { HealthReport } from "../upstream/health/health-report.ts";
 import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";

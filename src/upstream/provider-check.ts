@@ -2,7 +2,12 @@
 // with each other, and the methods that callers need. Uses its own connections, closed at the end;
 // changes no health and stores nothing.
 import type { Channel } from "../core/provider/attempt.ts";
-import { consensusOf, type HeadSample, lagBlocks, plausibleLead } from "../core/provider/head.ts";
+import {
+  consensusOf,
+  type HeadSample,
+  lagBlocks,
+  plausibleLead,
+} from "../core/provider/blocks/head.ts";
 import type { Profile, Provider, ProviderSet, Transport } from "../core/provider/profile.ts";
 import { classify } from "../core/provider-errors/classify.ts";
 import { bareHost } from "../core/public-address.ts";

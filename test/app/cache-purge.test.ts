@@ -2,8 +2,15 @@
 // is told where a worker does not answer or a name is unknown.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createCachePurge, createOwnPurge, PURGE_ALL } from "../../src/app/cache-purge.ts";
-import { CachedAnswers, type PurgeSelection } from "../../src/upstream/engine/cached-answers.ts";
+import {
+  createCachePurge,
+  createOwnPurge,
+  PURGE_ALL,
+} from "../../src/app/operators/cache-purge.ts";
+import {
+  CachedAnswers,
+  type PurgeSelection,
+} from "../../src/upstream/engine/cache/cached-answers.ts";
 import { ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";

@@ -7,7 +7,7 @@ import {
   historyAlone,
   historyOver,
   serveHistory,
-} from "../../src/app/history-service.ts";
+} from "../../src/app/live/history-service.ts";
 import type { ChangeEvent } from "../../src/observe/feed/recent-changes.ts";
 import { ServiceHistory } from "../../src/observe/history/service-history.ts";
 import { MAX_STEPS } from "../../src/observe/history/step-outbox.ts";

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import { type HistoryService, historyAlone } from "../../src/app/history-service.ts";
-import { createHourReader, startHourWriter } from "../../src/app/hour-history.ts";
+import { type HistoryService, historyAlone } from "../../src/app/live/history-service.ts";
+import { createHourReader, startHourWriter } from "../../src/app/live/hour-history.ts";
 import { removeOldHistory, writeHistoryHour } from "../../src/hosted/operator/stored-history.ts";
 import { type CountedRow, METHOD_CLASSES } from "../../src/observe/history/history-counts.ts";
 import { type HistoryQuery, historyColumns } from "../../src/observe/history/history-report.ts";

@@ -1,9 +1,9 @@
 // Cordons and ended waits at several workers of one service, over records that they share.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { OperatorInbox } from "../../src/app/operator-changes.ts";
-import { openOperatorProviders } from "../../src/app/operator-providers.ts";
-import { createReloadAsked, type ReloadAsked } from "../../src/app/reload-service.ts";
+import { OperatorInbox } from "../../src/app/operators/operator-changes.ts";
+import { openOperatorProviders } from "../../src/app/operators/operator-providers.ts";
+import { createReloadAsked, type ReloadAsked } from "../../src/app/operators/reload-service.ts";
 import type { AskedReload } from "../../src/cluster/asked-reloads.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import type { Bus } from "../../src/core/workers/bus.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
-import { operatorReports } from "../../src/app/operator-reports.ts";
+import { operatorReports } from "../../src/app/live/operator-reports.ts";
 import { Observer } from "../../src/observe/observer.ts";
 import type { SubscriptionReport } from "../../src/upstream/stream/subscriptions.ts";
 import { testBus } from "../cluster/bus-fixture.ts";

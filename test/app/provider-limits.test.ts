@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import pino from "pino";
-import { openProviderLimits } from "../../src/app/provider-limits.ts";
-import { StoredQuotas } from "../../src/app/stored-quotas.ts";
+import { openProviderLimits } from "../../src/app/store/provider-limits.ts";
+import { StoredQuotas } from "../../src/app/store/stored-quotas.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { IN_MEMORY } from "../../src/store/sqlite.ts";
 import { openStore, type Store } from "../../src/store/store.ts";

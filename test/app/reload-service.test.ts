@@ -6,7 +6,7 @@ import {
   reloadAskedOver,
   reloadOver,
   serveReload,
-} from "../../src/app/reload-service.ts";
+} from "../../src/app/operators/reload-service.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
 
 test("a worker has the supervisor reload, and is told why it did not", async () => {

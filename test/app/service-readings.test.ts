@@ -6,7 +6,7 @@ import {
   type MetricFamily,
   serveServiceDocuments,
   workerDocuments,
-} from "../../src/app/service-readings.ts";
+} from "../../src/app/workers/service-readings.ts";
 import { Histogram } from "../../src/core/provider/latency.ts";
 import type { ServiceDocuments } from "../../src/core/workers/service-documents.ts";
 import { parseFamilies } from "../../src/observe/metric-families.ts";

@@ -5,10 +5,10 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { takeOverFiles } from "../../src/app/kept-files.ts";
-import { openServiceStore } from "../../src/app/service-store.ts";
+import { takeOverFiles } from "../../src/app/store/kept-files.ts";
+import { openServiceStore } from "../../src/app/store/service-store.ts";
 import { leaseCredits } from "../../src/cluster/stored-quotas.ts";
-import { dayOf, monthOf } from "../../src/core/provider/quota.ts";
+import { dayOf, monthOf } from "../../src/core/provider/budget/quota.ts";
 import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
 import { openStore } from "../../src/store/store.ts";
 import { configOf, configText } from "../fakes/service.ts";

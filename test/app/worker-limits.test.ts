@@ -2,7 +2,7 @@
 // still send the largest body.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { workerConfig } from "../../src/app/worker-limits.ts";
+import { workerConfig } from "../../src/app/workers/worker-limits.ts";
 import { configOf, configText } from "../fakes/service.ts";
 
 const PROVIDERS = [{ id: "a", url: "http://127.0.0.1:9" }];

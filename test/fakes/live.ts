@@ -1,7 +1,7 @@
 // What the operator sees of a running service, for tests of the API: a profile with two providers,
 // one decision that was recorded, and no other worker.
 import { pino } from "pino";
-import { OperatorView } from "../../src/app/operator-view.ts";
+import { OperatorView } from "../../src/app/live/operator-view.ts";
 import { Observer } from "../../src/observe/observer.ts";
 import type { Runtime } from "../../src/runtime.ts";
 import type { RoutedCall } from "../../src/upstream/engine/router.ts";

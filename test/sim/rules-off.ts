@@ -25,9 +25,9 @@ interface Edit {
 }
 
 const TERMS = "core/routing/cache-terms.ts";
-const FAILOVER = "upstream/engine/failover.ts";
-const RANGES = "upstream/engine/range-run.ts";
-const RECHECK = "upstream/engine/recheck-null.ts";
+const FAILOVER = "upstream/engine/attempts/failover.ts";
+const RANGES = "upstream/engine/ranges/range-run.ts";
+const RECHECK = "upstream/engine/layers/recheck-null.ts";
 const TRACKER = "upstream/health/tracker.ts";
 
 /** The rules. */

@@ -8,7 +8,7 @@ import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { createHttpUpstream, HTTP_LIMITS } from "../../src/upstream/http/http-upstream.ts";
 import type { AnswerListener, Upstream } from "../../src/upstream/transport.ts";
-import { renderResult, renderStreamHead } from "../../src/web/rpc/render-reply.ts";
+import { renderResult, renderStreamHead } from "../../src/web/rpc/answers/render-reply.ts";
 import { fakeProvider } from "../fakes/providers.ts";
 import { between, pick } from "./chance.ts";
 import { resultFor, type Shape, STRANGER, startHostileProvider } from "./hostile-answers.ts";

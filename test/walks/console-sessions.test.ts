@@ -1,7 +1,7 @@
 // Sessions of the console at a plain router: what the cookie opens, and what it never opens.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newSignInLink } from "../../src/app/operator-console.ts";
+import { newSignInLink } from "../../src/app/operators/operator-console.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";

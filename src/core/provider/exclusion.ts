@@ -1,5 +1,5 @@
 // Reasons for excluding a provider from a plan.
-import type { Shortage } from "./budget-limits.ts";
+import type { Shortage } from "./budget/budget-limits.ts";
 import type { Provider } from "./profile.ts";
 
 /** Why a provider was excluded from a plan. */

@@ -5,6 +5,7 @@
 import type { BlockRef } from "../rpc/call.ts";
 import { isKnownByName, METHODS, type Method } from "../rpc/method.ts";
 import type { Attempt, Effect, Verdict } from "./attempt.ts";
+import { HEAD_FRESH_MS } from "./blocks/head.ts";
 import {
   type Breaker,
   type Cause,
@@ -29,7 +30,6 @@ import {
   learnTag,
   unlearnMethod,
 } from "./capability.ts";
-import { HEAD_FRESH_MS } from "./head.ts";
 import { LatencyRecord, observe, observeAtLeast, usualMs } from "./latency.ts";
 import { takeCount } from "./silence.ts";
 import { StallRecord } from "./stall.ts";

@@ -3,8 +3,8 @@
 
 import type { Category } from "../rpc/method.ts";
 import type { LogVerification } from "../stream/log-verification.ts";
-import type { BatchLimits } from "./batch-limits.ts";
-import type { BudgetLimits } from "./budget-limits.ts";
+import type { BatchLimits } from "./budget/batch-limits.ts";
+import type { BudgetLimits } from "./budget/budget-limits.ts";
 import type { Chain } from "./chain.ts";
 import type { RegionPreference } from "./region.ts";
 

@@ -2,7 +2,7 @@
 // A new strategy is a row of it. Knows what was measured, not who is healthy: the health tiers come
 // after it.
 
-import { creditsOf } from "../provider/budget-limits.ts";
+import { creditsOf } from "../provider/budget/budget-limits.ts";
 import type { Reading } from "../provider/latency.ts";
 import type { Provider } from "../provider/profile.ts";
 

@@ -7,7 +7,7 @@ import {
   type LearnedBatch,
   learnedFrom,
   mostAtOnce,
-} from "../../core/provider/batch-limits.ts";
+} from "../../core/provider/budget/batch-limits.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Runtime } from "../../runtime.ts";
 import type {

@@ -1,6 +1,10 @@
 // The calls of one batch: collected, sent as one request, each answered for itself. A call whose
 // batch the provider refused, or left it out of, is asked alone at once: only reads are here.
-import { type BatchRefusal, batchRefusalOf, isCutShort } from "../../core/provider/batch-limits.ts";
+import {
+  type BatchRefusal,
+  batchRefusalOf,
+  isCutShort,
+} from "../../core/provider/budget/batch-limits.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import type {
   AnswerListener,

@@ -1,7 +1,11 @@
 // What may still be sent to one provider: counts its requests, over both transports, against the
 // limits that its operator declared. Sends nothing and chooses nobody.
-import { type BudgetLimits, creditsOf, type Shortage } from "../../core/provider/budget-limits.ts";
-import { SecondWindow } from "../../core/provider/second-window.ts";
+import {
+  type BudgetLimits,
+  creditsOf,
+  type Shortage,
+} from "../../core/provider/budget/budget-limits.ts";
+import { SecondWindow } from "../../core/provider/budget/second-window.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Allowance, ShareUse } from "../worker-shares.ts";
 import { ProviderQuota, type QuotaReport } from "./provider-quota.ts";

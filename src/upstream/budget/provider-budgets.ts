@@ -1,6 +1,6 @@
 // The budgets of all providers that have limits, by the provider that is asked. A reload keeps what
 // was counted of a provider. Decides nothing.
-import type { BudgetLimits } from "../../core/provider/budget-limits.ts";
+import type { BudgetLimits } from "../../core/provider/budget/budget-limits.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type Shares, WHOLE_SHARES } from "../worker-shares.ts";

@@ -8,7 +8,7 @@ import {
   type QuotaLimits,
   type QuotaRecord,
   returned,
-} from "../../core/provider/quota.ts";
+} from "../../core/provider/budget/quota.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { QuotaLease, QuotaSource } from "./quota-source.ts";
 

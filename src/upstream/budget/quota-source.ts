@@ -1,6 +1,6 @@
 // The port to those who know what all processes together have spent of a provider's credits. They
 // hand credits out; what was handed out counts as spent until it comes back.
-import type { QuotaLimits, QuotaRecord } from "../../core/provider/quota.ts";
+import type { QuotaLimits, QuotaRecord } from "../../core/provider/budget/quota.ts";
 
 /** A request for credits of one provider. */
 export interface QuotaRequest {

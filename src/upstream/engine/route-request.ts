@@ -7,7 +7,7 @@ import type { Call } from "../../core/rpc/call.ts";
 import type { View } from "../../core/rpc/view.ts";
 import type { RoutingState } from "../health/tracker.ts";
 import type { Room, Upstream } from "../transport.ts";
-import type { OwnTransactions } from "./accepted-transactions.ts";
+import type { OwnTransactions } from "./exchange/accepted-transactions.ts";
 
 /** Overrides of how requests are sent, by transport. */
 export type Upstreams = Readonly<Partial<Record<Transport, Pick<Upstream, "send" | "isFree">>>>;

@@ -8,23 +8,23 @@ import { type Policy, policyOf } from "../../core/routing/policy.ts";
 import { resolveCall } from "../../core/rpc/resolved-call.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
-import { AcceptedTransactions } from "./accepted-transactions.ts";
 import type { Answer } from "./answer.ts";
-import { cache } from "./cache.ts";
-import type { CachedAnswers } from "./cached-answers.ts";
-import { coalesce } from "./coalesce.ts";
-import { consistency, isViewed } from "./consistency.ts";
-import { failover, type PlanRecording } from "./failover.ts";
-import { futureBlock } from "./future-block.ts";
+import { failover, type PlanRecording } from "./attempts/failover.ts";
+import { cache } from "./cache/cache.ts";
+import type { CachedAnswers } from "./cache/cached-answers.ts";
+import { AcceptedTransactions } from "./exchange/accepted-transactions.ts";
 import { Job, type JobTimes } from "./job.ts";
-import { ownTransactions, ownTransactionsOf, preferredBy } from "./own-transactions.ts";
-import { recheckNull } from "./recheck-null.ts";
+import { coalesce } from "./layers/coalesce.ts";
+import { consistency, isViewed } from "./layers/consistency.ts";
+import { futureBlock } from "./layers/future-block.ts";
+import { ownTransactions, ownTransactionsOf, preferredBy } from "./layers/own-transactions.ts";
+import { recheckNull } from "./layers/recheck-null.ts";
+import { transactions } from "./layers/transactions.ts";
+import { ViewReasks } from "./layers/view-reasks.ts";
+import type { SplitParts } from "./ranges/split-parts.ts";
+import { splitRange } from "./ranges/split-range.ts";
 import type { RouteRequest, Upstreams } from "./route-request.ts";
-import type { SplitParts } from "./split-parts.ts";
-import { splitRange } from "./split-range.ts";
 import { type JobListener, NOTHING_SENT, type RunningJob, type Stage, stack } from "./stage.ts";
-import { transactions } from "./transactions.ts";
-import { ViewReasks } from "./view-reasks.ts";
 
 /** A routed call, under way or ended: what the evidence is made of. */
 export interface RoutedCall

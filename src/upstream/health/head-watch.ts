@@ -3,7 +3,7 @@
 // when the provider's circuit opens or others have newer blocks: a socket on which nothing is
 // answered is renewed, so that subscriptions leave it.
 
-import { quietMs } from "../../core/provider/head.ts";
+import { quietMs } from "../../core/provider/blocks/head.ts";
 import type { Consistency, Provider } from "../../core/provider/profile.ts";
 import { classify } from "../../core/provider-errors/classify.ts";
 import type { Failure } from "../../core/rpc/failure.ts";

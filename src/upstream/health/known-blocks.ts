@@ -1,7 +1,7 @@
 // What the providers of one set have told of the blocks of their chain: how far it is final, what
 // its newest block is, and which branch each provider is on. Sends nothing.
-import { AgreedSince } from "../../core/provider/agreed-since.ts";
-import { BranchChanges } from "../../core/provider/branch-changes.ts";
+import { AgreedSince } from "../../core/provider/blocks/agreed-since.ts";
+import { BranchChanges } from "../../core/provider/blocks/branch-changes.ts";
 import {
   agreedHash,
   type BranchView,
@@ -10,9 +10,9 @@ import {
   isDisputed,
   type PushedBlock,
   pushBlock,
-} from "../../core/provider/branch-view.ts";
-import { DEFAULT_FINALITY_DEPTH, finalizedHeightOf } from "../../core/provider/finality.ts";
-import { HEAD_FRESH_MS } from "../../core/provider/head.ts";
+} from "../../core/provider/blocks/branch-view.ts";
+import { DEFAULT_FINALITY_DEPTH, finalizedHeightOf } from "../../core/provider/blocks/finality.ts";
+import { HEAD_FRESH_MS } from "../../core/provider/blocks/head.ts";
 import type { Provider, ProviderSet } from "../../core/provider/profile.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { View } from "../../core/rpc/view.ts";

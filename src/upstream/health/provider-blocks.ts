@@ -1,7 +1,7 @@
 // What a tracker keeps of what one provider has told of the blocks of its chain.
-import type { BranchView } from "../../core/provider/branch-view.ts";
-import type { FinalitySample } from "../../core/provider/finality.ts";
-import type { HeadSample } from "../../core/provider/head.ts";
+import type { BranchView } from "../../core/provider/blocks/branch-view.ts";
+import type { FinalitySample } from "../../core/provider/blocks/finality.ts";
+import type { HeadSample } from "../../core/provider/blocks/head.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 
 /** A block in a request: by tag as its caller wrote it, by number, or by hash (EIP-1898). */

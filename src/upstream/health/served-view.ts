@@ -1,11 +1,9 @@
 // The one view of the chain that the callers of a provider set share: its served tip, the blocks
 // that `safe` and `finalized` name, and which providers have that tip. Follows what the providers
 // tell of their heads; sends nothing.
-import { BRANCH_BLOCKS, BranchView, hashAt } from "../../core/provider/branch-view.ts";
-import type { FinalitySample } from "../../core/provider/finality.ts";
-import { HEAD_FRESH_MS, stillMs } from "../../core/provider/head.ts";
-import { tipOperatorOf } from "../../core/provider/operator.ts";
-import type { ProviderSet } from "../../core/provider/profile.ts";
+import { BRANCH_BLOCKS, BranchView, hashAt } from "../../core/provider/blocks/branch-view.ts";
+import type { FinalitySample } from "../../core/provider/blocks/finality.ts";
+import { HEAD_FRESH_MS, stillMs } from "../../core/provider/blocks/head.ts";
 import {
   confirmedMs,
   confirms,
@@ -14,7 +12,9 @@ import {
   type TipBlock,
   type TipReport,
   tipMove,
-} from "../../core/provider/served-tip.ts";
+} from "../../core/provider/blocks/served-tip.ts";
+import { tipOperatorOf } from "../../core/provider/operator.ts";
+import type { ProviderSet } from "../../core/provider/profile.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { View } from "../../core/rpc/view.ts";
 import type { Runtime } from "../../runtime.ts";

@@ -1,8 +1,20 @@
 // The routing state of one provider set, and the only mutable one: plans calls, records attempts
 // and probes, reports health. Sends nothing.
 import type { Attempt, Channel, Effect, Verdict } from "../../core/provider/attempt.ts";
-import { BranchView, type PushedBlock } from "../../core/provider/branch-view.ts";
+import { BranchView, type PushedBlock } from "../../core/provider/blocks/branch-view.ts";
+import { isFutureBlock } from "../../core/provider/blocks/future-block.ts";
+import {
+  type Consensus,
+  consensusOf,
+  HEAD_FRESH_MS,
+  type HeadSample,
+  lacksBlock,
+  lagBlocks,
+  plausibleLead,
+  presenceOf,
+} from "../../core/provider/blocks/head.ts";
 import { admitted, type Breaker, CLOSED, openRemainingMs } from "../../core/provider/breaker.ts";
+import { LearnedRate } from "../../core/provider/budget/learned-rate.ts";
 import {
   type Condition,
   capability,
@@ -14,17 +26,6 @@ import {
   unreachable,
 } from "../../core/provider/capability.ts";
 import type { ExclusionReason } from "../../core/provider/exclusion.ts";
-import { isFutureBlock } from "../../core/provider/future-block.ts";
-import {
-  type Consensus,
-  consensusOf,
-  HEAD_FRESH_MS,
-  type HeadSample,
-  lacksBlock,
-  lagBlocks,
-  plausibleLead,
-  presenceOf,
-} from "../../core/provider/head.ts";
 import {
   type AttemptEnding,
   type Cordon,
@@ -52,7 +53,6 @@ import {
   STALE_MS,
   usualMs,
 } from "../../core/provider/latency.ts";
-import { LearnedRate } from "../../core/provider/learned-rate.ts";
 import {
   type Provider,
   type ProviderSet,

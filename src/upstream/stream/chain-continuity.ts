@@ -31,8 +31,8 @@ import {
 } from "../../core/stream/stream-mark.ts";
 import { type Backfill, backfillTo, blockAt, logsOf, newestBlock } from "./backfill.ts";
 import { backfillDeadlineFor, withBackfillDeadline } from "./backfill-deadline.ts";
+import { PendingLogs } from "./checks/pending-logs.ts";
 import type { Continuity, ContinuityParts, EventSink, SourceFailure } from "./continuity.ts";
-import { PendingLogs } from "./pending-logs.ts";
 import type { Source } from "./source.ts";
 import type { EventBlock } from "./tip-buffer.ts";
 

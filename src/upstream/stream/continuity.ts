@@ -7,7 +7,7 @@ import type { MarkDifference, StreamMark } from "../../core/stream/stream-mark.t
 import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
-import type { CheckedStream, LogChecks } from "./log-checks.ts";
+import type { CheckedStream, LogChecks } from "./checks/log-checks.ts";
 import type { Source } from "./source.ts";
 import type { EventBlock } from "./tip-buffer.ts";
 

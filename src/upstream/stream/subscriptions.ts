@@ -9,10 +9,10 @@ import { type Holdings, NO_SHARED_HOLDINGS } from "../../core/workers/shared-hol
 import type { Tracker } from "../health/tracker.ts";
 import type { ProfileRegistry } from "../registry/profile-registry.ts";
 import { withinBounds } from "./block-bounds.ts";
+import { LogCheckRegistry } from "./checks/log-check-registry.ts";
+import type { CheckCounts, StreamLog } from "./checks/log-checks.ts";
+import type { BlockLogsQueryParts } from "./checks/log-query.ts";
 import { FilterQuota, MAX_CALLER_CHARS, SHORT_CHARS } from "./filter-quota.ts";
-import { LogCheckRegistry } from "./log-check-registry.ts";
-import type { CheckCounts, StreamLog } from "./log-checks.ts";
-import type { BlockLogsQueryParts } from "./log-query.ts";
 import { createPolls } from "./polled-source.ts";
 import { joinAtMark, type ResumableStreams } from "./resumed-subscription.ts";
 import type { SourceParts } from "./source.ts";

@@ -2,7 +2,7 @@
 // provider pushes it, when a call may still be answered at the block before. What is held is let
 // through in order when the tip has reached its block, or makes that block the tip after one block
 // time. Knows no subscriber.
-import type { TipBlock } from "../../core/provider/served-tip.ts";
+import type { TipBlock } from "../../core/provider/blocks/served-tip.ts";
 import type { StreamMark } from "../../core/stream/stream-mark.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ServedView } from "../health/served-view.ts";

@@ -8,7 +8,7 @@ import type { FeedHub } from "../../observe/feed/feed-hub.ts";
 import type { HistoryReader } from "../../observe/history/service-history.ts";
 import type { OperatorReports } from "../../observe/operator-report.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { PurgeSelection } from "../../upstream/engine/cached-answers.ts";
+import type { PurgeSelection } from "../../upstream/engine/cache/cached-answers.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { nodes } from "../contract/schemas/nodes.ts";
 import type { RecordAction } from "./action-log.ts";

@@ -1,7 +1,7 @@
 // The port between the HTTP server and the pages that it serves.
 import type { ServerResponse } from "node:http";
 import type { Headers } from "../http/respond.ts";
-import type { CompressionClient } from "../rpc/compression.ts";
+import type { CompressionClient } from "../rpc/answers/compression.ts";
 
 /** The parts of a GET request that a page may depend on. */
 export interface PageRequest {

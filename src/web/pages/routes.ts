@@ -28,7 +28,7 @@ import {
   ENCODINGS,
   type Encoding,
   MIN_COMPRESSED_BYTES,
-} from "../rpc/compression.ts";
+} from "../rpc/answers/compression.ts";
 import { ConsolePages } from "./console-pages.ts";
 import {
   chainsDocument,

@@ -6,24 +6,24 @@ import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { AnswerStream } from "../../upstream/transport.ts";
 import { renderFault } from "../http/render-fault.ts";
 import type { Headers } from "../http/respond.ts";
-import { type AnswerHeaderParts, answerHeaders } from "./answer-headers.ts";
-import { addMeta, addNode, addTo, type Bill } from "./billing-headers.ts";
-import { addCacheUse } from "./cache-directive.ts";
-import type { Borrowed, HttpExchange } from "./caller.ts";
+import { type AnswerHeaderParts, answerHeaders } from "./answers/answer-headers.ts";
+import { addMeta, addNode, addTo, type Bill } from "./answers/billing-headers.ts";
 import {
   addEncoding,
   type Compression,
   type CompressionJob,
   MIN_COMPRESSED_BYTES,
-} from "./compression.ts";
-import { isLegacy } from "./legacy-forms.ts";
+} from "./answers/compression.ts";
+import { isLegacy } from "./answers/legacy-forms.ts";
+import { renderReply } from "./answers/render-reply.ts";
+import { type DeliveryCallback, evidenceOfReply, type Reply } from "./answers/reply.ts";
+import { StreamedAnswer, type StreamedAnswerParts } from "./answers/streamed-answer.ts";
+import { type WriteListener, WriteListeners } from "./answers/write-listeners.ts";
+import { addCacheUse } from "./cache-directive.ts";
+import type { Borrowed, HttpExchange } from "./caller.ts";
 import type { SessionAnswer } from "./paid/session-answer.ts";
-import { renderReply } from "./render-reply.ts";
-import { type DeliveryCallback, evidenceOfReply, type Reply } from "./reply.ts";
 import type { RequestMemory } from "./request-memory.ts";
-import { StreamedAnswer, type StreamedAnswerParts } from "./streamed-answer.ts";
 import type { Target } from "./target.ts";
-import { type WriteListener, WriteListeners } from "./write-listeners.ts";
 
 export interface AnswerWriterParts extends AnswerHeaderParts, StreamedAnswerParts {
   /** Null = answers are never compressed. */

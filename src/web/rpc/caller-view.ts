@@ -6,8 +6,8 @@ import { type SeenBlock, seenText } from "../../core/routing/seen.ts";
 import { minedIn } from "../../core/rpc/mined-block.ts";
 import type { View } from "../../core/rpc/view.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
+import type { Reply } from "./answers/reply.ts";
 import type { Wishes } from "./consistency-directive.ts";
-import type { Reply } from "./reply.ts";
 import { isAbandoned, SeenBlocks } from "./seen-blocks.ts";
 import type { Target } from "./target.ts";
 

@@ -33,8 +33,8 @@ import type {
 import type { FilterRevival, SharedFilters } from "../../upstream/filter/shared-filters.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
+import type { PipelineParts } from "./calls/pipeline-request.ts";
 import type { RpcLimits } from "./limits.ts";
-import type { PipelineParts } from "./pipeline-request.ts";
 import type {
   FilterCall,
   FilterLogsQuery,

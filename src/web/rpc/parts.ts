@@ -2,13 +2,13 @@
 import type { Consistency } from "../../core/routing/consistency.ts";
 import type { MemoryBudget } from "../../upstream/memory-budget.ts";
 import type { TimerWheel } from "../../upstream/timer-wheel.ts";
+import type { Compression } from "./answers/compression.ts";
+import type { LegacyForms } from "./answers/legacy-forms.ts";
 import type { AuthenticationParts } from "./authenticate.ts";
-import type { Compression } from "./compression.ts";
-import type { LegacyForms } from "./legacy-forms.ts";
+import type { PipelineParts } from "./calls/pipeline-request.ts";
 import type { RpcLimits } from "./limits.ts";
 import type { RpcPaywall } from "./paid/rpc-paywall.ts";
 import type { PayPerCall } from "./paid/session.ts";
-import type { PipelineParts } from "./pipeline-request.ts";
 import type { SeenByCallers } from "./seen-blocks.ts";
 
 export interface RpcParts extends PipelineParts, AuthenticationParts {

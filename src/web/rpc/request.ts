@@ -10,23 +10,23 @@ import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { FREE_BYTES } from "../../upstream/transport.ts";
 import { type CallPayment, callPaymentOf, KEYLESS } from "../payment/call-payment.ts";
 import { AnswerWriter } from "./answer-writer.ts";
+import { addTo, type Bill } from "./answers/billing-headers.ts";
+import type { Reply } from "./answers/reply.ts";
+import type { WriteListener } from "./answers/write-listeners.ts";
 import { type Authenticated, authenticate } from "./authenticate.ts";
-import { planBatch, type RpcBatch, runBatch } from "./batch.ts";
-import { addTo, type Bill } from "./billing-headers.ts";
 import { wantsFresh } from "./cache-directive.ts";
 import { type HttpExchange, isPlain } from "./caller.ts";
 import { CallerView } from "./caller-view.ts";
+import { planBatch, type RpcBatch, runBatch } from "./calls/batch.ts";
+import { runPipeline } from "./calls/pipeline.ts";
+import type { PipelineRequest } from "./calls/pipeline-request.ts";
 import { KeyPurchase } from "./paid/key-purchase.ts";
 import { refusalOfSession, serveSession } from "./paid/session.ts";
 import type { SessionAnswer } from "./paid/session-answer.ts";
 import type { RpcParts } from "./parts.ts";
-import { runPipeline } from "./pipeline.ts";
-import type { PipelineRequest } from "./pipeline-request.ts";
-import type { Reply } from "./reply.ts";
 import { RequestMemory } from "./request-memory.ts";
 import { SeenBlocks } from "./seen-blocks.ts";
 import type { Target } from "./target.ts";
-import type { WriteListener } from "./write-listeners.ts";
 
 /** One RPC request on its way from a caller to its answer. */
 export class RpcRequest {

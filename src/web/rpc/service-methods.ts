@@ -3,7 +3,7 @@ import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Grant } from "../../hosted/admission/grant.ts";
-import type { Reply } from "./reply.ts";
+import type { Reply } from "./answers/reply.ts";
 import type { Target } from "./target.ts";
 
 /** Serves the subscription methods of one connection. */

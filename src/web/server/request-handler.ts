@@ -13,7 +13,7 @@ import { html } from "../pages/account/markup.ts";
 import { writePage } from "../pages/account/page.ts";
 import type { PageHandler } from "../pages/page-handler.ts";
 import { withoutPayment } from "../payment/payment-headers.ts";
-import { serveRpc } from "../rpc/node-http.ts";
+import { serveRpc } from "../rpc/connections/node-http.ts";
 import type { RpcParts } from "../rpc/parts.ts";
 import { isRpcPath, isSocketPath } from "../rpc/target.ts";
 import { refuseHandshake } from "../socket/client-sockets.ts";

@@ -2,7 +2,7 @@
 // server, and a drain that loses no accepted request.
 import { createServer, type Server, type Socket } from "node:net";
 import type { Activity } from "../http/activity.ts";
-import { FastPathServer } from "../rpc/fast-path.ts";
+import { FastPathServer } from "../rpc/connections/fast-path.ts";
 import { shrinkBacklog } from "./backlog.ts";
 import { ConnectionShares } from "./connection-shares.ts";
 import { NodeServer, type NodeServerParts } from "./node-server.ts";

@@ -8,7 +8,7 @@ import {
   LEARNED_BATCH_MS,
   learnedFrom,
   mostAtOnce,
-} from "../../../src/core/provider/batch-limits.ts";
+} from "../../../src/core/provider/budget/batch-limits.ts";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 
 function failure(message: string, code: number | null = null, httpStatus = 200): Failure {

@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { BranchChanges, REMEMBERED_CHANGES } from "../../../src/core/provider/branch-changes.ts";
+import {
+  BranchChanges,
+  REMEMBERED_CHANGES,
+} from "../../../src/core/provider/blocks/branch-changes.ts";
 
 test("a height is touched by a reorganisation that reaches down to it, and stays so", () => {
   const changes = new BranchChanges();

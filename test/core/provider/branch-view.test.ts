@@ -9,7 +9,7 @@ import {
   clearBranch,
   hashAt,
   pushBlock,
-} from "../../../src/core/provider/branch-view.ts";
+} from "../../../src/core/provider/blocks/branch-view.ts";
 
 const push = (view: BranchView, number: number, hash: string, parentHash: string): number | null =>
   pushBlock(view, { number, hash, parentHash });

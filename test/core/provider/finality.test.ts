@@ -7,7 +7,7 @@ import {
   FINALITY_FRESH_MS,
   type FinalitySample,
   finalizedHeightOf,
-} from "../../../src/core/provider/finality.ts";
+} from "../../../src/core/provider/blocks/finality.ts";
 
 const at = (height: number, atMs = 0): FinalitySample => ({ height, atMs });
 

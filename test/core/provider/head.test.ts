@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Chain } from "../../../src/core/provider/chain.ts";
 import {
   consensusOf as consensusOfReports,
   HEAD_FRESH_MS,
@@ -10,7 +9,8 @@ import {
   type HeadSample,
   lagBlocks,
   stillMs,
-} from "../../../src/core/provider/head.ts";
+} from "../../../src/core/provider/blocks/head.ts";
+import type { Chain } from "../../../src/core/provider/chain.ts";
 import { isHeight } from "../../../src/core/rpc/block-height.ts";
 import { fakeSet } from "../../fakes/providers.ts";
 

@@ -2,7 +2,7 @@
 // provider with a secret limit that is asked for more than it bears.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LearnedRate } from "../../../src/core/provider/learned-rate.ts";
+import { LearnedRate } from "../../../src/core/provider/budget/learned-rate.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { namedSeeds } from "../../fakes/seed.ts";
 

@@ -13,7 +13,7 @@ import {
   recordAt,
   returned,
   spent,
-} from "../../../src/core/provider/quota.ts";
+} from "../../../src/core/provider/budget/quota.ts";
 
 const DAY_MS = 86_400_000;
 const at = (text: string): number => Date.parse(text);

@@ -2,7 +2,7 @@
 // and no later than needed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SecondWindow } from "../../../src/core/provider/second-window.ts";
+import { SecondWindow } from "../../../src/core/provider/budget/second-window.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { namedSeeds } from "../../fakes/seed.ts";
 

@@ -3,13 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { BranchView, pushBlock } from "../../../src/core/provider/branch-view.ts";
+import { BranchView, pushBlock } from "../../../src/core/provider/blocks/branch-view.ts";
 import {
   confirms,
   findTip,
   type TipReport,
   tipMove,
-} from "../../../src/core/provider/served-tip.ts";
+} from "../../../src/core/provider/blocks/served-tip.ts";
 
 const BLOCK_MS = 1_000;
 

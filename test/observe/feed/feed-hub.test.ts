@@ -2,7 +2,7 @@
 // on where they were, and workers tell each other what is watched.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createFeedExchange } from "../../../src/app/feed-exchange.ts";
+import { createFeedExchange } from "../../../src/app/live/feed-exchange.ts";
 import { ANY_CALL, type CallFilter } from "../../../src/observe/feed/call-filter.ts";
 import { EventFeed, MAX_FILTERS } from "../../../src/observe/feed/event-feed.ts";
 import {

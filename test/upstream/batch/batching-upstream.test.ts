@@ -2,7 +2,10 @@
 // over a transport that the test plays.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type BatchLimits, LEARNED_BATCH_MS } from "../../../src/core/provider/batch-limits.ts";
+import {
+  type BatchLimits,
+  LEARNED_BATCH_MS,
+} from "../../../src/core/provider/budget/batch-limits.ts";
 import type { Provider } from "../../../src/core/provider/profile.ts";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";

@@ -2,7 +2,7 @@
 // with every request counted where it is sent.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BudgetLimits } from "../../../src/core/provider/budget-limits.ts";
+import type { BudgetLimits } from "../../../src/core/provider/budget/budget-limits.ts";
 import type { Provider } from "../../../src/core/provider/profile.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";

@@ -9,7 +9,7 @@ import {
   recordAt,
   returned,
   spent,
-} from "../../../src/core/provider/quota.ts";
+} from "../../../src/core/provider/budget/quota.ts";
 import { ProviderQuota } from "../../../src/upstream/budget/provider-quota.ts";
 import type { QuotaLease, QuotaSource } from "../../../src/upstream/budget/quota-source.ts";
 import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";

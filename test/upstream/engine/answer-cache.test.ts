@@ -2,9 +2,9 @@
 // bytes, and what is asked for again outlives what is not.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AnswerCache } from "../../../src/upstream/engine/answer-cache.ts";
-import { type AnswerKey, answerKeyOf } from "../../../src/upstream/engine/answer-key.ts";
-import type { KeptFacts } from "../../../src/upstream/engine/answer-slots.ts";
+import { AnswerCache } from "../../../src/upstream/engine/cache/answer-cache.ts";
+import { type AnswerKey, answerKeyOf } from "../../../src/upstream/engine/cache/answer-key.ts";
+import type { KeptFacts } from "../../../src/upstream/engine/cache/answer-slots.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { namedSeed } from "../../fakes/seed.ts";

@@ -8,14 +8,14 @@ import { readBlockRef } from "../../../src/core/rpc/call.ts";
 import { plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
+import type { Answer } from "../../../src/upstream/engine/answer.ts";
 import {
   type AcceptedMessage,
   type AcceptedTransaction,
   AcceptedTransactions,
-} from "../../../src/upstream/engine/accepted-transactions.ts";
-import type { Answer } from "../../../src/upstream/engine/answer.ts";
+} from "../../../src/upstream/engine/exchange/accepted-transactions.ts";
+import { ViewReasks } from "../../../src/upstream/engine/layers/view-reasks.ts";
 import { Router } from "../../../src/upstream/engine/router.ts";
-import { ViewReasks } from "../../../src/upstream/engine/view-reasks.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";

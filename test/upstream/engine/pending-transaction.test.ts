@@ -14,11 +14,14 @@ import {
   toHex,
 } from "viem";
 
-import { rlpItemAt, rlpItems, rlpListOf } from "../../../src/core/rpc/rlp.ts";
-import { pendingTransaction, readTransaction } from "../../../src/core/rpc/signed-transaction.ts";
+import { rlpItemAt, rlpItems, rlpListOf } from "../../../src/core/rpc/transactions/rlp.ts";
+import {
+  pendingTransaction,
+  readTransaction,
+} from "../../../src/core/rpc/transactions/signed-transaction.ts";
 import { type AnvilNode, startAnvil } from "../../../src/devnet/anvil-process.ts";
 import { realRuntime } from "../../../src/runtime.ts";
-import { TransactionSenders } from "../../../src/upstream/engine/transaction-senders.ts";
+import { TransactionSenders } from "../../../src/upstream/engine/exchange/transaction-senders.ts";
 import { ALICE } from "../../fakes/real-nodes.ts";
 
 const BOB = "0x00000000000000000000000000000000000b0b01";

@@ -9,7 +9,7 @@ import { readBlockRef } from "../../../src/core/rpc/call.ts";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
-import { CachedAnswers } from "../../../src/upstream/engine/cached-answers.ts";
+import { CachedAnswers } from "../../../src/upstream/engine/cache/cached-answers.ts";
 import { type RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { SecondTier } from "../../../src/upstream/second-tier/second-tier.ts";

@@ -5,9 +5,13 @@ import { test } from "node:test";
 import { keccak256 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { Bus } from "../../../src/core/workers/bus.ts";
-import { AcceptedTransactions } from "../../../src/upstream/engine/accepted-transactions.ts";
-import { ViewExchange } from "../../../src/upstream/engine/view-exchange.ts";
-import { hintOf, hintText, type ViewHint } from "../../../src/upstream/engine/view-hints.ts";
+import { AcceptedTransactions } from "../../../src/upstream/engine/exchange/accepted-transactions.ts";
+import { ViewExchange } from "../../../src/upstream/engine/exchange/view-exchange.ts";
+import {
+  hintOf,
+  hintText,
+  type ViewHint,
+} from "../../../src/upstream/engine/exchange/view-hints.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";

@@ -2,7 +2,7 @@
 // the chain itself is silent.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { quietMs } from "../../../src/core/provider/head.ts";
+import { quietMs } from "../../../src/core/provider/blocks/head.ts";
 import type { Consistency, ProviderSet } from "../../../src/core/provider/profile.ts";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";

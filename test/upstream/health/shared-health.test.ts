@@ -7,7 +7,7 @@ import { HealthUpdates } from "../../../src/app/health-updates.ts";
 import type { Consistency, Profile, Provider } from "../../../src/core/provider/profile.ts";
 import { plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
-import { AcceptedTransactions } from "../../../src/upstream/engine/accepted-transactions.ts";
+import { AcceptedTransactions } from "../../../src/upstream/engine/exchange/accepted-transactions.ts";
 import { SERVED } from "../../../src/upstream/health/health-messages.ts";
 import type { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";

@@ -10,9 +10,9 @@ import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerStream } from "../../../src/upstream/transport.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
 import { AnswerWriter, type AnswerWriterParts } from "../../../src/web/rpc/answer-writer.ts";
+import type { BodySink, CompressionJob } from "../../../src/web/rpc/answers/compression.ts";
+import type { Reply } from "../../../src/web/rpc/answers/reply.ts";
 import type { HttpExchange } from "../../../src/web/rpc/caller.ts";
-import type { BodySink, CompressionJob } from "../../../src/web/rpc/compression.ts";
-import type { Reply } from "../../../src/web/rpc/reply.ts";
 import { RequestMemory } from "../../../src/web/rpc/request-memory.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
 

@@ -14,7 +14,7 @@ import type { RouteRequest } from "../../../src/upstream/engine/route-request.ts
 import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import type { VoucherGrant } from "../../../src/web/payment/call-payment.ts";
-import { runBatch } from "../../../src/web/rpc/batch.ts";
+import { runBatch } from "../../../src/web/rpc/calls/batch.ts";
 import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { viewOff } from "../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";

@@ -10,7 +10,7 @@ import {
   type BodySink,
   Compression,
   type CompressionClient,
-} from "../../../src/web/rpc/compression.ts";
+} from "../../../src/web/rpc/answers/compression.ts";
 
 const ACCEPTED: readonly (readonly [
   header: string | undefined,

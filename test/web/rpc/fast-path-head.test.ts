@@ -9,7 +9,7 @@ import {
   type RequestHead,
   readNextHead,
   readRequestHead,
-} from "../../../src/web/rpc/fast-path-head.ts";
+} from "../../../src/web/rpc/connections/fast-path-head.ts";
 
 const PLAIN = ["Host: x", "Content-Type: application/json", "Content-Length: 5"];
 

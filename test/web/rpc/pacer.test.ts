@@ -18,7 +18,7 @@ import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts"
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { callPaymentOf } from "../../../src/web/payment/call-payment.ts";
-import { planBatch, runBatch } from "../../../src/web/rpc/batch.ts";
+import { planBatch, runBatch } from "../../../src/web/rpc/calls/batch.ts";
 import { BATCH_DEADLINE_MS } from "../../../src/web/rpc/pacer.ts";
 import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { viewOff } from "../../fakes/caller-view.ts";

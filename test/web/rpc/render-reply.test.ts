@@ -8,7 +8,7 @@ import {
   renderResult,
   renderStreamHead,
   rewriteResult,
-} from "../../../src/web/rpc/render-reply.ts";
+} from "../../../src/web/rpc/answers/render-reply.ts";
 import { objectText, stringText, valueText, whiteSpace } from "../../fakes/json-text.ts";
 
 const WIRE_ID = "1234567890123456";

@@ -18,7 +18,7 @@ import type { SubscribeRequest, Subscriber } from "../../../src/upstream/stream/
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
 import { Pages } from "../../../src/web/pages/routes.ts";
-import { LegacyForms } from "../../../src/web/rpc/legacy-forms.ts";
+import { LegacyForms } from "../../../src/web/rpc/answers/legacy-forms.ts";
 import type { RpcParts } from "../../../src/web/rpc/parts.ts";
 import { SeenByCallers } from "../../../src/web/rpc/seen-blocks.ts";
 import { TargetResolver } from "../../../src/web/rpc/target.ts";

@@ -9,7 +9,7 @@ import { endOf, OPEN_ARRAY, type Span, skipSpace } from "../../../core/rpc/json.
 import type { Method } from "../../../core/rpc/method.ts";
 import type { MethodTable } from "../../../core/rpc/method-table.ts";
 import { unitsFor } from "../../../payments/session/sessions.ts";
-import { itemsOfBatch } from "../batch.ts";
+import { itemsOfBatch } from "../calls/batch.ts";
 
 /** A request with its price. */
 export interface PricedRequest {

@@ -16,13 +16,13 @@ import { addressBehind } from "../../http/client-address.ts";
 import type { CallMark, CallPaywall, CallPrice } from "../../payment/call-paywall.ts";
 import { fingerprintOf } from "../../payment/payment-headers.ts";
 import type { PayableRequest } from "../../payment/paywall.ts";
+import type { WriteListener } from "../answers/write-listeners.ts";
 import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
 import { wantsFresh } from "../cache-directive.ts";
 import type { HttpExchange } from "../caller.ts";
 import type { CallerView } from "../caller-view.ts";
-import { plannedCalls } from "../range-bounds.ts";
+import { plannedCalls } from "../calls/range-bounds.ts";
 import type { Target } from "../target.ts";
-import type { WriteListener } from "../write-listeners.ts";
 import {
   chargedAnswer,
   freeAnswer,

@@ -29,7 +29,7 @@ import { ProfileRegistry } from "../../../../src/upstream/registry/profile-regis
 import { TimerWheel } from "../../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
 import { PurchasePaywall } from "../../../../src/web/payment/purchase-paywall.ts";
-import { LegacyForms } from "../../../../src/web/rpc/legacy-forms.ts";
+import { LegacyForms } from "../../../../src/web/rpc/answers/legacy-forms.ts";
 import { RpcPaywall } from "../../../../src/web/rpc/paid/rpc-paywall.ts";
 import { SeenByCallers } from "../../../../src/web/rpc/seen-blocks.ts";
 import { TargetResolver } from "../../../../src/web/rpc/target.ts";

@@ -1,0 +1,191 @@
+// History of a service: of one process as it counts, of several gathered in the supervisor every
+// ten seconds, and before it is read. Each process hands over what it counted in numbered batches,
+// so nothing counts twice, and what a worker handed over outlives it.
+import { type Bus, type QuestionTopic, SUPERVISOR } from "../../core/workers/bus.ts";
+import { type ChangeEvent, RecentChanges } from "../../observe/feed/recent-changes.ts";
+import type { CountedStep } from "../../observe/history/history-counts.ts";
+import type { HistoryQuery } from "../../observe/history/history-report.ts";
+import type {
+  OpenHours,
+  ServiceHistory,
+  StepsReport,
+} from "../../observe/history/service-history.ts";
+import { type StepBatch, StepOutbox } from "../../observe/history/step-outbox.ts";
+import type { Runtime } from "../../runtime.ts";
+
+/** Where the steps of a process go, and where history of the whole service is read. */
+export interface HistoryService {
+  add(step: CountedStep): void;
+  /** Null = the process that has them does not answer. */
+  steps(query: HistoryQuery): Promise<StepsReport | null>;
+  /** `none` = no database keeps hours. */
+  hours(query: HistoryQuery): Promise<OpenHours | "none" | null>;
+  /** The latest first. */
+  changes(): Promise<readonly ChangeEvent[] | null>;
+  /** Hands over what was counted last, before the process ends. */
+  end(): Promise<void>;
+}
+
+/** What this process tells of itself. */
+export interface ProcessHistory {
+  /** Ends the present step: what was counted comes to `add`. */
+  refresh(): void;
+  takeChanges(): readonly ChangeEvent[];
+}
+
+/** History of a service that is this process alone. */
+export function historyAlone(history: ServiceHistory, own: ProcessHistory): HistoryService {
+  const changes = new RecentChanges();
+  return {
+    add(step) {
+      history.add(step);
+      for (const change of own.takeChanges()) changes.add(change);
+    },
+    async steps(query) {
+      own.refresh();
+      return history.report(query);
+    },
+    async hours(query) {
+      own.refresh();
+      return history.openHours(query) ?? "none";
+    },
+    async changes() {
+      for (const change of own.takeChanges()) changes.add(change);
+      return changes.list();
+    },
+    end: async () => own.refresh(),
+  };
+}
+
+/** Which batch of which process was taken last. */
+type TakenBatch = Pick<StepBatch, "process" | "number">;
+
+const TAKE: QuestionTopic<TakenBatch, StepBatch> = { name: "take history" };
+const LAST: QuestionTopic<StepBatch, { readonly done: true }> = { name: "last history" };
+const STEPS: QuestionTopic<HistoryQuery, StepsReport> = { name: "steps of history" };
+const HOURS: QuestionTopic<HistoryQuery, { readonly open: OpenHours | "none" }> = {
+  name: "hours of history",
+};
+const CHANGES: QuestionTopic<object, { readonly changes: readonly ChangeEvent[] }> = {
+  name: "recent changes",
+};
+
+/** How long the supervisor waits for a worker, and a worker for the supervisor. */
+const WORKER_MS = 1_000;
+const SERVICE_MS = 3_000;
+const GATHER_MS = 10_000;
+/** Processes whose batches are remembered; there are as many as workers were started. */
+const MAX_PROCESSES = 256;
+
+/** History of a service of several workers, as one of them hands it over and reads it. */
+export function historyOver(bus: Bus, process: string, own: ProcessHistory): HistoryService {
+  const outbox = new StepOutbox(process);
+  const batch = (taken: number): StepBatch => {
+    own.refresh();
+    return outbox.batch(taken, own.takeChanges());
+  };
+  bus.serve(TAKE, (last) => batch(last.process === process ? last.number : 0));
+  return {
+    add: (step) => outbox.add(step),
+    async steps(message) {
+      const reply = await bus.request(SUPERVISOR, { topic: STEPS, message, timeoutMs: SERVICE_MS });
+      return reply.ok ? reply.value : null;
+    },
+    async hours(message) {
+      const reply = await bus.request(SUPERVISOR, { topic: HOURS, message, timeoutMs: SERVICE_MS });
+      return reply.ok ? reply.value.open : null;
+    },
+    async changes() {
+      const asked = { topic: CHANGES, message: {}, timeoutMs: SERVICE_MS };
+      const reply = await bus.request(SUPERVISOR, asked);
+      return reply.ok ? reply.value.changes : null;
+    },
+    async end() {
+      // What was sent and not acknowledged comes again, under its number, and the rest after it.
+      const first = batch(0);
+      const reply = await bus.request(SUPERVISOR, lastBatch(first));
+      if (reply.ok) await bus.request(SUPERVISOR, lastBatch(batch(first.number)));
+    },
+  };
+}
+
+function lastBatch(message: StepBatch) {
+  return { topic: LAST, message, timeoutMs: WORKER_MS };
+}
+
+/** Gathers the history of all workers, in the supervisor, and answers for it. */
+export function serveHistory(
+  bus: Bus,
+  runtime: Pick<Runtime, "after">,
+  history: ServiceHistory,
+): void {
+  const changes = new RecentChanges();
+  /** The number of the last batch of each process. */
+  const taken = new Map<string, number>();
+  /** The process that has the place of a worker. */
+  const processOf = new Map<string, string>();
+  let reading: Promise<void> | null = null;
+  let next: Promise<void> | null = null;
+
+  function receive({ process, number, ...batch }: StepBatch, from: string): void {
+    processOf.set(from, process);
+    if (number <= (taken.get(process) ?? 0)) return;
+    taken.delete(process);
+    taken.set(process, number);
+    const [oldest] = taken.keys();
+    if (taken.size > MAX_PROCESSES && oldest !== undefined) taken.delete(oldest);
+    for (const step of batch.steps) history.add(step);
+    for (const change of batch.changes) changes.add(change);
+  }
+
+  async function gatherAll(): Promise<void> {
+    await Promise.all(
+      bus.workers().map(async (id) => {
+        const process = processOf.get(id) ?? "";
+        const message = { process, number: taken.get(process) ?? 0 };
+        const reply = await bus.request(id, { topic: TAKE, message, timeoutMs: WORKER_MS });
+        if (reply.ok) receive(reply.value, id);
+      }),
+    );
+  }
+
+  /** One that is asked for while another is under way begins after it, for all who ask then. */
+  function gather(): Promise<void> {
+    if (reading === null) {
+      reading = gatherAll().finally(() => {
+        reading = null;
+      });
+      return reading;
+    }
+    next ??= reading.then(() => {
+      next = null;
+      return gather();
+    });
+    return next;
+  }
+
+  function again(): void {
+    runtime.after(GATHER_MS, () => {
+      void gather();
+      again();
+    });
+  }
+
+  bus.serve(LAST, (batch, from) => {
+    receive(batch, from);
+    return { done: true };
+  });
+  bus.serve(STEPS, async (query) => {
+    await gather();
+    return history.report(query);
+  });
+  bus.serve(HOURS, async (query) => {
+    await gather();
+    return { open: history.openHours(query) ?? "none" };
+  });
+  bus.serve(CHANGES, async () => {
+    await gather();
+    return { changes: changes.list() };
+  });
+  again();
+}

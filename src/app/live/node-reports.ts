@@ -1,0 +1,275 @@
+// Reports of processes for the operator's page of the cluster: the load of each, gathered by node,
+// and the health of providers as each node finds it. Written to the database every five seconds
+// where several nodes serve, never on the path of a call.
+import { hostname } from "node:os";
+import type { z } from "zod";
+import { publicNode, serviceNodeOf } from "../../cluster/identity.ts";
+import type { MemberProcess } from "../../cluster/membership.ts";
+import { readReports, type StoredJob, writeReport } from "../../cluster/node-reports.ts";
+import { parseJson } from "../../core/fields.ts";
+import type { Bus, QuestionTopic } from "../../core/workers/bus.ts";
+import type { Observer } from "../../observe/observer.ts";
+import { LoadMeter } from "../../observe/process-load.ts";
+import type { Runtime } from "../../runtime.ts";
+import { isStoreFailure } from "../../store/store-failure.ts";
+import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
+import { type nodes, processReport, providerReports } from "../../web/contract/schemas/nodes.ts";
+import type { NodeView } from "../cluster.ts";
+import type { JoinedNode } from "../store/provider-limits.ts";
+
+type Nodes = z.output<typeof nodes>;
+type ServiceNode = Nodes["nodes"][number];
+type SeenProvider = z.output<typeof providerReports>[number];
+
+/** What one process tells. */
+const REPORT = processReport.extend({ providers: providerReports });
+type NodeReport = z.output<typeof REPORT>;
+
+/** What reports are made of. */
+export interface NodeReportParts {
+  readonly runtime: Pick<Runtime, "now" | "wallMs" | "after">;
+  readonly observer: Pick<Observer, "allSeries">;
+  readonly registry: Pick<ProfileRegistry, "profiles">;
+  readonly version: string;
+  /** Null = this process is the whole service. */
+  readonly bus: Bus | null;
+  /** Null = one node serves alone; the same for `joined`. */
+  readonly node: NodeView | null;
+  readonly joined: JoinedNode | null;
+}
+
+const REPORT_MS = 5_000;
+const WORKER_MS = 1_000;
+/** Reports that may be on their way to a slow database. */
+const MAX_WRITING = 2;
+const MAX_PROVIDERS = 500;
+const MAX_REPORT_CHARACTERS = 200_000;
+
+const ASKED: QuestionTopic<object, NodeReport> = { name: "process report" };
+
+/** Measures this process from its creation on, and gathers the reports of all processes. */
+export class NodeReports {
+  readonly #parts: NodeReportParts;
+  readonly #meter: LoadMeter;
+  readonly #startedAt: string;
+  #isDraining = false;
+  #writing = 0;
+  #cancel: () => void;
+
+  constructor(parts: NodeReportParts) {
+    this.#parts = parts;
+    this.#meter = new LoadMeter(parts.runtime, parts.observer);
+    this.#startedAt = new Date(parts.runtime.wallMs()).toISOString();
+    this.#cancel = parts.runtime.after(REPORT_MS, () => this.#again());
+    parts.bus?.serve(ASKED, () => this.#own());
+    this.#report();
+  }
+
+  read(): Promise<Nodes> {
+    return readNodes(this.#parts, () => this.#own());
+  }
+
+  /** Tells the others that this process takes no new calls. */
+  draining(): void {
+    this.#isDraining = true;
+    this.#report();
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  #own(): NodeReport {
+    const { bus, version, registry } = this.#parts;
+    const { callsPerS, cpuCores, eventLoopBusy, memoryBytes } = this.#meter.load;
+    // Workers hear of each other's probes, so one of them tells for its node.
+    const isFirst = bus === null || bus.workers()[0] === bus.self;
+    return {
+      version,
+      worker: bus?.self ?? null,
+      started_at: this.#startedAt,
+      draining: this.#isDraining,
+      calls_per_s: callsPerS,
+      cpu_cores: cpuCores,
+      event_loop_busy: eventLoopBusy,
+      memory_bytes: memoryBytes,
+      providers: isFirst ? seenProviders(registry) : [],
+    };
+  }
+
+  #report(): void {
+    const { joined } = this.#parts;
+    if (joined === null || this.#writing >= MAX_WRITING) return;
+    this.#writing++;
+    // A database that is away is told of elsewhere; the next report comes soon.
+    writeReport(joined.store, joined.id, JSON.stringify(this.#own()))
+      .catch(() => undefined)
+      .finally(() => {
+        this.#writing--;
+      });
+  }
+
+  #again(): void {
+    this.#cancel = this.#parts.runtime.after(REPORT_MS, () => this.#again());
+    this.#meter.measure();
+    this.#report();
+  }
+}
+
+/** How this process finds the configured providers. */
+function seenProviders({ profiles }: Pick<ProfileRegistry, "profiles">): SeenProvider[] {
+  const seen: SeenProvider[] = [];
+  for (const { profile, trackers } of profiles)
+    for (const [chain, tracker] of trackers)
+      for (const provider of tracker.set.providers) {
+        if (seen.length >= MAX_PROVIDERS) return seen;
+        const { circuit, lagBlocks } = tracker.summary(provider);
+        const transport = provider.url === null ? "ws" : "http";
+        const { successRate, averageMs } = tracker.health(provider, transport);
+        seen.push({
+          profile: profile.slug,
+          chain,
+          provider: provider.id,
+          circuit,
+          success_rate: successRate === null ? null : Math.round(successRate * 1_000) / 1_000,
+          latency_ms: averageMs === null ? null : Math.round(averageMs * 10) / 10,
+          lag_blocks: lagBlocks === null ? null : Math.max(0, lagBlocks),
+        });
+      }
+  return seen;
+}
+
+/** The reports of a node's processes, with what its rows say. */
+interface Gathered {
+  readonly id: string;
+  readonly members: readonly MemberProcess[];
+  readonly reports: readonly NodeReport[];
+}
+
+async function readNodes(parts: NodeReportParts, own: () => NodeReport): Promise<Nodes> {
+  const { node, joined } = parts;
+  const here = await ownReports(parts.bus, own);
+  const thisId = node?.identity.id ?? hostname();
+  if (node === null || joined === null) {
+    const alone = { id: thisId, members: [], reports: here };
+    const row = { ...rowOf(alone, here), alias: null, this: true, region: null, jobs: [] };
+    const providers = providersByNode([alone]);
+    return { clustered: false, nodes: [row], jobs: [], providers, problems: [] };
+  }
+  const stored = await storedReports(joined);
+  const members = node.members.nodes();
+  const ids = [...new Set([thisId, ...members.map(({ id }) => serviceNodeOf(id))])].sort();
+  const gathered = ids.map((id): Gathered => {
+    const processes = members.filter((member) => serviceNodeOf(member.id) === id);
+    const known = processes.flatMap((member) => stored.reports.get(member.id) ?? []);
+    return { id, members: processes, reports: id === thisId ? here : known };
+  });
+  const jobs = stored.jobs.map(({ name, nodeId, isRunning, dueAtMs }) => ({
+    name,
+    node: serviceNodeOf(nodeId),
+    running: isRunning,
+    due_at: new Date(Math.max(0, dueAtMs)).toISOString(),
+  }));
+  const { problems } = node.health();
+  return {
+    clustered: true,
+    nodes: gathered.map((each) => ({
+      ...rowOf(each, each.reports),
+      alias: publicNode({ id: each.id, region: "" }).id,
+      this: each.id === thisId,
+      region: each.members[0]?.region ?? (each.id === thisId ? node.identity.region : null),
+      jobs: jobs.filter((job) => job.node === each.id).map(({ name }) => name),
+    })),
+    jobs,
+    providers: providersByNode(gathered),
+    problems: [...problems, ...stored.problems],
+  };
+}
+
+/** What the processes of this service tell now; one that does not answer is left out. */
+async function ownReports(bus: Bus | null, own: () => NodeReport): Promise<readonly NodeReport[]> {
+  if (bus === null) return [own()];
+  const asked = { topic: ASKED, message: {}, timeoutMs: WORKER_MS };
+  const replies = await Promise.all(bus.workers().map((id) => bus.request(id, asked)));
+  return replies.flatMap((reply) => (reply.ok ? [reply.value] : []));
+}
+
+interface Stored {
+  readonly reports: ReadonlyMap<string, NodeReport>;
+  readonly jobs: readonly StoredJob[];
+  readonly problems: readonly string[];
+}
+
+async function storedReports({ store }: JoinedNode): Promise<Stored> {
+  try {
+    const { reports, jobs } = await readReports(store);
+    const known = reports.flatMap(({ nodeId, report }): readonly [string, NodeReport][] => {
+      const parsed = parseReport(report);
+      return parsed === null ? [] : [[nodeId, parsed]];
+    });
+    return { reports: new Map(known), jobs, problems: [] };
+  } catch (error) {
+    if (!isStoreFailure(error)) throw error;
+    const problem = "the database does not answer: the load of other nodes is not known";
+    return { reports: new Map(), jobs: [], problems: [problem] };
+  }
+}
+
+/** Another version may have written it; null = it cannot be read. */
+function parseReport(text: string): NodeReport | null {
+  if (text.length > MAX_REPORT_CHARACTERS) return null;
+  return REPORT.safeParse(parseJson(text)).data ?? null;
+}
+
+type RowOfReports = Omit<ServiceNode, "alias" | "this" | "region" | "jobs">;
+
+/** A node by its rows and by what its processes tell. */
+function rowOf({ id, members }: Gathered, reports: readonly NodeReport[]): RowOfReports {
+  const heard = members.toSorted((left, right) => right.heartbeatAtMs - left.heartbeatAtMs)[0];
+  const workers = reports.map(({ providers: _, ...report }) => report);
+  return {
+    id,
+    state: stateOf(members, reports),
+    version: reports[0]?.version ?? null,
+    started_at: reports.map(({ started_at }) => started_at).sort()[0] ?? null,
+    last_heartbeat_at: heard === undefined ? null : new Date(heard.heartbeatAtMs).toISOString(),
+    clock_ahead_ms: heard === undefined ? null : Math.round(heard.skewMs),
+    calls_per_s: sumOf(reports.map(({ calls_per_s }) => calls_per_s)),
+    cpu_cores: sumOf(reports.map(({ cpu_cores }) => cpu_cores)),
+    memory_bytes: sumOf(reports.map(({ memory_bytes }) => memory_bytes)),
+    workers: workers.sort((left, right) => Number(left.worker) - Number(right.worker)),
+  };
+}
+
+function stateOf(
+  members: readonly MemberProcess[],
+  reports: readonly NodeReport[],
+): ServiceNode["state"] {
+  const alive = members.filter(({ state }) => state === "alive");
+  if (members.length > 0 && alive.length === 0) return "gone";
+  if (alive.length > 0 && !alive.some(({ responds }) => responds)) return "silent";
+  return reports.length > 0 && reports.every(({ draining }) => draining) ? "draining" : "live";
+}
+
+/** Null = nothing is known; what is not known of one is left out. */
+function sumOf(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  if (known.length === 0) return null;
+  return Math.round(known.reduce((sum, value) => sum + value, 0) * 1_000) / 1_000;
+}
+
+/** The same providers as each node finds them. */
+function providersByNode(gathered: readonly Gathered[]): Nodes["providers"] {
+  const rows = gathered.flatMap(({ id, reports }) => {
+    const seen = reports.find(({ providers }) => providers.length > 0)?.providers ?? [];
+    return seen.map((provider) => ({ ...provider, node: id }));
+  });
+  const groups = Map.groupBy(rows, ({ profile, chain, provider }) =>
+    JSON.stringify([profile, chain, provider]),
+  );
+  return Array.from(groups.values(), (same) => {
+    const { profile = "", chain = "", provider = "" } = same[0] ?? {};
+    const seen = same.map(({ profile: _, chain: __, provider: ___, ...how }) => how);
+    return { profile, chain, provider, seen };
+  });
+}

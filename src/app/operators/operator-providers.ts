@@ -1,0 +1,312 @@
+// What operators do with providers, over the records of the console: cordons that hold at every
+// worker and node, waits that end, tests and comparisons.
+import type { Provider, Transport } from "../../core/provider/profile.ts";
+import { transportsOf } from "../../core/provider/profile.ts";
+import type { Bus, Topic } from "../../core/workers/bus.ts";
+import type { OperatorRecords, ProviderRef } from "../../hosted/operator/records.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Tracker } from "../../upstream/health/tracker.ts";
+import { type QueryParts, type QueryResult, queryProvider } from "../../upstream/provider-query.ts";
+import type { CordonTable } from "../../upstream/registry/cordons.ts";
+import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
+import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
+import { type RecordAction, reloadDetail } from "../../web/api/action-log.ts";
+import type {
+  ComparedAnswer,
+  Comparison,
+  OperatorProviders,
+  ProviderTest,
+  ReloadedNode,
+  Requester,
+} from "../../web/api/operator-providers.ts";
+import type { OperatorChange, OperatorChanges } from "./operator-changes.ts";
+import type { Reload, ReloadAsked } from "./reload-service.ts";
+
+export interface OperatorProvidersParts extends QueryParts {
+  readonly runtime: Runtime;
+  readonly registry: ProfileRegistry;
+  readonly cordons: CordonTable;
+  readonly records: OperatorRecords;
+  readonly subscriptions: Pick<Subscriptions, "rebind">;
+  /** Null = this process is the whole service. */
+  readonly bus: Bus | null;
+  /** Whether other nodes change the records as well. */
+  readonly isShared: boolean;
+  readonly onError: (error: unknown) => void;
+  readonly changes: OperatorChanges;
+  readonly recordAction: RecordAction;
+  readonly reload: Reload;
+  readonly reloadAsked: ReloadAsked;
+}
+
+/** The same, kept up to date until closed. */
+export interface OpenOperatorProviders extends OperatorProviders {
+  close(): void;
+}
+
+/** How often what others changed is read anew, where there are others; a hint comes sooner. */
+const READ_MS = 2_000;
+
+const CORDONS_CHANGED: Topic<true> = { name: "operator.cordons" };
+const WAITS_ENDED: Topic<ProviderRef> = { name: "operator.waits" };
+
+/** Opens it, with the cordons that hold already in effect. */
+export async function openOperatorProviders(
+  parts: OperatorProvidersParts,
+): Promise<OpenOperatorProviders> {
+  const { runtime, registry, cordons, records, subscriptions, bus, changes, onError } = parts;
+  let [begun, applied] = [0, 0];
+  // Readings overlap: one that began before a cordon must not take it back.
+  const refresh = async (): Promise<void> => {
+    const turn = ++begun;
+    const found = await records.cordons();
+    if (turn < applied) return;
+    applied = turn;
+    if (cordons.replace(found, registry)) subscriptions.rebind(registry);
+  };
+  const changed = async (): Promise<void> => {
+    await refresh();
+    bus?.publish(CORDONS_CHANGED, true);
+    // Where this fails, the others read what is recorded a little later.
+    await changes.record({ kind: "cordons" }).catch(onError);
+  };
+  await refresh();
+  const catchUp = { cordons: refresh, reload: createReloadFollower(parts) };
+  const readAgain = async (): Promise<void> => {
+    await Promise.all([refresh(), catchUp.reload()]);
+  };
+  const ends = [
+    bus?.subscribe(CORDONS_CHANGED, () => void refresh().catch(onError)),
+    bus?.subscribe(WAITS_ENDED, (ref) => void endWaits(registry, ref)),
+    changes.follow((change) => void followed(parts, change, catchUp).catch(onError)),
+    bus === null && !parts.isShared ? undefined : repeat(runtime, () => readAgain().catch(onError)),
+  ];
+  return {
+    cordons: () => records.cordons(),
+    async cordon(cordon) {
+      if (servedBy(registry, cordon) === null) return "unknown";
+      if (!(await records.cordon(cordon))) return "full";
+      await changed();
+      return "done";
+    },
+    async uncordon(ref) {
+      await records.uncordon(ref);
+      await changed();
+    },
+    endWaits(ref) {
+      const ended = endWaits(registry, ref);
+      if (ended === null) return null;
+      bus?.publish(WAITS_ENDED, ref);
+      void changes.record({ kind: "waits_ended", provider: ref }).catch(onError);
+      return ended;
+    },
+    test: (ref) => test(parts, ref),
+    compare: (comparison) => compare(parts, comparison),
+    reload: (by) => reload(parts, by),
+    close() {
+      for (const end of ends) end?.();
+    },
+  };
+}
+
+/** Repeats a reading that keeps its failures to itself; the returned function ends that. */
+function repeat(runtime: Runtime, read: () => Promise<void>): () => void {
+  let isOver = false;
+  let cancel = runtime.after(READ_MS, again);
+  function again(): void {
+    void read().then(() => {
+      if (!isOver) cancel = runtime.after(READ_MS, again);
+    });
+  }
+  return () => {
+    isOver = true;
+    cancel();
+  };
+}
+
+/** Reads what holds now, and follows it. */
+interface CatchUp {
+  readonly cordons: () => Promise<void>;
+  readonly reload: () => Promise<void>;
+}
+
+/** Does what an operator did at another node. */
+async function followed(
+  { registry }: OperatorProvidersParts,
+  change: OperatorChange,
+  catchUp: CatchUp,
+): Promise<void> {
+  switch (change.kind) {
+    case "cordons":
+      return catchUp.cordons();
+    case "waits_ended":
+      return void endWaits(registry, change.provider);
+    case "reload":
+      return catchUp.reload();
+  }
+}
+
+async function reload(
+  { changes, reload: reloadHere, onError }: OperatorProvidersParts,
+  by: Requester,
+): Promise<ReloadedNode> {
+  const outcome = await reloadHere();
+  const { node } = changes;
+  let areOthersAsked = false;
+  if (node !== null && outcome.problem === null)
+    areOthersAsked = await changes.requestReload(by).then(
+      () => true,
+      (error: unknown) => {
+        onError(error);
+        return false;
+      },
+    );
+  return { ...outcome, node, areOthersAsked };
+}
+
+/**
+ * The reload that other nodes were asked for last, whether or not this one heard of it: once at
+ * each node, with a line of its own, since nodes may have other files.
+ */
+function createReloadFollower(parts: OperatorProvidersParts): () => Promise<void> {
+  const { changes, recordAction, reloadAsked } = parts;
+  let lastId: string | null = null;
+  return async () => {
+    const asked = await changes.reloadOfOthers();
+    if (asked === null || asked.id === lastId) return;
+    lastId = asked.id;
+    const outcome = await reloadAsked(asked);
+    if (outcome === null) return;
+    const { actor, address, node } = asked;
+    await recordAction({
+      actor,
+      address,
+      action: "reloadConfiguration",
+      target: null,
+      detail: `asked at ${node}; ${reloadDetail(outcome)}`,
+      outcome: outcome.problem === null ? "done" : "refused",
+    });
+  };
+}
+
+/** A provider that is served, with its tracker. */
+interface Served {
+  readonly tracker: Tracker;
+  readonly provider: Provider;
+}
+
+function servedBy(registry: ProfileRegistry, ref: ProviderRef): Served | null {
+  const tracker = registry.served(ref.profile)?.trackers.get(ref.chain);
+  const provider = tracker?.set.providers.find(({ id }) => id === ref.provider);
+  return tracker === undefined || provider === undefined ? null : { tracker, provider };
+}
+
+function endWaits(
+  registry: ProfileRegistry,
+  ref: ProviderRef,
+): ReturnType<OperatorProviders["endWaits"]> {
+  const served = servedBy(registry, ref);
+  if (served === null) return null;
+  const { tracker, provider } = served;
+  const transports = transportsOf(provider);
+  const before = transports.map((transport) => tracker.health(provider, transport).breaker);
+  tracker.endWaits(provider);
+  return transports.map((transport, n) => ({
+    transport,
+    was: before[n] ?? "closed",
+    now: tracker.health(provider, transport).breaker,
+  }));
+}
+
+/** Asks a provider for chain id and height on each transport, which also counts as a probe. */
+async function test(
+  parts: OperatorProvidersParts,
+  ref: ProviderRef,
+): Promise<readonly ProviderTest[] | null> {
+  const served = servedBy(parts.registry, ref);
+  if (served === null) return null;
+  return Promise.all(
+    transportsOf(served.provider).map((transport) => testOn(parts, served, transport)),
+  );
+}
+
+async function testOn(
+  parts: OperatorProvidersParts,
+  { tracker, provider }: Served,
+  transport: Transport,
+): Promise<ProviderTest> {
+  const channel = { provider, transport, params: "[]" };
+  const chain = await queryProvider(parts, { ...channel, method: "eth_chainId" });
+  const chainId = quantityOf(chain);
+  if (chain.kind === "error")
+    return { transport, latencyMs: chain.latencyMs, chainId, height: null, error: chain.error };
+  const head = await queryProvider(parts, { ...channel, method: "eth_blockNumber" });
+  const height = quantityOf(head);
+  const { latencyMs } = head;
+  if (chainId !== null && height !== null)
+    tracker.recordProbe({
+      provider,
+      transport,
+      latencyMs,
+      result: { kind: "ok", chainId, height },
+    });
+  return {
+    transport,
+    latencyMs,
+    chainId,
+    height,
+    error: head.kind === "error" ? head.error : null,
+  };
+}
+
+function quantityOf(answer: QueryResult): number | null {
+  if (answer.kind === "error") return null;
+  const text = answer.result.toString("latin1", 0, 20);
+  return /^"0x[0-9a-fA-F]{1,13}"$/.test(text) ? Number(text.slice(1, -1)) : null;
+}
+
+/** Providers of one comparison that are asked at the same time. */
+const CONCURRENCY = 16;
+/** Providers that were not asked by then are not asked any more. */
+const COMPARE_MS = 20_000;
+
+async function compare(
+  parts: OperatorProvidersParts,
+  comparison: Comparison,
+): Promise<readonly ComparedAnswer[] | null> {
+  const tracker = parts.registry.served(comparison.profile)?.trackers.get(comparison.chain);
+  if (tracker === undefined) return null;
+  const { providers } = tracker.set;
+  const answers = new Map<string, ComparedAnswer>();
+  const next = providers.values();
+  const untilMs = parts.runtime.now() + COMPARE_MS;
+  const work = async (): Promise<void> => {
+    for (const provider of next) {
+      const isLate = parts.runtime.now() >= untilMs;
+      const served = { tracker, provider };
+      answers.set(provider.id, await comparedAnswer(parts, served, { ...comparison, isLate }));
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, work));
+  return providers.flatMap(({ id }) => answers.get(id) ?? []);
+}
+
+async function comparedAnswer(
+  parts: OperatorProvidersParts,
+  { tracker, provider }: Served,
+  { method, params, isLate }: Comparison & { readonly isLate: boolean },
+): Promise<ComparedAnswer> {
+  const transport = provider.url === null ? "ws" : "http";
+  const reason = isLate ? "time" : skipReason({ tracker, provider }, method);
+  const answer =
+    reason === null
+      ? await queryProvider(parts, { provider, transport, method, params })
+      : ({ kind: "skipped", reason } as const);
+  return { provider: provider.id, alias: provider.alias, transport, answer };
+}
+
+/** Why a provider is not asked; null = it is. */
+function skipReason({ tracker, provider }: Served, methodName: string): string | null {
+  if (tracker.cordonOf(provider) !== null) return "cordoned_by_operator";
+  return tracker.hasRoom(provider, { methodName }) ? null : "limit";
+}

@@ -1,0 +1,89 @@
+// What providers may be sent, as it holds for the whole service: one process, the workers of a
+// machine, or the nodes of a cluster, whose processes share through the database.
+import type { Logger } from "pino";
+import { storedShares } from "../../cluster/stored-shares.ts";
+import type { Config } from "../../config/config.ts";
+import { errorText } from "../../core/fields.ts";
+import type { HintPort } from "../../core/workers/hint-port.ts";
+import { type Runtime, within } from "../../runtime.ts";
+import { type Store, urgently } from "../../store/store.ts";
+import type { QuotaSource } from "../../upstream/budget/quota-source.ts";
+import { NodeShares } from "../../upstream/node-shares.ts";
+import type { Shares } from "../../upstream/worker-shares.ts";
+import { StoredQuotas } from "./stored-quotas.ts";
+
+/** What the budgets of providers are divided with. */
+export interface ProviderLimits {
+  /** Requests a second and at once. */
+  readonly shares: Shares;
+  /** Credits of days and months. */
+  readonly quotas: QuotaSource;
+  /**
+   * Takes credits from the store from now on, and shares with other nodes; null = there are none.
+   * Resolves once it has shares.
+   */
+  join(store: Store, node: JoinedNode | null): Promise<void>;
+  /** Gives back what is not used; nothing may be sent any more. */
+  close(): Promise<void>;
+}
+
+/** This process among those that serve together on one database. */
+export interface JoinedNode {
+  readonly store: Store;
+  /** Unique among the living; a process that starts in the place of another has its name. */
+  readonly id: string;
+  /** After this, what a silent process had is another's. */
+  readonly nodeTimeoutMs: number;
+  readonly hints: HintPort;
+}
+
+/** What limits are held with. */
+export interface ProviderLimitParts {
+  readonly config: Pick<Config, "cluster">;
+  readonly runtime: Runtime;
+  readonly log: Logger;
+  /** How bounds are divided between the workers of this machine. */
+  readonly workerShares: Shares;
+  /** Processes of the service that share an embedded store. */
+  readonly processes: number;
+}
+
+/** The longest that the end of a process waits for the database. */
+const CLOSE_MS = 5_000;
+
+/** Opens what the budgets of this process are divided with. */
+export function openProviderLimits({
+  config,
+  runtime,
+  log,
+  workerShares,
+  processes,
+}: ProviderLimitParts): ProviderLimits {
+  const onError = (error: unknown): void =>
+    log.warn(
+      { problem: errorText(error) },
+      "limits of providers cannot be divided now: this process keeps to its parts",
+    );
+  const nodeShares = config.cluster.enabled ? new NodeShares({ runtime, onError }) : null;
+  const opened = Promise.withResolvers<Store>();
+  const quotas = new StoredQuotas(opened.promise, { runtime, processes, onError });
+  return {
+    shares: nodeShares ?? workerShares,
+    quotas,
+    async join(store, node) {
+      opened.resolve(urgently(store));
+      if (nodeShares === null) return;
+      if (node === null) throw new Error("a node of a cluster has no database");
+      nodeShares.join(storedShares(urgently(store), node.id), node.nodeTimeoutMs);
+      await nodeShares.ready();
+    },
+    async close() {
+      const ends = Promise.all([nodeShares?.close(), quotas.close()]);
+      await within(
+        runtime,
+        CLOSE_MS,
+        ends.then(() => {}),
+      ).catch(onError);
+    },
+  };
+}

@@ -1,0 +1,436 @@
+// Asks the providers of a plan, one after the other, until one answers or nobody is left. An
+// attempt that takes long goes on in a lane beside the next one, and the first to answer has
+// answered: a trial of a half-open circuit, one that is overdue, and one beside which a hedge is
+// begun. The only stage that touches the tracker. What follows from a failure is decided in core.
+import type { Abandoned } from "../../../core/billing/charging.ts";
+import type { Channel, Verdict } from "../../../core/provider/attempt.ts";
+import { tipOperatorOf } from "../../../core/provider/operator.ts";
+import type { Provider } from "../../../core/provider/profile.ts";
+import { SERVICE_CALLER } from "../../../core/provider/silence.ts";
+import { isMissingBlock } from "../../../core/provider-errors/category.ts";
+import { RECHECK_SHARE } from "../../../core/routing/extra-calls.ts";
+import { haveProvidersFailed, nextMove } from "../../../core/routing/failover.ts";
+import type { Call } from "../../../core/rpc/call.ts";
+import { contradictionIn, type Extent } from "../../../core/rpc/contradiction.ts";
+import { type Failure, plainFailure } from "../../../core/rpc/failure.ts";
+import type { Span } from "../../../core/rpc/json.ts";
+import { blockNumberOf, isNullResult } from "../../../core/rpc/result-block.ts";
+import type { Departure } from "../../health/silence-watch.ts";
+import type { AnswerStream } from "../../transport.ts";
+import { type Answer, faultAnswer, providerAnswer } from "../answer.ts";
+import { MAX_VALUE_BYTES } from "../cache/answer-cache.ts";
+import type { Job } from "../job.ts";
+import { panicIsFull } from "../refusal.ts";
+import type { RouteRequest } from "../route-request.ts";
+import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "../stage.ts";
+import type { AttemptOwner, AttemptParts, PendingAttempt, WholeAnswer } from "./attempt.ts";
+import { AttemptBudget, type BudgetParts } from "./attempt-budget.ts";
+import { Candidates } from "./candidates.ts";
+import { type Ending, exhausted, returned, unknownOutcome } from "./exhausted.ts";
+import {
+  CROWDED,
+  type FailedCall,
+  INTEGRITY,
+  judge,
+  LEFT,
+  OVERTAKEN,
+  verdictOf,
+} from "./judgement.ts";
+import { Lanes } from "./lanes.ts";
+import { costOf, firstLookMs, lateMove } from "./late-move.ts";
+import { RoomQueue, RoomWait } from "./room-wait.ts";
+
+/** A refusal of the method by hash, which was sent instead, says nothing of the caller's method. */
+function isForeignRefusal({ method }: Call, { effect }: Verdict): boolean {
+  return method.byHashName !== null && effect.kind === "learn" && effect.what === "method";
+}
+
+/** Says of which plans the inputs are kept. */
+export interface PlanRecording {
+  /** Whether those of the plan of a call that begins at `nowMs` are. */
+  takes(request: RouteRequest, nowMs: number): boolean;
+}
+
+/** What failover works with. */
+interface FailoverParts extends AttemptParts, BudgetParts {
+  /** Absent = no inputs of plans are kept. */
+  readonly recording?: PlanRecording | undefined;
+}
+
+/** The innermost stage: providers are asked here. */
+export function failover(parts: FailoverParts): Stage {
+  const queue = new RoomQueue(parts.runtime);
+  return (job, listener) => {
+    plan(parts, job);
+    if (job.plan.candidates.length > 0) return begun(parts, job, listener);
+    const again = (): void => plan(parts, job);
+    const begin = (): RunningJob => begun(parts, job, listener);
+    return new WaitingRun(new RoomWait(queue, job), job, { again, begin });
+  };
+}
+
+function plan({ recording }: FailoverParts, job: Job): void {
+  const { request } = job;
+  const { call, tracker, strategy, transport, pin } = request;
+  // The order of a plan with preferred providers is not that of its inputs.
+  const isUsual = pin === null && (request.prefer ?? null) === null;
+  const isCallers = recording !== undefined && isUsual && request.caller !== SERVICE_CALLER;
+  const selection =
+    isCallers && recording.takes(request, job.startedAtMs)
+      ? { strategy, transport, pin, record: true, view: request.view }
+      : request;
+  job.plan = tracker.plan(call, selection);
+}
+
+function begun(parts: AttemptParts & BudgetParts, job: Job, listener: JobListener): RunningJob {
+  const { hedge } = job.policy;
+  const [first] = job.plan.candidates;
+  if (first !== undefined) {
+    const { tracker, call } = job.request;
+    if (hedge !== null) tracker.extraCalls.fill(costOf(first.provider, call), hedge.maxExtra);
+    tracker.rechecks.fill(1, RECHECK_SHARE);
+  }
+  const run = new FailoverRun(parts, job, listener);
+  run.start();
+  return run;
+}
+
+/** A job that nobody may be asked for now: it waits for room where that helps. */
+class WaitingRun implements RunningJob {
+  readonly #wait: RoomWait;
+  readonly #job: Job;
+  readonly #plan: () => void;
+  readonly #begin: () => RunningJob;
+  #run: RunningJob | null = null;
+
+  constructor(
+    wait: RoomWait,
+    job: Job,
+    { again, begin }: { readonly again: () => void; readonly begin: () => RunningJob },
+  ) {
+    this.#wait = wait;
+    this.#job = job;
+    this.#plan = again;
+    this.#begin = begin;
+    this.#tryBegin();
+  }
+
+  cancel(): Abandoned {
+    this.#wait.cancel();
+    return this.#run?.cancel() ?? NOTHING_SENT;
+  }
+
+  #tryBegin(): void {
+    const again = (): void => {
+      this.#plan();
+      this.#tryBegin();
+    };
+    if (this.#job.plan.candidates.length > 0 || !this.#wait.begin(again)) this.#run = this.#begin();
+  }
+}
+
+/** An answer that contradicted its question. */
+interface Contradiction {
+  readonly provider: Provider;
+  readonly why: string;
+  /** What was read of it, and whether that is all. */
+  readonly said: Buffer;
+  readonly isWhole: boolean;
+}
+
+/**
+ * Whether two operators contradict alike: in form, or in every byte that both are known to have
+ * said. No list or object is the beginning of another.
+ */
+function isAlike(one: Contradiction, other: Contradiction): boolean {
+  if (tipOperatorOf(one.provider) === tipOperatorOf(other.provider)) return false;
+  if (one.why !== other.why) return false;
+  const length = one.why === "form" ? 1 : Math.min(one.said.length, other.said.length);
+  return one.said.subarray(0, length).equals(other.said.subarray(0, length));
+}
+
+/** One job on its way through its providers. */
+class FailoverRun implements AttemptOwner, RunningJob {
+  readonly #parts: AttemptParts;
+  readonly #job: Job;
+  readonly #listener: JobListener;
+  readonly #candidates: Candidates;
+  readonly #budget: AttemptBudget;
+  readonly #lanes: Lanes;
+  readonly #contradictions: Contradiction[] = [];
+  #over = false;
+
+  constructor(parts: AttemptParts & BudgetParts, job: Job, listener: JobListener) {
+    this.#parts = parts;
+    this.#job = job;
+    this.#listener = listener;
+    this.#candidates = new Candidates(job, job.request.upstreams ?? parts.upstreams);
+    this.#budget = new AttemptBudget(parts, job);
+    this.#lanes = new Lanes(parts, job, this);
+  }
+
+  start(): void {
+    const { plan } = this.#job;
+    if (plan.panic === true && !this.#budget.enterPanic())
+      this.#finish(faultAnswer(panicIsFull(plan)));
+    else this.#tryNext();
+  }
+
+  cancel(): Abandoned {
+    if (this.#over) return NOTHING_SENT;
+    this.#over = true;
+    this.#budget.leavePanic();
+    return this.#lanes.cancel();
+  }
+
+  answered(pending: PendingAttempt, answer: WholeAnswer): void {
+    const { body, start, end, idAt, pool } = answer;
+    const why = this.#over ? null : this.#contradiction(pending, answer, this.#extentOf(answer));
+    if (why !== null) {
+      pool?.recycle(body);
+      return this.#contradicted(pending, why);
+    }
+    if (!this.#wins(pending)) return pool?.recycle(body);
+    if (!this.#job.isContradicted && !isNullResult(body, { start, end }))
+      this.#noteBlock(pending.provider, body, { start, end });
+    const outcome = { kind: "result", body, start, end, idAt, pool } as const;
+    this.#finish(providerAnswer(outcome, pending.provider));
+  }
+
+  /** What may be kept is read to its end: a lie in the middle would be given to others. */
+  #extentOf({ start, end }: Span): Extent {
+    const { cache, isPart } = this.#job.policy;
+    return cache && !isPart && end - start <= MAX_VALUE_BYTES ? "all" : "ends";
+  }
+
+  /**
+   * What of an answer contradicts its question; null = nothing, or it is believed all the same:
+   * nobody else could tell it from a quirk of the chain, or another operator has said the same.
+   */
+  #contradiction(
+    { provider }: PendingAttempt,
+    { body, start, end }: Pick<WholeAnswer, "body" | "start" | "end">,
+    extent: Extent,
+  ): string | null {
+    const { tracker, call } = this.#job.request;
+    const { method, resolution } = call;
+    let why = contradictionIn(call, body, { start, end }, extent);
+    // Asked by tag, it may have answered at another block.
+    if (why !== null && resolution !== undefined)
+      if (tracker.blocks.formFor(provider, method) === "tag")
+        why = contradictionIn(resolution.written, body, { start, end }, extent);
+    if (why === null) return null;
+    const operator = tipOperatorOf(provider);
+    const said = body.subarray(start, end);
+    const isAlone = tracker.set.providers.every((other) => tipOperatorOf(other) === operator);
+    const contradiction = { provider, why, said, isWhole: extent !== "beginning" };
+    if (isAlone || this.#contradictions.some((other) => isAlike(other, contradiction))) {
+      this.#job.isContradicted = true;
+      return null;
+    }
+    this.#contradictions.push({ ...contradiction, said: Buffer.from(said) });
+    return why;
+  }
+
+  /** The next provider is asked. */
+  #contradicted(pending: PendingAttempt, why: string): void {
+    const failure = plainFailure("body", `the answer is to another question: its ${why} differs`);
+    this.#end(pending, INTEGRITY, failure, null);
+  }
+
+  streaming(pending: PendingAttempt, stream: AnswerStream, first: Buffer): void {
+    const beginning = { body: first, start: 0, end: first.length };
+    const why = this.#over ? null : this.#contradiction(pending, beginning, "beginning");
+    if (why !== null) {
+      stream.cut();
+      this.#contradicted(pending, why);
+    } else if (this.#wins(pending))
+      this.#finish(providerAnswer({ kind: "stream", stream }, pending.provider));
+    else stream.cut();
+  }
+
+  /** The answer counted as a success when it began; what it became counts as well. */
+  brokeOff({ attempt, provider }: PendingAttempt, message: string): void {
+    if (attempt === null) return;
+    const { call, tracker } = this.#job.request;
+    const verdict = verdictOf(this.#failedAt(provider, plainFailure("network", message)));
+    tracker.record(call.method, { ...attempt, verdict }, call.block, call.methodName);
+  }
+
+  failed(pending: PendingAttempt, failure: Failure, raw: Buffer | null): void {
+    const judged = judge(this.#failedAt(pending.provider, failure), raw);
+    const verdict = this.#atView(pending.provider, judged.verdict);
+    this.#end(pending, verdict, failure, judged.shown);
+  }
+
+  /** An attempt has ended without an answer that counts. */
+  #end(pending: PendingAttempt, verdict: Verdict, failure: Failure, shown: Buffer | null): void {
+    const attempt =
+      failure.kind === "timeout" ? pending.cut(verdict) : pending.end(verdict, failure);
+    if (this.#over) return;
+    this.#job.addFailed({ attempt, verdict, failure, raw: shown });
+    if (failure.kind === "unsent") this.#budget.takeBack();
+    const wasBeside = this.#lanes.isBeside(pending);
+    this.#lanes.drop(pending);
+    // Unless it is the caller's own answer, a failure says nothing new beside one that is waited
+    // for, and the failure of a hedge leaves the call where it was.
+    if (verdict.step === "return") return this.#proceed();
+    if (wasBeside && this.#lanes.awaited !== null) return;
+    if (!wasBeside && pending.isHedge && this.#lanes.waitForBeside())
+      return this.#lanes.awaited?.look();
+    this.#proceed();
+  }
+
+  /** A provider that answers at a block has it. */
+  #noteBlock(provider: Provider, body: Buffer, span: Span): void {
+    const { tracker, call } = this.#job.request;
+    const { resolution } = call;
+    const number = blockNumberOf(call, body, span);
+    if (number !== null) tracker.namedBlock(provider, number);
+    if (resolution === undefined || tracker.blocks.formFor(provider, call.method) === "tag") return;
+    tracker.hasBlock(provider, resolution.number);
+  }
+
+  /** To lack the block of a view is no fault of a provider, and says nothing of its archive. */
+  #atView(provider: Provider, verdict: Verdict): Verdict {
+    const { tracker, call } = this.#job.request;
+    const isMissing = isMissingBlock(verdict.category) || isForeignRefusal(call, verdict);
+    if (call.resolution === undefined || !isMissing) return verdict;
+    tracker.lacksBlock(provider, call.resolution.number);
+    return { ...verdict, effect: { kind: "ignored" } };
+  }
+
+  late(pending: PendingAttempt): number | null {
+    const lanes = this.#lanes;
+    if (this.#over || pending !== lanes.awaited || !this.#hasNext()) return null;
+    if (lanes.besideCount + 1 >= this.#job.policy.lanes) return null;
+    const isAlone = lanes.besideCount === 0;
+    const move = lateMove({ job: this.#job, pending, candidates: this.#candidates, isAlone });
+    switch (move.kind) {
+      case "wait":
+        return move.ms;
+      case "next":
+        lanes.stepAside();
+        this.#tryNext();
+        return null;
+      case "hedge":
+        lanes.stepAside();
+        this.#candidates.takeOut(move.target);
+        this.#begin(move.target, pending.ageMs);
+        return null;
+    }
+  }
+
+  departs(pending: PendingAttempt, why: Departure): void {
+    // A trial that nobody waits for any more.
+    if (this.#over) return why === "queued" ? undefined : void pending.cut(OVERTAKEN);
+    const mayMove =
+      !pending.sent || (why === "silence" && this.#job.request.call.method.replaySafe);
+    if (!mayMove || (why === "queued" && !this.#candidates.isAnyFree())) return;
+    const lanes = this.#lanes;
+    if (lanes.isBeside(pending)) return why === "queued" ? undefined : this.#take(pending, why);
+    if (pending !== lanes.awaited) return;
+    if (!this.#hasNext() && (why === "queued" || !this.#addReserve())) return;
+    // The next one is asked first: where there is none after all, this one may still be answered.
+    const isAlone = lanes.besideCount === 0;
+    if (isAlone) lanes.stepAside();
+    else this.#take(pending, why);
+    this.#tryNext();
+    if (isAlone && !this.#over && lanes.isBeside(pending)) this.#take(pending, why);
+  }
+
+  /** Takes an attempt back from its provider. */
+  #take(pending: PendingAttempt, why: Departure): void {
+    if (pending.sent) return this.#lanes.giveUp(pending);
+    this.#budget.takeBack();
+    this.#lanes.takeBack(pending, why === "queued" ? CROWDED : LEFT);
+  }
+
+  /** Takes an answer into account; false = the call has been answered already. */
+  #wins(winner: PendingAttempt): boolean {
+    const attempt = winner.end(null, null);
+    if (this.#over) return false;
+    this.#lanes.drop(winner);
+    this.#lanes.overtake();
+    this.#job.addTrace(attempt, null);
+    return true;
+  }
+
+  #proceed(): void {
+    const { policy, failed } = this.#job;
+    switch (nextMove({ maxAttempts: policy.maxAttempts, isPart: policy.isPart, failed })) {
+      case "next":
+        return this.#tryNext();
+      case "stop":
+        return this.#finish(unknownOutcome(this.#job));
+      case "known":
+      case "verify":
+      case "return":
+        return this.#finish(returned(this.#ending()));
+      case "exhausted":
+        return this.#noneLeft();
+    }
+  }
+
+  #tryNext(): void {
+    const channel = this.#budget.isLate ? null : this.#candidates.next();
+    if (channel === null) this.#noneLeft();
+    else this.#begin(channel, null);
+  }
+
+  #begin(channel: Channel, hedgedAfterMs: number | null): void {
+    const couldFollow = this.#candidates.any || this.#candidates.hasReserve;
+    const limitMs = this.#budget.begin(couldFollow);
+    const lookMs = firstLookMs(this.#job, couldFollow);
+    this.#lanes.begin(channel, { limitMs, lookMs, hedgedAfterMs });
+  }
+
+  /** Whether another provider could be asked beside those that were. */
+  #hasNext(): boolean {
+    return this.#budget.mayTryMore && this.#candidates.any;
+  }
+
+  /**
+   * Nobody is left to be asked: one that went on aside is waited for, if there is one; else those
+   * that lag are asked, if there are some.
+   */
+  #noneLeft(): void {
+    if (this.#lanes.waitForBeside()) return;
+    if (this.#addReserve()) this.#tryNext();
+    else this.#finish(this.#unusual() ?? exhausted(this.#ending()));
+  }
+
+  /** An answer of another form than usual, which nobody has corrected; null = there is none. */
+  #unusual(): Answer | null {
+    const unusual = this.#contradictions.find(({ why, isWhole }) => why === "form" && isWhole);
+    if (unusual === undefined) return null;
+    this.#job.isContradicted = true;
+    const { provider, said: body } = unusual;
+    const outcome = { kind: "result", body, start: 0, end: body.length, idAt: null } as const;
+    return providerAnswer(outcome, provider);
+  }
+
+  /** Those that lag are asked as well, where all others failed by themselves. */
+  #addReserve(): boolean {
+    if (!this.#budget.mayTryMore || !haveProvidersFailed(this.#job.failed)) return false;
+    return this.#candidates.addReserve();
+  }
+
+  #failedAt(provider: Provider, failure: Failure): FailedCall {
+    const wallMs = this.#parts.runtime.wallMs();
+    return { failure, provider, call: this.#job.request.call, wallMs };
+  }
+
+  #ending(): Ending {
+    const { trialsTaken } = this.#candidates;
+    return { job: this.#job, trialsTaken, late: this.#budget.isLate };
+  }
+
+  #finish(answer: Answer): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#budget.leavePanic();
+    this.#lanes.overtake();
+    this.#listener.ended(answer);
+  }
+}

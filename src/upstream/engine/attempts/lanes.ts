@@ -1,0 +1,128 @@
+// The attempts of one call that are out at the same time: one is waited for, the others go on
+// beside it. Begins attempts, ends them, and keeps the evidence of those that it ends. Failover
+// decides when.
+import { type Abandoned, abandonedAfter } from "../../../core/billing/charging.ts";
+import type { Channel, Verdict } from "../../../core/provider/attempt.ts";
+import { plainFailure } from "../../../core/rpc/failure.ts";
+import type { Job } from "../job.ts";
+import {
+  type AttemptOwner,
+  type AttemptParts,
+  type AttemptTerms,
+  PendingAttempt,
+} from "./attempt.ts";
+import { CANCELLED, OVERTAKEN, verdictOf } from "./judgement.ts";
+
+/** How an attempt is made. */
+type BeginTerms = Pick<AttemptTerms, "limitMs" | "lookMs" | "hedgedAfterMs">;
+
+/** The lanes of one call. */
+export class Lanes {
+  /** The attempt that is waited for. */
+  awaited: PendingAttempt | null = null;
+  /** Those that go on beside it, oldest first; null = there are none. */
+  #beside: PendingAttempt[] | null = null;
+  readonly #parts: AttemptParts;
+  readonly #job: Job;
+  readonly #owner: AttemptOwner;
+
+  constructor(parts: AttemptParts, job: Job, owner: AttemptOwner) {
+    this.#parts = parts;
+    this.#job = job;
+    this.#owner = owner;
+  }
+
+  /** How many go on beside the one that is waited for. */
+  get besideCount(): number {
+    return this.#beside?.length ?? 0;
+  }
+
+  isBeside(pending: PendingAttempt): boolean {
+    return this.#beside?.includes(pending) === true;
+  }
+
+  /** Asks a provider, and waits for it. One that fails at once has told its owner already. */
+  begin(channel: Channel, { limitMs, lookMs, hedgedAfterMs }: BeginTerms): void {
+    const { call, tracker } = this.#job.request;
+    const { provider, transport } = channel;
+    const mayBeLate = this.#job.policy.lanes > 1 && this.#job.plan.panic !== true;
+    const trialMs = mayBeLate ? tracker.trialPatienceMs(provider, transport, call.method) : null;
+    const isTrial = trialMs !== null;
+    const terms = { channel, limitMs, isTrial, lookMs: trialMs ?? lookMs, hedgedAfterMs };
+    const pending = new PendingAttempt(this.#parts, this.#job, terms, this.#owner);
+    this.awaited = pending;
+    this.#job.lastAsked = provider;
+    pending.start();
+  }
+
+  /** The one that was waited for goes on beside the next one. */
+  stepAside(): void {
+    if (this.awaited === null) return;
+    this.#beside ??= [];
+    this.#beside.push(this.awaited);
+    this.awaited = null;
+  }
+
+  /** Waits for the newest of those that went on; false = there are none. */
+  waitForBeside(): boolean {
+    const newest = this.#beside?.pop();
+    if (newest === undefined) return false;
+    this.awaited = newest;
+    return true;
+  }
+
+  /** It has ended, or is taken back. */
+  drop(pending: PendingAttempt): void {
+    if (pending === this.awaited) this.awaited = null;
+    else this.#beside = this.#beside?.filter((other) => other !== pending) ?? null;
+  }
+
+  /** Takes a request back that was not sent. */
+  takeBack(pending: PendingAttempt, why: Verdict): void {
+    this.drop(pending);
+    this.#job.addTrace(pending.cut(why), null);
+  }
+
+  /** Gives up on a provider that was sent a request and is silent. */
+  giveUp(pending: PendingAttempt): void {
+    this.drop(pending);
+    const failure = plainFailure("timeout", "the provider is silent");
+    const { call } = this.#job.request;
+    const wallMs = this.#parts.runtime.wallMs();
+    const verdict = verdictOf({ failure, provider: pending.provider, call, wallMs });
+    const attempt = pending.cut(verdict);
+    this.#job.addFailed({ attempt, verdict, failure, raw: null });
+  }
+
+  /** What is out is not waited for any more. It ends, but for trials: their outcome counts. */
+  overtake(): void {
+    if (this.awaited === null && this.#beside === null) return;
+    for (const pending of this.#leave()) {
+      pending.isOvertaken = pending.isTrial;
+      const { provider, transport, ageMs: latencyMs } = pending;
+      const attempt = pending.isTrial
+        ? { provider, transport, latencyMs, verdict: OVERTAKEN, code: null }
+        : pending.cut(OVERTAKEN);
+      this.#job.addTrace(attempt, null);
+    }
+  }
+
+  /** The caller has left: ends all, and tells what may have been carried out. */
+  cancel(): Abandoned {
+    const out = this.#leave();
+    // Read first: a request that was given up before it was sent never will be.
+    const sent = out.filter((pending) => pending.sent);
+    for (const pending of out) this.#job.addTrace(pending.cut(CANCELLED), null);
+    if (sent.length === 0) return abandonedAfter(this.#job.failed);
+    return { sent: true, countedAsTimeout: sent.every((pending) => pending.silent) };
+  }
+
+  /** All that are out, which are in no lane from now on. */
+  #leave(): readonly PendingAttempt[] {
+    const { awaited } = this;
+    const beside = this.#beside ?? [];
+    this.awaited = null;
+    this.#beside = null;
+    return awaited === null ? beside : [...beside, awaited];
+  }
+}

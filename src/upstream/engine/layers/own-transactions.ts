@@ -1,0 +1,491 @@
+// Callers read their own writes: a transaction that a provider has accepted is not unknown to its
+// sender because another provider was asked, and the next nonce counts it. Stands outside of kept
+// and shared answers, since what is told from here is told to one caller.
+import type { Abandoned } from "../../../core/billing/charging.ts";
+import type { Provider } from "../../../core/provider/profile.ts";
+import { ACCEPTED_SOURCE, providerOf } from "../../../core/routing/answer-source.ts";
+import { policyOf } from "../../../core/routing/policy.ts";
+import { type Call, NO_BLOCK } from "../../../core/rpc/call.ts";
+import { methodOf } from "../../../core/rpc/method.ts";
+import { resolveCall } from "../../../core/rpc/resolved-call.ts";
+import { isNullResult } from "../../../core/rpc/result-block.ts";
+import { canonicalBytes } from "../../../core/rpc/transactions/signed-transaction.ts";
+import {
+  handsInTransaction,
+  rawTransactionIn,
+  transactionCallOf,
+} from "../../../core/rpc/transactions/transaction-call.ts";
+import { writeRequest } from "../../../core/rpc/wire-request.ts";
+import type { Runtime } from "../../../runtime.ts";
+import { type Answer, type Outcome, resultOf } from "../answer.ts";
+import {
+  type AcceptedTransaction,
+  type AcceptedTransactions,
+  addProvider,
+  callerOf,
+  type OwnTransactions,
+  type TipMoment,
+} from "../exchange/accepted-transactions.ts";
+import { hashOfTransaction } from "../exchange/transaction-hash.ts";
+import type { Job } from "../job.ts";
+import type { RouteRequest } from "../route-request.ts";
+import {
+  type JobListener,
+  NOTHING_SENT,
+  type PolicyLayer,
+  type RunningJob,
+  type Stage,
+} from "../stage.ts";
+import { SubJobs } from "../sub-jobs.ts";
+import type { ViewReasks } from "./view-reasks.ts";
+
+/** What the layer works with. */
+export interface OwnTransactionParts {
+  readonly runtime: Runtime;
+  readonly accepted: AcceptedTransactions;
+  readonly reasks: ViewReasks;
+}
+
+/** What is known of the transactions of a call; null = nothing, so the layer has no part in it. */
+export function ownTransactionsOf(
+  { call, tracker, caller, view, pin, mayRoam }: RouteRequest,
+  accepted: AcceptedTransactions,
+): OwnTransactions | null {
+  if (view === undefined) return null;
+  const isAwaited = mayRoam === true && pin === null && accepted.isShared;
+  // Most services forward reads alone.
+  if (accepted.count === 0 && !isAwaited && !handsInTransaction(call)) return null;
+  const about = transactionCallOf(call);
+  if (about === null || about.kind === "write") return about;
+  const set = pin === null ? accepted.of(tracker) : null;
+  const isUnknown = about.kind === "lookup" && (set?.get(about.hash) ?? null) === null;
+  if (isUnknown && isAwaited && !about.isReceipt) return { kind: "awaited", hash: about.hash };
+  if (set === null) return null;
+  if (about.kind === "nonce") return { kind: "nonce", set, sender: about.sender };
+  const transaction = set.get(about.hash);
+  if (transaction === null) return null;
+  const { isPrivate, callers } = transaction;
+  if (isPrivate && !callers.has(callerOf(caller))) return null;
+  return { kind: "lookup", set, transaction, isReceipt: about.isReceipt };
+}
+
+/** Who is asked first; null = the order is that of the strategy. */
+export function preferredBy(
+  own: OwnTransactions | null,
+  { caller }: Pick<RouteRequest, "caller">,
+): ReadonlySet<string> | null {
+  if (own === null || own.kind === "write" || own.kind === "awaited") return null;
+  const providers =
+    own.kind === "lookup"
+      ? own.transaction.providers
+      : own.set.providersOf(own.sender, callerOf(caller));
+  return providers === null || providers.size === 0 ? null : providers;
+}
+
+/** The layer of what callers have handed in. */
+export function ownTransactions(parts: OwnTransactionParts): PolicyLayer {
+  return {
+    appliesTo: (policy) => policy.own,
+    layer: (next) => (job, listener) => {
+      const { own = null } = job.request;
+      switch (own?.kind) {
+        case undefined:
+          return next(job, listener);
+        case "write":
+          return new Write({ ...parts, next, own }, job, listener).start();
+        case "lookup":
+          return new Lookup({ ...parts, next, own }, job, listener).start();
+        case "awaited":
+          return new Awaited({ ...parts, next, own }, job, listener).start();
+        case "nonce":
+          return new NextNonce({ ...parts, next, own }, job, listener).start();
+      }
+    },
+  };
+}
+
+type Own<Kind extends OwnTransactions["kind"]> = OwnTransactionParts & {
+  readonly next: Stage;
+  readonly own: Extract<OwnTransactions, { readonly kind: Kind }>;
+};
+
+/** A call with sub-jobs behind its first answer. */
+abstract class OwnRun<Parts extends OwnTransactionParts & { readonly next: Stage }>
+  implements JobListener, RunningJob
+{
+  protected readonly parts: Parts;
+  protected readonly job: Job;
+  readonly #listener: JobListener;
+  #running: RunningJob | null = null;
+  #hasAnswer = false;
+  #subJobs: SubJobs | null = null;
+  #isOver = false;
+
+  constructor(parts: Parts, job: Job, listener: JobListener) {
+    this.parts = parts;
+    this.job = job;
+    this.#listener = listener;
+  }
+
+  start(): RunningJob {
+    const running = this.parts.next(this.job, this);
+    if (!this.#hasAnswer) this.#running = running;
+    return this;
+  }
+
+  cancel(): Abandoned {
+    if (this.#isOver) return NOTHING_SENT;
+    this.#isOver = true;
+    const left = this.#running?.cancel() ?? NOTHING_SENT;
+    const further = this.#subJobs?.close() ?? NOTHING_SENT;
+    // Before the further calls there was an answer.
+    if (this.#hasAnswer) return { sent: true, countedAsTimeout: false };
+    return left.sent ? left : further;
+  }
+
+  ended(answer: Answer): void {
+    this.#hasAnswer = true;
+    this.#running = null;
+    this.judge(answer);
+  }
+
+  protected abstract judge(answer: Answer): void;
+
+  protected get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  protected get subJobs(): SubJobs {
+    const { runtime, next } = this.parts;
+    this.#subJobs ??= new SubJobs({ runtime, next, endsAtMs: this.job.endsAtMs }, this.job);
+    return this.#subJobs;
+  }
+
+  /** Time for a further call. */
+  protected get furtherMs(): number {
+    return Math.min(FURTHER_MS, this.job.endsAtMs - this.parts.runtime.now());
+  }
+
+  protected get now(): TipMoment {
+    const { view = null } = this.job.request;
+    return { tip: view?.number ?? null, atMs: this.parts.runtime.now() };
+  }
+
+  protected finish(answer: Answer): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#subJobs?.close();
+    this.#listener.ended(answer);
+  }
+}
+
+/** Longest time for what is asked beyond the first answer. */
+const FURTHER_MS = 1_000;
+/** How long a transaction of another process is awaited, and how often it is looked for. */
+const AWAITED_MS = 150;
+const LOOK_MS = 10;
+/** Providers that are asked after `null`, and how many of them at a time. */
+const MAX_OTHERS = 12;
+const OTHERS_AT_ONCE = 3;
+/** Without a tip in force, what was found counts for so long. */
+const WITHOUT_TIP_MS = 1_000;
+
+/**
+ * A transaction that is not known here. Its caller goes from one process to another, and may have
+ * handed it in at one whose word is still on its way.
+ */
+class Awaited extends OwnRun<Own<"awaited">> {
+  #endsAtMs = 0;
+  #lookup: Lookup | null = null;
+  #cancelLook = (): void => {};
+
+  override cancel(): Abandoned {
+    this.#cancelLook();
+    const left = this.#lookup?.cancel() ?? NOTHING_SENT;
+    const own = super.cancel();
+    return own.sent ? own : left;
+  }
+
+  protected judge(answer: Answer): void {
+    if (!isNull(answer.outcome)) return this.finish(answer);
+    this.#endsAtMs = this.parts.runtime.now() + Math.min(AWAITED_MS, this.furtherMs);
+    this.#look(answer);
+  }
+
+  #look(answer: Answer): void {
+    const { accepted, runtime, own } = this.parts;
+    const { tracker, caller } = this.job.request;
+    const set = accepted.of(tracker);
+    const transaction = set?.get(own.hash) ?? null;
+    if (set !== null && transaction !== null) {
+      const { isPrivate, callers } = transaction;
+      if (isPrivate && !callers.has(callerOf(caller))) return this.finish(answer);
+      const known = { kind: "lookup", set, transaction, isReceipt: false } as const;
+      this.#lookup = new Lookup({ ...this.parts, own: known }, this.job, {
+        ended: (found) => this.finish(found),
+      });
+      return this.#lookup.ended(answer);
+    }
+    if (runtime.now() >= this.#endsAtMs) return this.finish(answer);
+    this.#cancelLook = runtime.after(LOOK_MS, () => this.#look(answer));
+  }
+}
+
+/** A transaction on its way: what a provider accepts is remembered before its caller is told. */
+class Write extends OwnRun<Own<"write">> {
+  override start(): RunningJob {
+    void this.parts.accepted.senders.load();
+    return super.start();
+  }
+
+  protected judge(answer: Answer): void {
+    const accepted = this.#acceptedBy(answer);
+    if (accepted === null) return this.finish(answer);
+    const { senders } = this.parts.accepted;
+    // The first write of a process may be answered before the curve of signatures is loaded.
+    if (senders.isReady) return this.#settle(accepted, answer);
+    void senders.load().then(() => this.#settle(accepted, answer));
+  }
+
+  /** The signature is looked at after the caller has its answer. */
+  #settle(accepted: AcceptedTransaction, answer: Answer): void {
+    this.finish(answer);
+    this.parts.accepted.settle(accepted);
+  }
+
+  #acceptedBy(answer: Answer): AcceptedTransaction | null {
+    const { call, tracker, caller } = this.job.request;
+    const { own, accepted } = this.parts;
+    const raw = answer.outcome.kind === "stream" ? null : rawTransactionIn(call);
+    if (raw === null) return null;
+    const hash = hashOfTransaction(raw);
+    const providers = this.#having(answer, hash);
+    if (providers.length === 0) return null;
+    const signed = { raw: canonicalBytes(raw), hash, caller };
+    return accepted.accept(tracker, { ...signed, providers, isPrivate: own.isPrivate });
+  }
+
+  /** Who answered with the hash, and who has the transaction although it did not. */
+  #having({ outcome, source }: Answer, hash: string): readonly string[] {
+    const { failed } = this.job;
+    const having = failed.filter(({ failure, verdict }) => {
+      // In the pool, and not mined in the time that the caller waits (EIP-7966).
+      const isWaiting = failure.code === WAITED && String(failure.data).toLowerCase() === hash;
+      return isWaiting || verdict.step === "known";
+    });
+    const providers = having.map(({ attempt }) => attempt.provider.id);
+    const answering = names(outcome, hash) ? providerOf(source) : null;
+    return answering === null ? providers : [...providers, answering.id];
+  }
+}
+
+/** The code of a write that is in the pool and was not mined in time. */
+const WAITED = 4;
+/** Longest receipt in which the hash is looked for. */
+const MAX_ANSWER_BYTES = 1_048_576;
+
+/** Whether the result names the hash. */
+function names(outcome: Outcome, hash: string): boolean {
+  if (outcome.kind !== "result" || outcome.end - outcome.start > MAX_ANSWER_BYTES) return false;
+  const text = outcome.body.toString("latin1", outcome.start, outcome.end);
+  return text.toLowerCase().includes(hash);
+}
+
+/** A transaction, or its receipt, that a provider has accepted. */
+class Lookup extends OwnRun<Own<"lookup">> {
+  #others: Provider[] = [];
+  #open = 0;
+  #found = false;
+
+  protected judge(answer: Answer): void {
+    const { outcome, source } = answer;
+    if (!isNull(outcome)) {
+      this.#learn(answer);
+      return this.finish(answer);
+    }
+    const missing = { outcome: resultOf("null"), source };
+    if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
+    this.#others = this.#mayAskOthers() ? this.#eligible(source) : [];
+    if (this.#others.length === 0) return this.#missing(missing);
+    this.parts.reasks.count("own");
+    this.job.rechecked = "missing";
+    for (let count = 0; count < OTHERS_AT_ONCE; count++) this.#askNext(missing);
+  }
+
+  get #about(): "receipt" | "transaction" {
+    return this.parts.own.isReceipt ? "receipt" : "transaction";
+  }
+
+  /** Once in vain for each block. */
+  #mayAskOthers(): boolean {
+    const missed = this.parts.own.transaction.missed[this.#about];
+    return missed === null || !isSameMoment(missed, this.now);
+  }
+
+  /** Those who may know it, in the order in which they would be asked. */
+  #eligible({ kind, ...source }: Answer["source"]): Provider[] {
+    const { tracker, call, avoid, strategy, transport, view, prefer } = this.job.request;
+    const asked = new Set(this.job.traces.map(({ attempt }) => attempt.provider.id));
+    if ("provider" in source && source.provider !== null) asked.add(source.provider.id);
+    const { candidates } = tracker.plan(call, { strategy, transport, pin: null, view, prefer });
+    return candidates
+      .map(({ provider }) => provider)
+      .filter(({ id }) => !asked.has(id) && avoid?.has(id) !== true)
+      .filter((provider) => !this.#lacksReceipt(provider))
+      .slice(0, MAX_OTHERS);
+  }
+
+  /** Who lacks the newest block says nothing of a receipt that others would not. */
+  #lacksReceipt(provider: Provider): boolean {
+    const { tracker, view = null } = this.job.request;
+    return this.parts.own.isReceipt && view !== null && tracker.blocks.lacks(provider, view);
+  }
+
+  #askNext(missing: Answer): void {
+    const provider = this.#others.shift();
+    const deadlineMs = this.furtherMs;
+    if (provider === undefined || deadlineMs <= 0) {
+      if (this.#open === 0 && !this.#found) this.#missing(missing);
+      return;
+    }
+    this.#open += 1;
+    const { call, tracker } = this.job.request;
+    const policy = { ...this.job.policy, hedge: null, recheckNull: false, maxAttempts: 1 };
+    const avoid = new Set(tracker.set.providers.map(({ id }) => id));
+    avoid.delete(provider.id);
+    this.subJobs.run({ call, policy, pin: null, avoid, deadlineMs }, (answer) => {
+      this.#open -= 1;
+      if (this.#found || this.isOver) return recycle(answer.outcome);
+      if (!isFound(answer.outcome)) return this.#askNext(missing);
+      this.#found = true;
+      this.job.rechecked = "found";
+      this.#learn(answer);
+      this.finish(answer);
+    });
+  }
+
+  /** Who tells of it is asked first from now on. */
+  #learn({ outcome, source }: Answer): void {
+    const { own } = this.parts;
+    if (source.kind === "provider" && isFound(outcome))
+      addProvider(own.transaction, source.provider.id);
+  }
+
+  /** Nobody knows it. */
+  #missing(answer: Answer): void {
+    const { own } = this.parts;
+    this.#found = true;
+    own.transaction.missed[this.#about] = this.now;
+    if (own.isReceipt || !own.transaction.callers.has(callerOf(this.job.request.caller)))
+      return this.finish(answer);
+    const text = own.set.pendingText(own.transaction);
+    const { sender, nonceUsed } = own.transaction;
+    if (text === null || sender === null) return this.finish(answer);
+    const pending = { outcome: resultOf(text), source: ACCEPTED_SOURCE };
+    if (nonceUsed !== null && isSameMoment(nonceUsed, this.now))
+      return this.finish(nonceUsed.isUsed ? answer : pending);
+    this.#checkNonce(sender, (isUsed) => this.finish(isUsed ? answer : pending));
+  }
+
+  /** Whether another transaction has used the nonce: then this one will never be mined. */
+  #checkNonce(sender: string, done: (isUsed: boolean) => void): void {
+    const { own, reasks } = this.parts;
+    const deadlineMs = this.furtherMs;
+    if (deadlineMs <= 0) return done(false);
+    reasks.count("own");
+    const call = nonceCall(sender, this.job.request);
+    const settings = { coalesce: false, hedge: null, split: false, view: false, own: false };
+    const policy = policyOf(call.method, call.block, { ...this.job.policy, ...settings });
+    const { transaction } = own;
+    this.subJobs.run({ call, policy, pin: null, avoid: null, deadlineMs }, ({ outcome }) => {
+      const next = numberIn(outcome);
+      recycle(outcome);
+      if (next === null) return done(false);
+      const isUsed = next > (transaction.nonce ?? next);
+      transaction.nonceUsed = { ...this.now, isUsed };
+      done(isUsed);
+    });
+  }
+}
+
+/** The nonce of a sender after the mined transactions. */
+function nonceCall(sender: string, { view = null }: RouteRequest): Call {
+  const methodName = "eth_getTransactionCount";
+  const call: Call = {
+    methodName,
+    method: methodOf(methodName),
+    block: NO_BLOCK,
+    ...writeRequest(methodName, Buffer.from(`["${sender}","latest"]`)),
+  };
+  return view === null ? call : (resolveCall(call, view) ?? call);
+}
+
+/** The next nonce of a sender: what a provider says, and our own run of accepted ones from it. */
+class NextNonce extends OwnRun<Own<"nonce">> {
+  protected judge(answer: Answer): void {
+    const { set, sender } = this.parts.own;
+    const caller = callerOf(this.job.request.caller);
+    const nonce = numberIn(answer.outcome);
+    if (nonce === null) return this.finish(answer);
+    const next = set.nonceAfter(sender, nonce, caller);
+    // Between what the provider knows and what was accepted something is missing: others may know.
+    if (set.hasNonceAbove(sender, next - 1, caller)) return this.#askAnother(answer, next);
+    this.#tell(answer, { nonce, next });
+  }
+
+  #askAnother(answer: Answer, next: number): void {
+    const { set, sender } = this.parts.own;
+    const { call, caller } = this.job.request;
+    const known = { nonce: numberIn(answer.outcome) ?? next, next };
+    const asked = providerOf(answer.source);
+    const deadlineMs = this.furtherMs;
+    if (asked === null || deadlineMs <= 0) return this.#tell(answer, known);
+    this.parts.reasks.count("own");
+    const policy = { ...this.job.policy, hedge: null };
+    const avoid = new Set([asked.id]);
+    this.subJobs.run({ call, policy, pin: null, avoid, deadlineMs }, (second) => {
+      const other = numberIn(second.outcome);
+      if (other === null || other <= next) {
+        recycle(second.outcome);
+        return this.#tell(answer, known);
+      }
+      recycle(answer.outcome);
+      this.#tell(second, {
+        nonce: other,
+        next: set.nonceAfter(sender, other, callerOf(caller)),
+      });
+    });
+  }
+
+  #tell(answer: Answer, { nonce, next }: { readonly nonce: number; readonly next: number }): void {
+    if (next === nonce) return this.finish(answer);
+    recycle(answer.outcome);
+    this.finish({ ...answer, outcome: resultOf(`"0x${next.toString(16)}"`) });
+  }
+}
+
+function isSameMoment(one: TipMoment, other: TipMoment): boolean {
+  if (one.tip !== other.tip) return false;
+  return one.tip !== null || other.atMs - one.atMs < WITHOUT_TIP_MS;
+}
+
+function isNull(outcome: Outcome): boolean {
+  return outcome.kind === "result" && isNullResult(outcome.body, outcome);
+}
+
+function isFound(outcome: Outcome): boolean {
+  return (outcome.kind === "result" || outcome.kind === "stream") && !isNull(outcome);
+}
+
+const QUANTITY = /^"(0x[0-9a-fA-F]{1,13})"$/;
+
+function numberIn(outcome: Outcome): number | null {
+  if (outcome.kind !== "result" || outcome.end - outcome.start > 32) return null;
+  const text = outcome.body.toString("latin1", outcome.start, outcome.end);
+  const hex = QUANTITY.exec(text)?.[1];
+  return hex === undefined ? null : Number(hex);
+}
+
+function recycle(outcome: Outcome): void {
+  if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
+}

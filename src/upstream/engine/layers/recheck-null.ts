@@ -1,0 +1,230 @@
+// "Not found" for a transaction, receipt or block may come from a provider that is a block behind:
+// it is asked once more of one whose head is higher, before the caller is told: once in vain for
+// each call and head, within a budget, and never for long. One who told of it a few blocks ago is
+// asked also where nobody is ahead.
+import type { Abandoned } from "../../../core/billing/charging.ts";
+import type { Provider } from "../../../core/provider/profile.ts";
+import type { CallerIdentity } from "../../../core/provider/silence.ts";
+import type { Call } from "../../../core/rpc/call.ts";
+import { blockNumberOf } from "../../../core/rpc/result-block.ts";
+import type { Runtime } from "../../../runtime.ts";
+import type { RoutingState } from "../../health/tracker.ts";
+import { type Answer, type Outcome, resultOf } from "../answer.ts";
+import { Job } from "../job.ts";
+import type { RouteRequest } from "../route-request.ts";
+import {
+  type JobListener,
+  NOTHING_SENT,
+  type PolicyLayer,
+  type RunningJob,
+  type Stage,
+} from "../stage.ts";
+import { isRecent, RecentProviders } from "./recent-providers.ts";
+
+/** The layer of rechecks. */
+export function recheckNull(runtime: Pick<Runtime, "now">): PolicyLayer {
+  const memories = new WeakMap<RoutingState, Memory>();
+  return {
+    appliesTo: (policy) => policy.recheckNull,
+    layer: (next) => (job, listener) => {
+      const { tracker } = job.request;
+      const memory = memories.get(tracker) ?? {
+        asked: new RecheckedCalls(),
+        recent: new RecentProviders(),
+      };
+      memories.set(tracker, memory);
+      return new RecheckRun({ runtime, next, ...memory }, job, listener).start();
+    },
+  };
+}
+
+/** Longest time that the second provider may take: an answer is there already. */
+const SECOND_MS = 1_000;
+/** Whoever is asked once more may fail as well, or hang. */
+const SECOND_ATTEMPTS = 2;
+/** Of the bytes of a request; a longer one is not asked again. */
+const MAX_REQUEST_BYTES = 1_024;
+/** Calls that are remembered for one head, and callers for one second. */
+const MAX_KEYS = 4_096;
+const PER_CALLER_AND_SECOND = 10;
+
+/** What was asked again in vain since the head moved, and for whom within this second. */
+class RecheckedCalls {
+  readonly #keys = new Set<string>();
+  #head = Number.NaN;
+  readonly #callers = new Map<string, number>();
+  #second = Number.NaN;
+
+  /** Whether a call may be asked again at this height. */
+  mayRecheck(key: string, head: number): boolean {
+    if (head !== this.#head) this.#keys.clear();
+    this.#head = head;
+    return this.#keys.size < MAX_KEYS && !this.#keys.has(key);
+  }
+
+  /** It was asked again in vain. */
+  add(key: string): void {
+    this.#keys.add(key);
+  }
+
+  /** Counts a recheck of a caller; false = these are too many. */
+  count({ key }: CallerIdentity, nowMs: number): boolean {
+    const second = Math.floor(nowMs / 1_000);
+    if (second !== this.#second) this.#callers.clear();
+    this.#second = second;
+    const count = (this.#callers.get(key) ?? 0) + 1;
+    if (count > PER_CALLER_AND_SECOND || this.#callers.size >= MAX_KEYS) return false;
+    this.#callers.set(key, count);
+    return true;
+  }
+}
+
+/** What is remembered of one provider set. */
+interface Memory {
+  readonly asked: RecheckedCalls;
+  readonly recent: RecentProviders;
+}
+
+interface RecheckParts extends Memory {
+  readonly runtime: Pick<Runtime, "now">;
+  readonly next: Stage;
+}
+
+/** A call that may be asked again. */
+class RecheckRun implements JobListener, RunningJob {
+  readonly #parts: RecheckParts;
+  readonly #job: Job;
+  readonly #listener: JobListener;
+  #running: RunningJob | null = null;
+  /** The recheck has begun. */
+  #isSecond = false;
+  /** The call for which the recheck was taken from the budget; null = it was not. */
+  #taken: string | null = null;
+  #over = false;
+
+  constructor(parts: RecheckParts, job: Job, listener: JobListener) {
+    this.#parts = parts;
+    this.#job = job;
+    this.#listener = listener;
+  }
+
+  start(): RunningJob {
+    const running = this.#parts.next(this.#job, this);
+    if (!this.#isSecond) this.#running = running;
+    return this;
+  }
+
+  cancel(): Abandoned {
+    if (this.#over) return NOTHING_SENT;
+    this.#over = true;
+    const left = this.#running?.cancel() ?? NOTHING_SENT;
+    // Before the recheck there was an answer.
+    return this.#isSecond ? { sent: true, countedAsTimeout: false } : left;
+  }
+
+  ended(answer: Answer): void {
+    const isMissing = isNull(answer.outcome);
+    if (!isMissing) this.#noteRecent(answer);
+    const second = isMissing ? this.#secondJob(answer) : null;
+    if (second === null) return this.#finish(answer);
+    const { outcome, source } = answer;
+    if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
+    this.#recheck(second, { outcome: resultOf("null"), source });
+  }
+
+  /** The call to a provider that may know more; null = there is none. */
+  #secondJob({ source }: Answer): Job | null {
+    const { request, policy, endsAtMs } = this.#job;
+    if (source.kind !== "provider" || request.call.body.length > MAX_REQUEST_BYTES) return null;
+    const startedAtMs = this.#parts.runtime.now();
+    const deadlineMs = Math.min(SECOND_MS, endsAtMs - startedAtMs);
+    const asked = deadlineMs > 0 ? this.#askedAgain(source.provider) : null;
+    if (asked === null) return null;
+    return new Job(
+      { ...request, ...asked, deadlineMs },
+      { ...policy, recheckNull: false, maxAttempts: SECOND_ATTEMPTS },
+      { startedAtMs, endsAtMs: startedAtMs + deadlineMs },
+    );
+  }
+
+  /** Who is asked after this provider's `null`; null = nobody is. */
+  #askedAgain(provider: Provider): Pick<RouteRequest, "avoid" | "prefer"> | null {
+    const { asked, recent, runtime } = this.#parts;
+    const { tracker, call, caller } = this.#job.request;
+    const nowMs = runtime.now();
+    const key = keyOf(call);
+    const known = recent.providerOf(key, nowMs);
+    if (known !== null && known !== provider.id) {
+      if (asked.count(caller, nowMs))
+        return {
+          avoid: new Set(tracker.set.providers.flatMap(({ id }) => (id === known ? [] : [id]))),
+        };
+      this.#job.overBudget = true;
+      return null;
+    }
+    const ahead = tracker.aheadOf(provider, call);
+    if (ahead === null || !asked.mayRecheck(key, ahead.head)) return null;
+    if (!asked.count(caller, nowMs) || !tracker.rechecks.take(1)) {
+      this.#job.overBudget = true;
+      return null;
+    }
+    this.#taken = key;
+    return { avoid: ahead.others, prefer: ahead.best };
+  }
+
+  /**
+   * What was found cost nothing: only rechecks in vain are bounded. One that was not answered says
+   * nothing of the next.
+   */
+  #settle(isFound: boolean, hasAnswer: boolean): void {
+    if (this.#taken === null) return;
+    if (isFound) this.#job.request.tracker.rechecks.giveBack(1);
+    else if (hasAnswer) this.#parts.asked.add(this.#taken);
+  }
+
+  /** Remembers who told of a block or transaction near the served tip. */
+  #noteRecent({ outcome, source }: Answer): void {
+    const { tracker, call } = this.#job.request;
+    if (source.kind !== "provider" || outcome.kind !== "result") return;
+    if (call.body.length > MAX_REQUEST_BYTES) return;
+    const tip = tracker.blocks.servedTip();
+    const block = tip === null ? null : blockNumberOf(call, outcome.body, outcome);
+    if (block === null || tip === null || !isRecent(block, tip)) return;
+    const { recent, runtime } = this.#parts;
+    recent.add(keyOf(call), source.provider.id, tracker.set.chain, runtime.now());
+  }
+
+  #recheck(second: Job, otherwise: Answer): void {
+    this.#isSecond = true;
+    this.#running = this.#parts.next(second, {
+      ended: (answer) => {
+        const { outcome } = answer;
+        const hasAnswer = outcome.kind === "result" || outcome.kind === "stream";
+        this.#job.absorb(second);
+        this.#noteRecent(answer);
+        const isFound = hasAnswer && !isNull(outcome);
+        this.#job.rechecked = isFound ? "found" : "missing";
+        this.#settle(isFound, hasAnswer);
+        this.#finish(hasAnswer ? answer : otherwise);
+      },
+    });
+  }
+
+  #finish(answer: Answer): void {
+    this.#over = true;
+    this.#listener.ended(answer);
+  }
+}
+
+/** All bytes of a request but those of its id. */
+function keyOf({ body, idStart, idEnd }: Call): string {
+  return `${body.toString("latin1", 0, idStart)}\n${body.toString("latin1", idEnd)}`;
+}
+
+/** Whether a result is `null`. */
+function isNull(outcome: Outcome): boolean {
+  if (outcome.kind !== "result" || outcome.end - outcome.start !== NULL.length) return false;
+  return outcome.body.toString("latin1", outcome.start, outcome.end) === NULL;
+}
+
+const NULL = "null";

@@ -1,0 +1,235 @@
+// Writes: a provider that has a transaction already, or whose answer got lost, has not refused it.
+// Answers with the transaction's hash or receipt where a node has it, hands it to another provider
+// where one does not answer, and names the hash where nobody knows what became of it.
+import { type Abandoned, abandonedAfter } from "../../../core/billing/charging.ts";
+import type { Provider } from "../../../core/provider/profile.ts";
+import type { FailedAttempt } from "../../../core/routing/failover.ts";
+import { policyOf } from "../../../core/routing/policy.ts";
+import { type Call, NO_BLOCK } from "../../../core/rpc/call.ts";
+import { methodOf } from "../../../core/rpc/method.ts";
+import { writeRequest } from "../../../core/rpc/wire-request.ts";
+import type { Runtime } from "../../../runtime.ts";
+import { type Answer, faultAnswer, type Outcome, providerAnswer, resultOf } from "../answer.ts";
+import { transactionHash } from "../exchange/transaction-hash.ts";
+import { Job } from "../job.ts";
+import { outcomeUnknown } from "../refusal.ts";
+import {
+  type JobListener,
+  NOTHING_SENT,
+  type PolicyLayer,
+  type RunningJob,
+  type Stage,
+} from "../stage.ts";
+import { SubJobs } from "../sub-jobs.ts";
+
+/** The layer of raw transactions. */
+export function transactions(runtime: Runtime): PolicyLayer {
+  return {
+    appliesTo: ({ transaction }) => transaction !== null,
+    layer: (next) => (job, listener) => {
+      const submission = new Submission({ runtime, next }, job, listener);
+      submission.start();
+      return submission;
+    },
+  };
+}
+
+/** Longest time for finding out whether a node has a transaction. */
+const LOOKUP_MS = 3_000;
+/** A provider that has not answered for so long is not waited for alone. */
+const PATIENCE_MS = 2_000;
+/** Providers that are handed one transaction, beside those that certainly were not reached. */
+const MAX_HANDED = 4;
+
+interface SubmissionParts {
+  readonly runtime: Runtime;
+  readonly next: Stage;
+}
+
+/**
+ * A transaction on its way. Signed bytes run once, however many nodes have them: where one does not
+ * answer, or nobody knows what became of its answer, the next one is handed the same bytes.
+ */
+class Submission implements JobListener, RunningJob {
+  readonly #parts: SubmissionParts;
+  readonly #job: Job;
+  readonly #listener: JobListener;
+  #running: RunningJob | null = null;
+  #hasFirst = false;
+  #subJobs: SubJobs | null = null;
+  /** All that have been begun, and how many of them have not ended. */
+  readonly #jobs: Job[] = [];
+  #handed = 0;
+  #open = 0;
+  #lookup: RunningJob | null = null;
+  #isLookingUp = false;
+  /** What is answered if nobody gives a better one. */
+  #last: Answer | null = null;
+  #isUnknown = false;
+  #cancelPatience = (): void => {};
+  #over = false;
+
+  constructor(parts: SubmissionParts, job: Job, listener: JobListener) {
+    this.#parts = parts;
+    this.#job = job;
+    this.#listener = listener;
+  }
+
+  start(): void {
+    this.#begin(this.#job);
+    const running = this.#parts.next(this.#job, this);
+    if (!this.#hasFirst) this.#running = running;
+  }
+
+  cancel(): Abandoned {
+    if (this.#over) return NOTHING_SENT;
+    const left = this.#release();
+    return this.#hasFirst ? abandonedAfter(this.#job.failed) : left;
+  }
+
+  ended(answer: Answer): void {
+    this.#hasFirst = true;
+    this.#running = null;
+    this.#judge(answer, this.#job.failed.at(-1));
+  }
+
+  /** The bytes are handed to one more; after a while to the next one as well. */
+  #begin(job: Job | null): void {
+    if (job !== null) this.#jobs.push(job);
+    this.#handed++;
+    this.#open++;
+    // A receipt takes as long as a block.
+    if (this.#job.policy.transaction !== "hash" || this.#job.request.pin !== null) return;
+    this.#cancelPatience();
+    this.#cancelPatience = this.#parts.runtime.after(PATIENCE_MS, () => this.#handOn());
+  }
+
+  /** Decides by what the last provider of a job said. */
+  #judge(answer: Answer, failed: FailedAttempt | undefined): void {
+    this.#open--;
+    if (this.#over) return;
+    const { outcome } = answer;
+    if (outcome.kind === "result" || outcome.kind === "stream") return this.#finish(answer);
+    const isUnknown = outcome.kind === "fault" && outcome.fault.code === "outcome_unknown";
+    this.#isUnknown ||= isUnknown;
+    const step = failed?.verdict.step;
+    if (!isUnknown && failed !== undefined && (step === "known" || step === "verify"))
+      return this.#resolve(answer, failed);
+    this.#settle(answer, isUnknown);
+  }
+
+  /** Nobody has confirmed it so far. */
+  #settle(answer: Answer, isUnknown: boolean): void {
+    // Every node refuses what one refuses, whatever became of it at a node that does not answer.
+    if (answer.outcome.kind === "error") return this.#finish(answer);
+    this.#last = answer;
+    if (isUnknown) this.#handOn();
+    if (this.#open > 0 || this.#over) return;
+    this.#finish(this.#isUnknown ? this.#unknown() : this.#last);
+  }
+
+  /** A provider has the transaction, or its nonce was used. */
+  #resolve(answer: Answer, { verdict, attempt }: FailedAttempt): void {
+    const wanted = this.#job.policy.transaction;
+    const hash = transactionHash(this.#job.request.call.body);
+    if (hash === null || wanted === null || wanted === "other") return this.#finish(answer);
+    // The node has this very transaction: that is what the caller wanted, unless it waits for the
+    // receipt.
+    if (verdict.step === "known" && wanted === "hash")
+      return this.#finish(providerAnswer(resultOf(`"${hash}"`), attempt.provider));
+    this.#lookUp({ hash, wanted, pin: attempt.provider }, answer);
+  }
+
+  /** Hands the same bytes to a provider that has not had them. */
+  #handOn(): void {
+    const { request, policy, endsAtMs } = this.#job;
+    const deadlineMs = endsAtMs - this.#parts.runtime.now();
+    const isEnough = this.#handed >= MAX_HANDED || this.#isLookingUp || deadlineMs <= 0;
+    if (this.#over || isEnough || request.pin !== null || policy.transaction === "other") return;
+    const avoid = this.#asked();
+    if (request.tracker.set.providers.every(({ id }) => avoid.has(id))) return;
+    const { runtime, next } = this.#parts;
+    this.#subJobs ??= new SubJobs({ runtime, next, endsAtMs }, this.#job);
+    this.#begin(null);
+    const sub = { call: request.call, policy, pin: null, avoid, deadlineMs };
+    const job = this.#subJobs.run(sub, (answer, { failed }) => this.#judge(answer, failed.at(-1)));
+    if (job !== null) this.#jobs.push(job);
+  }
+
+  #asked(): ReadonlySet<string> {
+    const asked = new Set(this.#job.failed.map(({ attempt }) => attempt.provider.id));
+    for (const { lastAsked } of this.#jobs) if (lastAsked !== null) asked.add(lastAsked.id);
+    return asked;
+  }
+
+  /**
+   * A nonce that was used: by this very transaction, which is a success, or by another. The node
+   * that says so is the one that knows.
+   */
+  #lookUp({ hash, wanted, pin }: Sought, otherwise: Answer): void {
+    const { runtime, next } = this.#parts;
+    const { request, policy, endsAtMs, lookups } = this.#job;
+    const startedAtMs = runtime.now();
+    const deadlineMs = Math.min(endsAtMs - startedAtMs, LOOKUP_MS);
+    if (deadlineMs <= 0) return this.#finish(otherwise);
+    const call = lookupOf(hash, wanted);
+    const lookup = new Job(
+      { ...request, call, pin, deadlineMs, mayStream: false },
+      policyOf(call.method, call.block, { ...policy, coalesce: false, hedge: null, split: false }),
+      { startedAtMs, endsAtMs: startedAtMs + deadlineMs },
+    );
+    this.#job.lookups = [...lookups, lookup];
+    this.#isLookingUp = true;
+    this.#lookup = next(lookup, {
+      ended: ({ outcome }) => {
+        const found = textOf(outcome);
+        if (!found.toLowerCase().includes(hash)) return this.#finish(otherwise);
+        const text = wanted === "hash" ? `"${hash}"` : found;
+        this.#finish(providerAnswer(resultOf(text), pin));
+      },
+    });
+  }
+
+  #unknown(): Answer {
+    const hash = transactionHash(this.#job.request.call.body);
+    return faultAnswer(outcomeUnknown(this.#job.failed, hash));
+  }
+
+  /** Ends what is out. */
+  #release(): Abandoned {
+    this.#over = true;
+    this.#cancelPatience();
+    const left = this.#running?.cancel() ?? NOTHING_SENT;
+    const further = this.#subJobs?.close() ?? NOTHING_SENT;
+    this.#lookup?.cancel();
+    return left.sent ? left : further;
+  }
+
+  #finish(answer: Answer): void {
+    if (this.#over) return;
+    this.#release();
+    this.#listener.ended(answer);
+  }
+}
+
+/** A transaction that is looked up at the provider that knows of it. */
+interface Sought {
+  readonly hash: string;
+  readonly wanted: "hash" | "receipt";
+  readonly pin: Provider;
+}
+
+/** The call that asks for a transaction, or for its receipt, by its hash. */
+function lookupOf(hash: string, what: "hash" | "receipt"): Call {
+  const methodName = what === "hash" ? "eth_getTransactionByHash" : "eth_getTransactionReceipt";
+  return {
+    methodName,
+    method: methodOf(methodName),
+    block: NO_BLOCK,
+    ...writeRequest(methodName, Buffer.from(`["${hash}"]`)),
+  };
+}
+
+function textOf(outcome: Outcome): string {
+  return outcome.kind === "result" ? outcome.body.toString("utf8", outcome.start, outcome.end) : "";
+}

@@ -1,0 +1,256 @@
+// The chain of the block at which a split call ends: fetches the headers below it, and checks that
+// a part of the call lies on it. One that does not comes from another fork, or is false. What lies
+// too far below the end to be linked counts as two providers have it.
+
+import type { Provider } from "../../../core/provider/profile.ts";
+import { HeaderChain } from "../../../core/routing/header-chain.ts";
+import type { BlockRange } from "../../../core/routing/range-parts.ts";
+import type { NoAnswer } from "../../../core/routing/unanswered.ts";
+import type { Span } from "../../../core/rpc/json.ts";
+import { type BlockPlace, blocksNamed, hexOf } from "../../../core/rpc/range-call.ts";
+import type { Block, Head } from "../../../core/stream/chain-event.ts";
+import type { KnownBlocks } from "../../health/known-blocks.ts";
+import type { SubJobs } from "../sub-jobs.ts";
+
+/** The result of a part, and who gave it. */
+export interface PartResult {
+  readonly range: BlockRange;
+  readonly provider: Provider;
+  readonly body: Buffer;
+  /** The list within `body`, with its brackets. */
+  readonly span: Span;
+  /** Asks for the same part again, of others than some; null = of anybody. */
+  readonly readAgain: (avoid: ReadonlySet<string> | null, done: HeardAgain) => void;
+}
+
+/** Hears which blocks the same part names elsewhere, or why nobody gave it. */
+type HeardAgain = (
+  other:
+    | {
+        readonly kind: "given";
+        readonly provider: Provider;
+        readonly named: readonly BlockPlace[] | null;
+      }
+    | ({ readonly kind: "unanswered" } & NoAnswer),
+) => void;
+
+/**
+ * What a check found. `foreign`: the part is not of this chain. `lost`: the headers of the chain
+ * cannot be had any more. `unconfirmed`: a second provider could tell, and does not for now.
+ */
+export type PartVerdict = "agrees" | "foreign" | "lost" | "unconfirmed";
+
+/** Headers that are asked for at once. */
+const HEADERS_AT_ONCE = 8;
+/** How often a header is asked for by its hash. */
+const HEADER_TRIES = 3;
+
+/** The chain of one pinned block. */
+export class PinnedChain {
+  readonly #chain: HeaderChain;
+  readonly #subJobs: SubJobs;
+  readonly #known: Pick<KnownBlocks, "agreedHash">;
+  /** Hashes of blocks too deep to be linked that two providers agree on. */
+  readonly #deep = new Map<number, string>();
+  #waiting: { readonly number: number; readonly done: (linked: boolean) => void }[] = [];
+  #isFetching = false;
+
+  /** `known`: the hashes that providers have pushed, each linked to the one before. */
+  constructor(end: Block, subJobs: SubJobs, known: Pick<KnownBlocks, "agreedHash">) {
+    this.#chain = new HeaderChain(end);
+    this.#subJobs = subJobs;
+    this.#known = known;
+  }
+
+  get end(): Block {
+    return this.#chain.end;
+  }
+
+  /** The hash of a block that was linked to the end; null = it was not. */
+  hashAt(number: number): string | null {
+    return this.#chain.hashAt(number);
+  }
+
+  /**
+   * Checks a part after its provider gave it: the same provider's hash of the last block, and the
+   * block of every element, must be on the chain.
+   */
+  check(part: PartResult, done: (verdict: PartVerdict) => void): void {
+    const { range, provider, body, span } = part;
+    const named = blocksNamed(body, span);
+    if (named === null || named.some(({ number }) => number < range.from || number > range.to))
+      return done("foreign");
+    const query = { method: "eth_getBlockByNumber", block: hexOf(range.to) } as const;
+    this.#subJobs.block({ ...query, pin: provider, avoid: null }, (last) => {
+      if (last === null || last.number !== range.to) return done("foreign");
+      this.#place([...named, last], (verdict) => {
+        if (verdict !== "agrees") return done(verdict);
+        this.#settle(last, provider, (settled) => {
+          const deep = named.filter(({ number }) => !this.#chain.mustLink(number));
+          if (settled !== "agrees" || deep.length === 0) return done(settled);
+          this.#compare(part, new Map(deep.map(({ number, hash }) => [number, hash])), done);
+        });
+      });
+    });
+  }
+
+  /** Whether those of these blocks that are near the end are on the chain. */
+  #place(blocks: readonly BlockPlace[], done: (verdict: PartVerdict) => void): void {
+    const near = blocks.filter(({ number }) => this.#chain.mustLink(number));
+    const lowest = near.reduce((low, { number }) => Math.min(low, number), this.end.number);
+    this.#link(lowest, (linked) => {
+      if (!linked) return done("lost");
+      const isForeign = near.some(({ number, hash }) => this.#chain.hashAt(number) !== hash);
+      done(isForeign ? "foreign" : "agrees");
+    });
+  }
+
+  /**
+   * Looks for another provider that names the same blocks in a part, as far as these are too deep
+   * to be linked. Where nobody else can give the part, it is read once more of the same one.
+   */
+  #compare(
+    part: PartResult,
+    deep: ReadonlyMap<number, string>,
+    done: (verdict: PartVerdict) => void,
+    { asked, differs }: Compared = { asked: new Set([part.provider.id]), differs: false },
+  ): void {
+    part.readAgain(asked, (other) => {
+      if (other.kind === "given") {
+        if (this.#namesAll(other.named, deep)) return done("agrees");
+        const further = withOthers(asked, [other.provider.id]);
+        if (further === null) return done("foreign");
+        return this.#compare(part, deep, done, { asked: further, differs: true });
+      }
+      const further = withOthers(asked, other.unable);
+      if (further !== null) return this.#compare(part, deep, done, { asked: further, differs });
+      if (differs) return done("foreign");
+      if (other.isForNow) return done("unconfirmed");
+      part.readAgain(null, (again) => {
+        if (again.kind === "unanswered") return done("lost");
+        done(this.#namesAll(again.named, deep) ? "agrees" : "foreign");
+      });
+    });
+  }
+
+  /** Whether the deep blocks of a list are these and no others. */
+  #namesAll(named: readonly BlockPlace[] | null, deep: ReadonlyMap<number, string>): boolean {
+    const found = named?.filter(({ number }) => !this.#chain.mustLink(number)) ?? null;
+    return (
+      found?.length === deep.size && found.every(({ number, hash }) => deep.get(number) === hash)
+    );
+  }
+
+  /** Compares a block too deep to be linked with what another provider has there. */
+  #settle(
+    place: BlockPlace,
+    provider: Provider,
+    done: (verdict: PartVerdict) => void,
+    asked: ReadonlySet<string> = new Set([provider.id]),
+  ): void {
+    const { number, hash } = place;
+    if (this.#chain.mustLink(number)) return done("agrees");
+    const known = this.#deep.get(number);
+    if (known === hash) return done("agrees");
+    const query = { method: "eth_getBlockByNumber", block: hexOf(number), pin: null } as const;
+    const compare = (head: Head | null): void => {
+      if (head === null) return done("lost");
+      if (head.hash === hash) this.#deep.set(number, hash);
+      done(head.hash === hash ? "agrees" : "foreign");
+    };
+    this.#subJobs.block({ ...query, avoid: asked }, (other, { unable, isForNow }) => {
+      if (other !== null) return compare(other);
+      const further = withOthers(asked, unable);
+      if (further !== null) return this.#settle(place, provider, done, further);
+      if (isForNow) return done("unconfirmed");
+      // Where it is the only provider that has the block, there is nobody to contradict it.
+      this.#subJobs.block({ ...query, pin: provider, avoid: null }, compare);
+    });
+  }
+
+  /** Links the headers down to a number. */
+  #link(number: number, done: (linked: boolean) => void): void {
+    if (this.#chain.lowest <= number) return done(true);
+    this.#waiting.push({ number, done });
+    if (!this.#isFetching) this.#fetch();
+  }
+
+  #fetch(): void {
+    const target = this.#waiting.reduce(
+      (low, { number }) => Math.min(low, number),
+      this.end.number,
+    );
+    this.#linkKnown(target);
+    if (this.#chain.lowest <= target) return this.#goOn();
+    const first = this.#chain.next.number;
+    const last = Math.max(target, first - HEADERS_AT_ONCE + 1, 0);
+    if (first < last) return this.#answer(this.#chain.lowest <= target);
+    this.#isFetching = true;
+    const heads: Head[] = [];
+    let out = first - last + 1;
+    for (let number = first; number >= last; number--) {
+      const query = { method: "eth_getBlockByNumber", block: hexOf(number) } as const;
+      this.#subJobs.block({ ...query, pin: null, avoid: null }, (head) => {
+        if (head !== null) heads.push(head);
+        if (--out === 0) this.#add(heads, last);
+      });
+    }
+  }
+
+  /** Links what the providers' pushed heads tell, without a call. */
+  #linkKnown(target: number): void {
+    while (this.#chain.lowest > target) {
+      const { number, hash } = this.#chain.next;
+      const parentHash = this.#known.agreedHash(number - 1);
+      if (this.#known.agreedHash(number) !== hash || parentHash === null) return;
+      this.#chain.add({ number, hash, parentHash });
+    }
+  }
+
+  /** Adds what came, and asks by hash for what is missing or of another fork. */
+  #add(heads: readonly Head[], last: number, tries = 0): void {
+    for (const head of [...heads].sort((left, right) => right.number - left.number))
+      if (this.#chain.add(head) === "linked") tries = 0;
+    if (this.#chain.lowest <= last) return this.#goOn();
+    if (tries === HEADER_TRIES) {
+      this.#isFetching = false;
+      return this.#answer(false);
+    }
+    const { hash } = this.#chain.next;
+    const query = { method: "eth_getBlockByHash", block: hash, pin: null, avoid: null } as const;
+    this.#subJobs.block(query, (head) =>
+      this.#add(head === null ? heads : [...heads, head], last, tries + 1),
+    );
+  }
+
+  #goOn(): void {
+    this.#isFetching = false;
+    const { lowest } = this.#chain;
+    const ready = this.#waiting.filter(({ number }) => lowest <= number);
+    this.#waiting = this.#waiting.filter(({ number }) => lowest > number);
+    for (const { done } of ready) done(true);
+    if (this.#waiting.length > 0 && !this.#isFetching) this.#fetch();
+  }
+
+  #answer(linked: boolean): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { done } of waiting) done(linked);
+  }
+}
+
+/** Those with whom a part was compared. */
+interface Compared {
+  /** Ids of providers that gave it or cannot give it. */
+  readonly asked: ReadonlySet<string>;
+  /** One of them gave it differently. */
+  readonly differs: boolean;
+}
+
+/** More ids; null = they were all among these. */
+function withOthers(
+  asked: ReadonlySet<string>,
+  more: readonly string[],
+): ReadonlySet<string> | null {
+  return more.some((id) => !asked.has(id)) ? new Set([...asked, ...more]) : null;
+}

@@ -1,0 +1,62 @@
+// The log checks of every profile and chain that has streams, and their counts for display.
+
+import { type Provider, publicLabel } from "../../../core/provider/profile.ts";
+import type { Head } from "../../../core/stream/chain-event.ts";
+import type { Tracker } from "../../health/tracker.ts";
+import { BlockLogs } from "./block-logs.ts";
+import {
+  type CheckCounts,
+  LogChecks,
+  type LogChecksParts,
+  noChecks,
+  type StreamLog,
+} from "./log-checks.ts";
+import type { BlockLogsQueryParts } from "./log-query.ts";
+
+/** Most profiles and chains that are remembered; beyond that the oldest starts from nothing. */
+const MAX_REMEMBERED = 10_000;
+
+/** The log checks of all profiles and chains. */
+export class LogCheckRegistry {
+  readonly #parts: LogChecksParts;
+  readonly #byKey = new Map<string, LogChecks>();
+  readonly #byTracker = new WeakMap<Tracker, Set<LogChecks>>();
+  readonly #counts = new Map<string, CheckCounts>();
+
+  constructor(parts: BlockLogsQueryParts, log: StreamLog | null) {
+    this.#parts = { ...parts, log, blockLogs: new BlockLogs() };
+  }
+
+  /** The checks of one profile on the chain of a tracker. */
+  of(profile: string, tracker: Tracker): LogChecks {
+    const { chainName } = tracker.set.chain;
+    const key = `${profile} ${chainName}`;
+    const checks =
+      this.#byKey.get(key) ??
+      new LogChecks(key, this.#parts, this.#countsOf(publicLabel(profile), chainName));
+    checks.bind(tracker);
+    this.#byKey.set(key, checks);
+    this.#byTracker.set(tracker, (this.#byTracker.get(tracker) ?? new Set()).add(checks));
+    const [oldest = key] = this.#byKey.keys();
+    if (this.#byKey.size > MAX_REMEMBERED) this.#byKey.delete(oldest);
+    return checks;
+  }
+
+  /** Records a head that a provider pushed. */
+  see(tracker: Tracker, provider: Provider, head: Head): void {
+    if (tracker.set.logVerification === "off") return;
+    for (const checks of this.#byTracker.get(tracker) ?? [])
+      checks.see(provider, head.hash, head.raw);
+  }
+
+  counts(): readonly CheckCounts[] {
+    return [...this.#counts.values()];
+  }
+
+  #countsOf(profile: string, chain: string): CheckCounts {
+    const key = `${profile} ${chain}`;
+    const counts = this.#counts.get(key) ?? noChecks(profile, chain);
+    this.#counts.set(key, counts);
+    return counts;
+  }
+}

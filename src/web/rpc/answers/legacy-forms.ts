@@ -1,0 +1,138 @@
+// Headers for requests in legacy forms: the deprecation, the earliest end of support, and the
+// headers of version 2. Counts the use of each form.
+
+import {
+  LEGACY_FORM_NAMES,
+  type LegacyFormName,
+  legacyFormGone,
+} from "../../../core/faults/legacy-form.ts";
+import type { Fault } from "../../../core/faults/rpc-fault.ts";
+import type { Admission } from "../../../hosted/admission/admission.ts";
+import type { LegacyFormUsage } from "../../../hosted/legacy-form-usage.ts";
+import type { Runtime } from "../../../runtime.ts";
+import type { Headers } from "../../http/respond.ts";
+import type { RequestInfo } from "../authenticate.ts";
+import { legacyFormsOf, type Target } from "../target.ts";
+import type { Bill } from "./billing-headers.ts";
+
+/** Deprecation date of all forms: 2026-01-01. RFC 9745. */
+const DEPRECATION = "@1767225600";
+const LINK = '</docs/api#older-forms>; rel="deprecation"; type="text/markdown"';
+const DAY_MS = 86_400_000;
+const SERVED_DAYS = 31;
+const EXPOSED =
+  "Deprecation, Sunset, Link, x-svc-rate-limit-limit, x-svc-rate-limit-remaining, " +
+  "x-svc-rate-limit-reset";
+
+/** Counts and announces legacy forms. */
+export class LegacyForms {
+  readonly #runtime: Pick<Runtime, "wallMs">;
+  readonly #record: LegacyFormUsage | null;
+  readonly #counts = new Map<LegacyFormName, number>(LEGACY_FORM_NAMES.map((name) => [name, 0]));
+
+  /**
+   * Creates the counters. `record` null = every form is served, and its use is counted in memory
+   * only.
+   */
+  constructor(runtime: Pick<Runtime, "wallMs">, record: LegacyFormUsage | null) {
+    this.#runtime = runtime;
+    this.#record = record;
+  }
+
+  /**
+   * Counts a request in these forms. Returns its refusal if one of them was switched off, else
+   * null.
+   */
+  used(forms: readonly LegacyFormName[]): Fault | null {
+    const off = forms.find((name) => this.#record?.off.has(name));
+    if (off !== undefined) return legacyFormGone(off);
+    for (const name of forms) {
+      this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
+      this.#record?.saw(name);
+    }
+    return null;
+  }
+
+  /** Number of requests served, by form. */
+  counts(): ReadonlyMap<LegacyFormName, number> {
+    return this.#counts;
+  }
+
+  /** Adds the headers that every answer to a legacy form carries. */
+  announce(headers: Headers): void {
+    // A form is switched off no sooner than 30 days after its last request, which is this one.
+    // RFC 8594.
+    const sunset = new Date(
+      (Math.floor(this.#runtime.wallMs() / DAY_MS) + SERVED_DAYS) * DAY_MS,
+    ).toUTCString();
+    headers.push(
+      "Deprecation",
+      DEPRECATION,
+      "Sunset",
+      sunset,
+      "Link",
+      LINK,
+      "Access-Control-Expose-Headers",
+      EXPOSED,
+    );
+  }
+}
+
+/** Whether a request uses a legacy form; examined only if the request has no target (null). */
+export function isLegacy(target: Target | null, request: Pick<RequestInfo, "credential">): boolean {
+  if (target !== null) return target.legacyForms !== null;
+  const { legacyForms, url } = request.credential;
+  return legacyForms !== null || legacyFormsOf(url).length > 0;
+}
+
+const CENT_N = 10_000_000;
+const LOW_SHARE = 0.1;
+
+/**
+ * Adds the headers of version 2. `bill` null = a caller without a key, or a refusal before
+ * admission.
+ */
+export function addLegacyBilling(
+  headers: Headers,
+  admission: Admission | null,
+  { target, bill }: { readonly target: Target | null; readonly bill: Bill | null },
+): void {
+  const last = bill?.last ?? null;
+  const grant = last !== null && "grant" in last ? last.grant : null;
+  const profile = grant?.service.profile ?? target?.profile.slug;
+  if (profile !== undefined)
+    headers.push(
+      "x-svc-profile",
+      profile,
+      "x-svc-downgraded",
+      String(grant !== null && grant.service.fallback !== null),
+    );
+  if (last === null || admission === null) return;
+  const [keyContext, rateLimit] =
+    "grant" in last
+      ? [last.grant.keyContext, last.grant.service.rateLimit]
+      : [last.keyContext, last.limit?.rateLimit ?? null];
+  if (
+    grant !== null &&
+    isLow(admission.balanceN(grant), grant.keyContext.account.paid?.fundedN ?? 0)
+  )
+    headers.push("x-svc-balance-warning", "low");
+  if (rateLimit === null) return;
+  const { burst, remaining, resetS } = admission.rateLimitStatus(keyContext, rateLimit);
+  headers.push(
+    "x-svc-rate-limit-limit",
+    String(burst),
+    "x-svc-rate-limit-remaining",
+    String(remaining),
+    "x-svc-rate-limit-reset",
+    String(resetS),
+  );
+}
+
+/**
+ * Whether the balance is below a cent, or below a tenth of everything credited to an account that
+ * paid.
+ */
+function isLow(balanceN: number | null, fundedN: number): boolean {
+  return balanceN !== null && balanceN < Math.max(CENT_N, fundedN * LOW_SHARE);
+}

@@ -1,0 +1,313 @@
+// Runs a batch: the pipeline once per item, with bounded concurrency and at the caller's rate
+// limit; replies keep the order of the requests. The only place that bounds the number of items,
+// for every transport and every way to pay.
+import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
+import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
+import type { Transport } from "../../../core/provider/profile.ts";
+import type { CallerIdentity } from "../../../core/provider/silence.ts";
+import { elements, type Span } from "../../../core/rpc/json.ts";
+import type { KeyContext } from "../../../hosted/keys/key-context.ts";
+import { noRoom } from "../../../upstream/engine/refusal.ts";
+import type { Room } from "../../../upstream/transport.ts";
+import type { CallPayment } from "../../payment/call-payment.ts";
+import { renderReply } from "../answers/render-reply.ts";
+import { type DeliveryCallback, evidenceOfReply, type Reply } from "../answers/reply.ts";
+import type { CallerView } from "../caller-view.ts";
+import type { RpcLimits } from "../limits.ts";
+import {
+  BATCH_DEADLINE_MS,
+  createPacer,
+  type PacedItems,
+  type Pacer,
+  type PacerParts,
+  type TokenWait,
+} from "../pacer.ts";
+import type { SubscriptionMethods } from "../service-methods.ts";
+import type { Target } from "../target.ts";
+import { runPipeline } from "./pipeline.ts";
+import type { Cancel, PipelineParts } from "./pipeline-request.ts";
+
+/** The items of an accepted batch and the bounds under which they run. */
+export interface BatchPlan {
+  readonly kind: "batch";
+  readonly spans: readonly Span[];
+  /** Items in flight at once. */
+  readonly concurrency: number;
+  /**
+   * Lets items over the rate limit wait; null = they are refused, or the caller has no rate limit.
+   */
+  readonly pacer: Pacer | null;
+}
+
+/** A batch of one caller. */
+export interface RpcBatch extends Omit<BatchPlan, "kind"> {
+  readonly bytes: Buffer;
+  readonly target: Target;
+  readonly payment: CallPayment;
+  readonly caller: CallerIdentity;
+  readonly requestId: string;
+  /** The view of the chain at which all items are answered. */
+  readonly view: CallerView;
+  /** True = providers are asked for these very items; absent = kept answers will do. */
+  readonly fresh?: boolean;
+  /**
+   * Memory budget of the request: for the answers while they are gathered and until they are sent.
+   */
+  readonly room: Room;
+  readonly transport: Transport;
+  readonly subscriptionMethods: SubscriptionMethods | null;
+  /**
+   * Called with each reply. `shown` is false if the reply was replaced by a refusal for lack of
+   * memory.
+   */
+  readonly heard: (reply: Reply, shown: boolean) => void;
+}
+
+/** Bounds of batches. */
+export interface BatchParts extends PacerParts {
+  readonly limits: Pick<RpcLimits, "maxBatchItems" | "batchConcurrency">;
+}
+
+/**
+ * Reads a batch whose array begins at `start` of valid JSON, and accepts or refuses it.
+ * `keyContext` null = a caller without a key.
+ */
+export function planBatch(
+  parts: BatchParts,
+  bytes: Buffer,
+  start: number,
+  keyContext: KeyContext | null,
+): BatchPlan | Fault {
+  const spans = itemsOfBatch(bytes, start, parts.limits);
+  if ("kind" in spans) return spans;
+  const why = refusalWhileWaiting(parts, keyContext);
+  if (why !== null) return why;
+  const { batchConcurrency: concurrency } = parts.limits;
+  return { kind: "batch", spans, concurrency, pacer: createPacer(parts, keyContext) };
+}
+
+/** The items of a batch, or the refusal of a batch with too many or no items. */
+export function itemsOfBatch(
+  bytes: Buffer,
+  start: number,
+  { maxBatchItems }: Pick<RpcLimits, "maxBatchItems">,
+): readonly Span[] | Fault {
+  const spans = elements(bytes, start, bytes.length, maxBatchItems + 1);
+  if (spans.length === 0) return fault("invalid_request", "the batch is empty");
+  if (spans.length <= maxBatchItems) return spans;
+  return fault(
+    "invalid_request",
+    `a batch may hold ${maxBatchItems} items (limits.max_batch_items)`,
+    { nextAction: "send several smaller batches" },
+  );
+}
+
+/**
+ * The refusal of a batch whose account already has too many batches waiting for their rate; null =
+ * accepted.
+ */
+function refusalWhileWaiting(
+  { admission }: Pick<PacerParts, "admission">,
+  keyContext: KeyContext | null,
+): Fault | null {
+  const fullForMs =
+    admission === null || keyContext === null
+      ? null
+      : admission.batches.fullForMs(keyContext.account);
+  if (fullForMs === null) return null;
+  const nextAction = "wait for the answer to an earlier batch, then send this one again";
+  const retryAfterMs = Math.max(1, Math.ceil(fullForMs));
+  return fault(
+    "rate_limit_exceeded",
+    "two batches or WebSockets of this account already wait for its rate limit",
+    { nextAction, retryAfterMs },
+  );
+}
+
+/**
+ * Receives the body of a batch answer, null if every item was a notification. `settle` must be
+ * called once the answer was delivered or lost.
+ */
+export type BatchDone = (body: readonly Buffer[] | null, settle: DeliveryCallback) => void;
+
+/**
+ * Runs a batch. Returns a function that cancels it; this settles the items that were answered. If
+ * the service itself cut the batch, its items are free.
+ */
+export function runBatch(
+  parts: PipelineParts,
+  batch: RpcBatch,
+  done: BatchDone,
+): (why: Interruption) => void {
+  const run = new BatchRun(parts, batch, done);
+  run.start();
+  return (why) => run.cancel(why);
+}
+
+/** A running batch: starts items and gathers their replies in the order of the requests. */
+class BatchRun {
+  readonly #parts: PipelineParts;
+  readonly #batch: RpcBatch;
+  readonly #done: BatchDone;
+  readonly #replies: (readonly Buffer[] | null)[];
+  readonly #cancels = new Map<number, Cancel>();
+  /** Settlements of the answered items, called once the whole answer was delivered or lost. */
+  readonly #settles: DeliveryCallback[] = [];
+  /** Items that the rate limit postponed, in order. */
+  readonly #postponed: number[] = [];
+  readonly #items: PacedItems;
+  #next = 0;
+  #inFlight = 0;
+  #open: number;
+  #starting = false;
+
+  constructor(parts: PipelineParts, batch: RpcBatch, done: BatchDone) {
+    this.#parts = parts;
+    this.#batch = batch;
+    this.#done = done;
+    this.#replies = batch.spans.map(() => null);
+    this.#open = batch.spans.length;
+    const deadlineMs = parts.runtime.now() + BATCH_DEADLINE_MS;
+    this.#items = { deadlineMs, itemsLeft: this.#itemsLeft };
+  }
+
+  readonly start = (): void => {
+    // A reply may come synchronously: the loop that is already running starts the next item, so
+    // that calls do not nest.
+    if (this.#starting) return;
+    this.#starting = true;
+    const { concurrency, pacer } = this.#batch;
+    while (this.#inFlight < concurrency && pacer?.isWaiting !== true && this.#itemsLeft() > 0)
+      this.#begin(this.#postponed.shift() ?? this.#next++);
+    this.#starting = false;
+    if (this.#itemsLeft() === 0) pacer?.stop();
+  };
+
+  cancel(why: Interruption): void {
+    this.#batch.pacer?.stop();
+    for (const cancel of this.#cancels.values()) cancel(why);
+    this.#settle(why === "left");
+  }
+
+  readonly #itemsLeft = (): number =>
+    this.#batch.spans.length - this.#next + this.#postponed.length;
+
+  #begin(index: number): void {
+    const { bytes, spans, target, payment, caller, transport, subscriptionMethods, room } =
+      this.#batch;
+    const span = spans[index];
+    if (span === undefined) return;
+    let ended = false;
+    this.#inFlight++;
+    const end = (): void => {
+      ended = true;
+      this.#inFlight--;
+      this.#cancels.delete(index);
+    };
+    const item = {
+      bytes,
+      span,
+      target,
+      payment,
+      caller,
+      view: this.#batch.view,
+      requestId: `${this.#batch.requestId}-${index}`,
+      ...(this.#batch.fresh === true ? { fresh: true } : {}),
+      mayStream: false,
+      settlesLater: true,
+      transport,
+      subscriptionMethods,
+      postpone: (token: TokenWait) => this.#postpone(index, token, end),
+      room,
+      freeBytes: SHORT_BYTES,
+    };
+    const cancel = runPipeline(this.#parts, item, (reply) => {
+      end();
+      this.#keep(index, reply);
+    });
+    if (!ended && cancel !== null) this.#cancels.set(index, cancel);
+  }
+
+  /** Postpones an item until the rate limit has a token for it; false = it may not wait. */
+  #postpone(index: number, token: TokenWait, end: () => void): boolean {
+    const { pacer } = this.#batch;
+    if (pacer === null || !pacer.wait(token, this.#items, this.start)) return false;
+    end();
+    this.#postponed.push(index);
+    return true;
+  }
+
+  #keep(index: number, reply: Reply): void {
+    this.#open--;
+    this.#batch.view.answered(reply);
+    if (reply.settle !== null) this.#settles.push(reply.settle);
+    if (reply.id === null) this.#batch.heard(reply, false);
+    else this.#replies[index] = this.#bounded(reply);
+    if (this.#open > 0) return this.start();
+    this.#batch.pacer?.stop();
+    this.#done(join(this.#replies), this.#settle);
+  }
+
+  readonly #settle = (delivered: boolean): void => {
+    for (const settle of this.#settles.splice(0)) settle(delivered);
+  };
+
+  /** The reply as JSON, or a refusal if the memory budget of the request is used up. */
+  #bounded(reply: Reply): readonly Buffer[] {
+    const { target, room } = this.#batch;
+    const meta = target.meta === "body" ? evidenceOfReply(reply, this.#parts) : null;
+    const pieces = renderReply(reply, meta);
+    const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    // A charged answer was found to fit a moment ago, or had a side effect: it is always shown.
+    const shown = room.take(bytes) || bytes <= SHORT_BYTES || isCharged(reply.source);
+    this.#batch.heard(reply, shown);
+    return shown
+      ? pieces
+      : renderReply({ ...reply, outcome: { kind: "fault", fault: noRoom() } }, meta);
+  }
+}
+
+/** Answers up to this size need no room: a refusal would not be shorter. */
+const SHORT_BYTES = 1_024;
+const OPEN = Buffer.from("[");
+const COMMA = Buffer.from(",");
+const CLOSE = Buffer.from("]");
+
+function join(replies: readonly (readonly Buffer[] | null)[]): readonly Buffer[] | null {
+  const pieces: Buffer[] = [];
+  for (const reply of replies) {
+    if (reply === null) continue;
+    pieces.push(pieces.length === 0 ? OPEN : COMMA, ...reply);
+  }
+  if (pieces.length === 0) return null;
+  pieces.push(CLOSE);
+  return gathered(pieces);
+}
+
+/**
+ * Pieces up to this size are copied together, because each write has a cost; the second constant
+ * bounds the size of the result.
+ */
+const SHORT_PIECE_BYTES = 4_096;
+const GATHERED_BYTES = 65_536;
+
+function gathered(pieces: readonly Buffer[]): readonly Buffer[] {
+  const result: Buffer[] = [];
+  let run: Buffer[] = [];
+  let runBytes = 0;
+  const flush = (): void => {
+    if (run.length > 0) result.push(Buffer.concat(run, runBytes));
+    run = [];
+    runBytes = 0;
+  };
+  for (const piece of pieces) {
+    const isShort = piece.length <= SHORT_PIECE_BYTES;
+    if (!isShort || runBytes + piece.length > GATHERED_BYTES) flush();
+    if (isShort) {
+      run.push(piece);
+      runBytes += piece.length;
+    } else result.push(piece);
+  }
+  flush();
+  return result;
+}

@@ -1,0 +1,98 @@
+// A request in the pipeline, in its three stages: as received, as read, and as granted.
+import type { Interruption } from "../../../core/billing/charging.ts";
+import type { Transport } from "../../../core/provider/profile.ts";
+import type { CallerIdentity } from "../../../core/provider/silence.ts";
+import type { PublicNode } from "../../../core/routing/evidence.ts";
+import type { Envelope } from "../../../core/rpc/envelope.ts";
+import type { Span } from "../../../core/rpc/json.ts";
+import type { Method } from "../../../core/rpc/method.ts";
+import type { MethodTable } from "../../../core/rpc/method-table.ts";
+import type { Admission } from "../../../hosted/admission/admission.ts";
+import type { Observer } from "../../../observe/observer.ts";
+import type { Runtime } from "../../../runtime.ts";
+import type { Router } from "../../../upstream/engine/router.ts";
+import type { Room } from "../../../upstream/transport.ts";
+import type { CallGrant, CallPayment } from "../../payment/call-payment.ts";
+import type { Reply } from "../answers/reply.ts";
+import type { CallerView } from "../caller-view.ts";
+import type { LogBounds } from "../limits.ts";
+import type { TokenWait } from "../pacer.ts";
+import type { FilterMethods, SubscriptionMethods } from "../service-methods.ts";
+import type { Target, TargetResolver } from "../target.ts";
+
+/** The services that the pipeline is built from. */
+export interface PipelineParts {
+  readonly runtime: Runtime;
+  readonly router: Pick<Router, "route">;
+  readonly observer: Observer;
+  readonly resolver: TargetResolver;
+  /** Null = the service has no keys: every caller is served, and nothing is charged. */
+  readonly admission: Admission | null;
+  /** The method table of the current configuration. */
+  readonly methods: () => MethodTable;
+  readonly filters: FilterMethods;
+  /** This node in evidence; null = it serves alone. */
+  readonly node: PublicNode | null;
+  /** How calls over ranges of blocks are asked for in parts. */
+  readonly logs: () => LogBounds;
+  /** The deadline of a method, in milliseconds. */
+  readonly deadlineMs: (method: Method) => number;
+}
+
+/** One request of a caller. `bytes` within `span` are known to be valid JSON. */
+export interface PipelineRequest {
+  readonly bytes: Buffer;
+  readonly span: Span;
+  readonly target: Target;
+  /** Admits the request and pays for it. */
+  readonly payment: CallPayment;
+  readonly caller: CallerIdentity;
+  readonly requestId: string;
+  /** The view of the chain at which it is answered. */
+  readonly view: CallerView;
+  /** True = a provider is asked for this very request; absent = a kept answer will do. */
+  readonly fresh?: boolean;
+  /** False = the reply must be one whole body. */
+  readonly mayStream: boolean;
+  /**
+   * True = the reply is one item of a longer answer, and is settled when that answer was delivered
+   * or lost.
+   */
+  readonly settlesLater: boolean;
+  /** The transport between caller and service. */
+  readonly transport: Transport;
+  /** Null = the transport has no subscriptions. */
+  readonly subscriptionMethods: SubscriptionMethods | null;
+  /**
+   * Called when the rate limit refuses the request: true = the request is postponed without an
+   * answer, and is run again later. Null = refused at once.
+   */
+  readonly postpone: ((token: TokenWait) => boolean) | null;
+  /** Memory budget in which a gathered answer counts until it is delivered. */
+  readonly room: Room;
+  /** An answer up to this size is delivered even if the budget is used up. */
+  readonly freeBytes: number;
+}
+
+/** Cancels a request; its grant is settled or released by the table of charges. */
+export type Cancel = (why: Interruption) => void;
+
+/** Called with the reply to a request. */
+export type ReplyCallback = (reply: Reply) => void;
+
+/** A valid request that is not admitted yet. */
+export interface ValidRequest {
+  readonly parts: PipelineParts;
+  readonly incoming: PipelineRequest;
+  readonly envelope: Envelope;
+  readonly method: Method;
+  /** Calls that it counts as: the parts in which it is planned to be asked for. */
+  readonly calls: number;
+}
+
+/** An admitted request with its grant. */
+export interface GrantedRequest {
+  readonly envelope: Envelope;
+  readonly method: Method;
+  readonly grant: CallGrant;
+}
