@@ -153,7 +153,10 @@ export const RULES: readonly Rule[] = [
     name: "11.26 only fruitless ones count",
     file: RECHECK,
     edits: [
-      { from: "if (isFound) giveBack(", to: "if (Number.isNaN(1)) giveBack(" },
+      {
+        from: "if (isFound) this.#job.request.tracker.rechecks.giveBack(",
+        to: "if (Number.isNaN(1)) this.#job.request.tracker.rechecks.giveBack(",
+      },
       { from: "else if (hasAnswer) this.#parts.asked", to: "this.#parts.asked" },
     ],
     world: "polled far",
