@@ -126,6 +126,15 @@ for (const [name, go, left] of WAYS) {
   });
 }
 
+test("the first of several providers has 60 % of the deadline, and no more", () => {
+  const it = createFixture("eth_getBalance");
+  atProvider(it, 0).sent = true;
+  it.runtime.advance(590);
+  assert.equal(it.at.length, 1);
+  it.runtime.advance(40);
+  assert.equal(it.at.length, 2);
+});
+
 test("a transaction that is being looked up has been sent", () => {
   const it = createFixture("eth_sendRawTransaction");
   const first = atProvider(it, 0);
