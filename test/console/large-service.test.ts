@@ -98,10 +98,10 @@ async function isWhole(page: Page, path: string): Promise<void> {
   for (const width of [390, 1400]) {
     await page.setViewportSize({ width, height: 900 });
     // Graphs follow the width of the page a moment later.
-    await page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))");
+    await page
+      .waitForFunction("document.documentElement.scrollWidth <= innerWidth")
+      .catch(() => assert.fail(`${path} at ${width} px scrolls sideways`));
     assert.deepEqual(await page.evaluate(OVERFLOWING), [], `${path} at ${width} px`);
-    const wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-    assert.ok(Number(wide) <= 0, `${path} at ${width} px scrolls sideways by ${wide} px`);
   }
   assert.equal(await page.evaluate("window.hacked"), undefined, path);
   assert.deepEqual(await page.evaluate(TURNING), [], `${path}: texts that turn others around`);

@@ -154,7 +154,13 @@ async function lost(situation: Situation) {
   const buying = buy(payer);
   await when(situation, "a payment under way", isUnderWay(situation));
   await fixture.pass(200);
-  await fixture.ask(fixture.chains[railOf(payer.way)], "anvil_dropAllTransactions");
+  const chain = fixture.chains[railOf(payer.way)];
+  // One that arrived after this would not be lost.
+  await when(situation, "a transaction in the pool", async () => {
+    const { pending } = Object(await fixture.ask(chain, "txpool_status"));
+    return Number(pending) > 0;
+  });
+  await fixture.ask(chain, "anvil_dropAllTransactions");
   assert.ok(payer.given !== undefined);
   return { buying, given: payer.given };
 }
