@@ -94,7 +94,7 @@ import {
 } from "./operators/operator-providers.ts";
 import { createReloadAsked, type Reload, reloadAskedOver } from "./operators/reload-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
-import { limitsOf, type ServiceParts } from "./service-parts.ts";
+import { busOf, limitsOf, type ServiceParts } from "./service-parts.ts";
 import {
   type JoinedNode,
   openProviderLimits,
@@ -134,7 +134,7 @@ export interface Outside {
  * Whether this process is the whole service. With several workers, the supervisor logs warnings.
  */
 function isAlone({ service }: Outside): boolean {
-  return service === undefined || service.workers === 1;
+  return busOf(service) === null;
 }
 
 /** The live configuration and its method table; replaced by a reload. */
@@ -179,7 +179,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     serving,
     purgeCache: createOwnPurge(providers),
     methods: () => live.methods,
-    worker: isAlone(outside) ? null : (outside.service?.bus.self ?? null),
+    worker: busOf(outside.service)?.self ?? null,
     service: outside.service ?? null,
   });
   await bounds.sent.join(stored.store, stored.joined);
@@ -293,7 +293,7 @@ function operatorProvidersOf(
   log: Logger,
 ): Promise<OpenOperatorProviders> {
   const { runtime, service, reload = cannotReload } = outside;
-  const bus = service === undefined || service.workers === 1 ? null : service.bus;
+  const bus = busOf(service);
   const { timerWheel, upstreams, registry, cordons, subscriptions } = providers;
   return openOperatorProviders({
     runtime,
@@ -347,7 +347,7 @@ function instanceApiOf(foundation: Foundation): Api {
       registry: providers.registry,
       own: createOwnPurge(providers),
       hasSecondTier: () => live.config.redisUrl !== null,
-      bus: isAlone(outside) ? null : (outside.service?.bus ?? null),
+      bus: busOf(outside.service),
       recorded: hosting?.recordPurge ?? null,
     }),
     live: view.live,

@@ -13,7 +13,7 @@ import type { Store } from "../../store/store.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { LiveView } from "../../web/api/instance-parts.ts";
 import type { NodeView } from "../cluster.ts";
-import type { ServiceParts } from "../service-parts.ts";
+import { busOf, type ServiceParts } from "../service-parts.ts";
 import type { JoinedNode } from "../store/provider-limits.ts";
 import { createFeedExchange } from "./feed-exchange.ts";
 import {
@@ -57,7 +57,7 @@ export class OperatorView {
   constructor(parts: OperatorViewParts) {
     const { runtime, observer, registry, service, version } = parts;
     const store = parts.store?.inMemory === true ? null : parts.store;
-    const bus = service === undefined || service.workers === 1 ? null : service.bus;
+    const bus = busOf(service);
     const { feed } = observer;
     const kept = historyOf({ ...parts, store }, bus, {
       refresh: () => this.#clock.refresh(),
