@@ -1,45 +1,211 @@
-// The migrations that create the tables of a store, in order, with the same SQL on both engines. A
-// released migration is never changed. Defines tables and constraints; `tables.ts` says what they
-// mean.
+// The steps that create the tables of a store, in order, with the same SQL on both engines. What a
+// released step does is never changed. `tables.ts` says what the tables mean.
 import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
-import { createCluster, createFilters, createProviderLimits } from "./migrations-cluster.ts";
-import { createHistory, createNodeReports } from "./migrations-history.ts";
-import { createAuditResults, createOperator, createOperatorReload } from "./migrations-operator.ts";
-import { createPurchases, indexPurchaseAccounts } from "./migrations-payments.ts";
-import {
-  createSessionOwnership,
-  createSessions,
-  removeSessionOwnership,
-} from "./migrations-sessions.ts";
-import type { Tables } from "./tables.ts";
+import { additionsTo, creationOf } from "./column.ts";
+import { isPostgres } from "./engine.ts";
+import { TABLES, type Tables } from "./tables.ts";
 
-/** Every migration by name, in the order of names. */
+/** A statement, or one for each engine. */
+type Statement = string | { readonly postgres: string; readonly sqlite: string };
+
+/** Every step by name, in the order of names. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
-  "001_accounts": { up: createAccounts },
-  "002_ledger": { up: createLedger },
-  "003_usage": { up: createUsage },
-  "004_entries_in_order": { up: orderEntries },
-  "005_profiles": { up: createProfiles },
-  "006_claims": { up: createClaims },
-  "007_feedback": { up: createFeedback },
-  "008_purchases": { up: createPurchases },
-  "009_sessions": { up: createSessions },
-  "010_cluster": { up: createCluster },
-  "011_session_owners": { up: createSessionOwnership },
-  "012_operator": { up: createOperator },
-  "014_purchase_accounts": { up: indexPurchaseAccounts },
-  "019_profile_revisions": { up: createProfileRevisions },
-  "020_cached_usage": { up: addCachedUsage },
-  "021_audit_results": { up: createAuditResults },
-  "022_history": { up: createHistory },
-  "023_provider_limits": { up: createProviderLimits },
-  "024_filters": { up: createFilters },
-  "025_node_reports": { up: createNodeReports },
-  "026_operator_reload": { up: createOperatorReload },
-  "027_key_consistency": { up: addKeyConsistency },
-  "028_no_session_owners": { up: removeSessionOwnership },
+  "001_accounts": step(
+    table("account"),
+    table("agent"),
+    "create index agent_of_account on agent (account_id)",
+    table("api_key"),
+    "create index api_key_of_account on api_key (account_id)",
+    table("key_secret"),
+    "create index key_secret_of_key on key_secret (key_id)",
+  ),
+  "002_ledger": step(
+    table("ledger_tx"),
+    table(
+      "ledger_entry",
+      "constraint ledger_entry_pk primary key (tx_id, position)",
+      "constraint ledger_entry_account check ((book = 'account') = (account_id is not null))",
+    ),
+    "create index ledger_entry_of_account on ledger_entry (account_id)",
+    table("node"),
+    table(
+      "credit_lease",
+      "constraint credit_lease_pk primary key (account_id, node_id, epoch)",
+      "constraint credit_lease_spent check (spent_n >= 0 and spent_n <= granted_n)",
+    ),
+    "create index credit_lease_of_node on credit_lease (node_id, epoch)",
+  ),
+  "003_usage": step(
+    table("usage_hour", "constraint usage_hour_pk primary key (account_id, hour, key_id, method)"),
+    "create index usage_hour_of_key on usage_hour (key_id, hour)",
+    table("allowance_month", "constraint allowance_month_pk primary key (account_id, month)"),
+  ),
+  // Accounts with many entries can be read in pages.
+  "004_entries_in_order": step(
+    "create index ledger_entry_in_order on ledger_entry (account_id, tx_id, position)",
+    "drop index ledger_entry_of_account",
+  ),
+  "005_profiles": step(
+    table("profile", "constraint profile_of_account unique (account_id, slug)"),
+    table(
+      "custom_access",
+      "constraint custom_access_pk primary key (account_id, source)",
+      "constraint custom_access_time check (until_at > from_at)",
+    ),
+  ),
+  "006_claims": step(
+    "create index account_merged on account (merged_into) where merged_into is not null",
+    table("claim_link"),
+    "create index claim_link_of_account on claim_link (account_id)",
+    table("connection"),
+    "create index connection_of_account on connection (account_id)",
+    "create index connection_by_state on connection (state, expires_at)",
+  ),
+  "007_feedback": step(table("feedback"), table("old_form")),
+  "008_purchases": step(
+    table(
+      "purchase",
+      "constraint purchase_amount check (amount_n = units * 1000)",
+      "constraint purchase_ended check ((ended_at is not null) = (state in ('settled', 'failed')))",
+      "constraint purchase_settled check ((settled_ref is not null) = (state = 'settled'))",
+      "constraint purchase_failed check ((reason is not null) = (state = 'failed'))",
+      "constraint purchase_fulfilled check (fulfilment is null or state = 'settled')",
+    ),
+    "create index purchase_due on purchase (look_at, id) where ended_at is null",
+    "create index purchase_of_transaction on purchase (lower(tx_hash))",
+    "create index purchase_of_offer on purchase (offer_id)",
+    "create index purchase_open_of_payer on purchase (payer) where ended_at is null",
+    "create index purchase_held on purchase (id) where state = 'settled' and fulfilment is null",
+    "create index purchase_to_blank on purchase (blank_at) where blank_at is not null",
+    table(
+      "purchase_submission",
+      "constraint purchase_submission_pk primary key (purchase_id, position)",
+      "constraint purchase_submission_nonce check ((wallet_id is not null) = (nonce is not null))",
+    ),
+    "create index purchase_submission_unpassed on purchase_submission (wallet_id, nonce) " +
+      "where wallet_id is not null and passed_at is null",
+    "create index purchase_submission_of_wallet on purchase_submission (wallet_id, nonce)",
+    table("settlement_wallet"),
+  ),
+  "009_sessions": step(
+    table(
+      "session_channel",
+      "constraint session_channel_money check (0 <= settled_units and " +
+        "settled_units <= spent_units and spent_units <= deposit_units)",
+      "constraint session_channel_ended " +
+        "check ((ended_at is not null) = (state in ('closed', 'failed')))",
+    ),
+    "create index session_channel_due on session_channel (look_at, id) where ended_at is null",
+    "create index session_channel_of_payer on session_channel (payer) where ended_at is null",
+    table(
+      "session_transaction",
+      "constraint session_transaction_ended check ((ended_at is null) = (state = 'written'))",
+    ),
+    "create index session_transaction_open on session_transaction (created_at) " +
+      "where ended_at is null",
+    "create index session_transaction_of_channel on session_transaction (channel_id)",
+    table("session_call", "constraint session_call_pk primary key (channel_id, position)"),
+    "create index session_call_by_age on session_call (created_at)",
+  ),
+  "010_cluster": step(
+    ...added("node"),
+    {
+      postgres:
+        "create table change_log (seq bigint generated always as identity primary key, " +
+        "xid xid8 not null default pg_current_xact_id(), at bigint not null default " +
+        "(extract(epoch from clock_timestamp()) * 1000)::bigint, " +
+        "topic text not null, ref text not null)",
+      sqlite:
+        "create table change_log (seq integer primary key autoincrement, " +
+        "xid text not null default '0', at bigint not null default " +
+        "(cast((julianday('now') - 2440587.5) * 86400000 as integer)), " +
+        "topic text not null, ref text not null)",
+    },
+    "create index change_log_by_xid on change_log (xid)",
+    "create index change_log_by_time on change_log (at)",
+    table("job"),
+    unlogged("rate_limit"),
+    "create index rate_limit_by_end on rate_limit (full_at)",
+    unlogged("rate_demand", "primary key (scope, node_id)"),
+    "create index rate_demand_by_time on rate_demand (at)",
+  ),
+  "011_session_owners": step(
+    "create table session_owner (channel_id text primary key references session_channel (id), " +
+      "node_id text not null, epoch bigint not null, is_exclusive bigint not null, " +
+      "since bigint not null, is_wanted bigint not null)",
+    "create index session_owner_wanted on session_owner (node_id, epoch) where is_wanted = 1",
+    table(
+      "session_hold",
+      "constraint session_hold_pk primary key (channel_id, node_id, epoch, number)",
+    ),
+    "create index session_hold_by_age on session_hold (created_at)",
+  ),
+  "012_operator": step(
+    table("console_session"),
+    "create index console_session_of_token on console_session (token_ref, created_at)",
+    "create index console_session_by_end on console_session (expires_at)",
+    table(
+      "operator_cordon",
+      "constraint operator_cordon_key primary key (profile, chain, provider)",
+    ),
+    table("operator_action"),
+    // Money by day is read of the newest events only.
+    "create index ledger_tx_by_time on ledger_tx (created_at)",
+  ),
+  // The purchases of an account are listed by it.
+  "014_purchase_accounts": step({
+    postgres: "create index purchase_of_account on purchase ((purpose::jsonb ->> 'accountId'), id)",
+    sqlite:
+      "create index purchase_of_account on purchase (json_extract(purpose, '$.accountId'), id)",
+  }),
+  "019_profile_revisions": step(
+    table("profile_revision", "constraint profile_revision_pk primary key (profile_id, revision)"),
+  ),
+  "020_cached_usage": step(...added("usage_hour")),
+  "021_audit_results": step(table("audit_result")),
+  "022_history": step(
+    table(
+      "history_hour",
+      "constraint history_hour_pk primary key (profile, chain, hour, provider, class, writer)",
+    ),
+    "create index history_hour_by_time on history_hour (hour)",
+  ),
+  "023_provider_limits": step(
+    unlogged("provider_share", "primary key (scope, process_id)"),
+    "create index provider_share_by_time on provider_share (at)",
+    table("provider_quota"),
+  ),
+  "024_filters": step(table("filter")),
+  "025_node_reports": step(unlogged("node_report")),
+  "026_operator_reload": step(table("operator_reload")),
+  "027_key_consistency": step(...added("api_key")),
+  "028_no_session_owners": step("drop table session_owner"),
 };
+
+function step(...statements: readonly Statement[]): Migration {
+  return {
+    async up(db) {
+      const engine = isPostgres(db) ? "postgres" : "sqlite";
+      for (const statement of statements)
+        await sql.raw(typeof statement === "string" ? statement : statement[engine]).execute(db);
+    },
+  };
+}
+
+function table(name: keyof typeof TABLES, ...rules: readonly string[]): string {
+  return `create ${creationOf(name, TABLES[name], rules)}`;
+}
+
+/** Lost in a crash of the server, which is right for what holds for seconds. */
+function unlogged(name: keyof typeof TABLES, ...rules: readonly string[]): Statement {
+  const creation = creationOf(name, TABLES[name], rules);
+  return { postgres: `create unlogged ${creation}`, sqlite: `create ${creation}` };
+}
+
+function added(name: keyof typeof TABLES): readonly string[] {
+  return additionsTo(name, TABLES[name]);
+}
 
 /**
  * Runs the migrations that a store lacks; another process may do so concurrently. Returns why it
@@ -71,263 +237,4 @@ async function stepsTaken(db: Kysely<Tables>): Promise<readonly string[]> {
     db,
   );
   return rows.map(({ name }) => name);
-}
-
-async function createAccounts(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable("account")
-    .addColumn("id", "text", (column) => column.primaryKey())
-    .addColumn("kind", "text", (column) => column.notNull())
-    .addColumn("balance_n", "bigint", (column) => column.notNull().check(sql`balance_n >= 0`))
-    .addColumn("funded_n", "bigint", (column) => column.notNull().check(sql`funded_n >= 0`))
-    .addColumn("first_paid_at", "bigint")
-    .addColumn("exhausted_at", "bigint")
-    .addColumn("merged_into", "text")
-    .addColumn("created_at", "bigint", (column) => column.notNull())
-    .execute();
-  await db.schema
-    .createTable("agent")
-    .addColumn("id", "text", (column) => column.primaryKey())
-    .addColumn("account_id", "text", (column) => column.notNull().references("account.id"))
-    .addColumn("name", "text", (column) => column.notNull())
-    .addColumn("token_hash", "text", (column) => column.notNull().unique())
-    .addColumn("profiles", "text")
-    .addColumn("read_only", "bigint", (column) => column.notNull())
-    .addColumn("expires_at", "bigint")
-    .addColumn("revoked_at", "bigint")
-    .addColumn("created_at", "bigint", (column) => column.notNull())
-    .execute();
-  await db.schema.createIndex("agent_of_account").on("agent").column("account_id").execute();
-  await createKeys(db);
-}
-
-async function createKeys(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable("api_key")
-    .addColumn("id", "text", (column) => column.primaryKey())
-    .addColumn("account_id", "text", (column) => column.notNull().references("account.id"))
-    .addColumn("agent_id", "text", (column) => column.references("agent.id"))
-    .addColumn("name", "text", (column) => column.notNull())
-    .addColumn("prefix", "text", (column) => column.notNull())
-    .addColumn("default_profile", "text")
-    .addColumn("allowed_profiles", "text")
-    .addColumn("revision", "bigint", (column) => column.notNull())
-    .addColumn("created_at", "bigint", (column) => column.notNull())
-    .addColumn("revoked_at", "bigint")
-    .execute();
-  await db.schema.createIndex("api_key_of_account").on("api_key").column("account_id").execute();
-  await db.schema
-    .createTable("key_secret")
-    .addColumn("secret_hash", "text", (column) => column.primaryKey())
-    .addColumn("key_id", "text", (column) => column.notNull().references("api_key.id"))
-    .addColumn("valid_until", "bigint")
-    .addColumn("created_at", "bigint", (column) => column.notNull())
-    .execute();
-  await db.schema.createIndex("key_secret_of_key").on("key_secret").column("key_id").execute();
-}
-
-async function createLedger(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable("ledger_tx")
-    .addColumn("id", "text", (column) => column.primaryKey())
-    .addColumn("idem_key", "text", (column) => column.notNull().unique())
-    .addColumn("kind", "text", (column) => column.notNull())
-    .addColumn("created_at", "bigint", (column) => column.notNull())
-    .execute();
-  await db.schema
-    .createTable("ledger_entry")
-    .addColumn("tx_id", "text", (column) => column.notNull().references("ledger_tx.id"))
-    .addColumn("position", "bigint", (column) => column.notNull())
-    .addColumn("book", "text", (column) => column.notNull())
-    .addColumn("account_id", "text", (column) => column.references("account.id"))
-    .addColumn("amount_n", "bigint", (column) => column.notNull())
-    .addPrimaryKeyConstraint("ledger_entry_pk", ["tx_id", "position"])
-    .addCheckConstraint("ledger_entry_account", sql`(book = 'account') = (account_id is not null)`)
-    .execute();
-  await db.schema
-    .createIndex("ledger_entry_of_account")
-    .on("ledger_entry")
-    .column("account_id")
-    .execute();
-  await db.schema
-    .createTable("node")
-    .addColumn("id", "text", (column) => column.primaryKey())
-    .addColumn("epoch", "bigint", (column) => column.notNull())
-    .addColumn("region", "text", (column) => column.notNull())
-    .addColumn("state", "text", (column) => column.notNull())
-    .addColumn("flush_seq", "bigint", (column) => column.notNull())
-    .addColumn("heartbeat_at", "bigint", (column) => column.notNull())
-    .execute();
-  await db.schema
-    .createTable("credit_lease")
-    .addColumn("account_id", "text", (column) => column.notNull().references("account.id"))
-    .addColumn("node_id", "text", (column) => column.notNull().references("node.id"))
-    .addColumn("epoch", "bigint", (column) => column.notNull())
-    .addColumn("granted_n", "bigint", (column) => column.notNull())
-    .addColumn("spent_n", "bigint", (column) => column.notNull())
-    .addPrimaryKeyConstraint("credit_lease_pk", ["account_id", "node_id", "epoch"])
-    .addCheckConstraint("credit_lease_spent", sql`spent_n >= 0 and spent_n <= granted_n`)
-    .execute();
-  await db.schema
-    .createIndex("credit_lease_of_node")
-    .on("credit_lease")
-    .columns(["node_id", "epoch"])
-    .execute();
-}
-
-async function createUsage(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable("usage_hour")
-    .addColumn("account_id", "text", (column) => column.notNull())
-    .addColumn("key_id", "text", (column) => column.notNull())
-    .addColumn("method", "text", (column) => column.notNull())
-    .addColumn("hour", "bigint", (column) => column.notNull())
-    .addColumn("calls", "bigint", (column) => column.notNull())
-    .addColumn("cu", "bigint", (column) => column.notNull())
-    .addColumn("charge_n", "bigint", (column) => column.notNull())
-    .addPrimaryKeyConstraint("usage_hour_pk", ["account_id", "hour", "key_id", "method"])
-    .execute();
-  await db.schema
-    .createIndex("usage_hour_of_key")
-    .on("usage_hour")
-    .columns(["key_id", "hour"])
-    .execute();
-  await db.schema
-    .createTable("allowance_month")
-    .addColumn("account_id", "text", (column) => column.notNull())
-    .addColumn("month", "bigint", (column) => column.notNull())
-    .addColumn("used_cu", "bigint", (column) => column.notNull().check(sql`used_cu >= 0`))
-    .addPrimaryKeyConstraint("allowance_month_pk", ["account_id", "month"])
-    .execute();
-}
-
-/** Counts calls answered from the cache apart; earlier versions of the program write none. */
-async function addCachedUsage(db: Kysely<unknown>): Promise<void> {
-  for (const name of ["cached_calls", "cached_cu"])
-    await db.schema
-      .alterTable("usage_hour")
-      .addColumn(name, "bigint", (column) => column.notNull().defaultTo(0))
-      .execute();
-}
-
-/** Adds an index on ledger entries, so that accounts with many entries can be read in pages. */
-async function orderEntries(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createIndex("ledger_entry_in_order")
-    .on("ledger_entry")
-    .columns(["account_id", "tx_id", "position"])
-    .execute();
-  await db.schema.dropIndex("ledger_entry_of_account").execute();
-}
-
-async function createProfiles(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable("profile")
-    .addColumn("id", "text", (column) => column.primaryKey())
-    .addColumn("account_id", "text", (column) => column.notNull().references("account.id"))
-    .addColumn("slug", "text", (column) => column.notNull())
-    .addColumn("revision", "bigint", (column) => column.notNull())
-    .addColumn("sealed", "text")
-    .addColumn("created_at", "bigint", (column) => column.notNull())
-    .addColumn("updated_at", "bigint", (column) => column.notNull())
-    .addUniqueConstraint("profile_of_account", ["account_id", "slug"])
-    .execute();
-  await db.schema
-    .createTable("custom_access")
-    .addColumn("account_id", "text", (column) => column.notNull().references("account.id"))
-    .addColumn("source", "text", (column) => column.notNull())
-    .addColumn("from_at", "bigint", (column) => column.notNull())
-    .addColumn("until_at", "bigint", (column) => column.notNull())
-    .addPrimaryKeyConstraint("custom_access_pk", ["account_id", "source"])
-    .addCheckConstraint("custom_access_time", sql`until_at > from_at`)
-    .execute();
-}
-
-async function createProfileRevisions(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable("profile_revision")
-    // A program that does not know of revisions removes profiles as well.
-    .addColumn("profile_id", "text", (column) =>
-      column.notNull().references("profile.id").onDelete("cascade"),
-    )
-    .addColumn("revision", "bigint", (column) => column.notNull())
-    .addColumn("sealed", "text", (column) => column.notNull())
-    .addColumn("saved_at", "bigint", (column) => column.notNull())
-    .addPrimaryKeyConstraint("profile_revision_pk", ["profile_id", "revision"])
-    .execute();
-}
-
-async function createClaims(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createIndex("account_merged")
-    .on("account")
-    .column("merged_into")
-    .where("merged_into", "is not", null)
-    .execute();
-  await db.schema
-    .createTable("claim_link")
-    .addColumn("token_hash", "text", (column) => column.primaryKey())
-    .addColumn("account_id", "text", (column) => column.notNull().references("account.id"))
-    .addColumn("key_id", "text", (column) => column.notNull().references("api_key.id"))
-    .addColumn("created_at", "bigint", (column) => column.notNull())
-    .addColumn("expires_at", "bigint", (column) => column.notNull())
-    .addColumn("ended", "text")
-    .execute();
-  await db.schema
-    .createIndex("claim_link_of_account")
-    .on("claim_link")
-    .column("account_id")
-    .execute();
-  await db.schema
-    .createTable("connection")
-    .addColumn("id", "text", (column) => column.primaryKey())
-    .addColumn("token_hash", "text", (column) => column.notNull().unique())
-    .addColumn("approval_hash", "text", (column) => column.notNull().unique())
-    .addColumn("name", "text", (column) => column.notNull())
-    .addColumn("state", "text", (column) => column.notNull())
-    .addColumn("account_id", "text", (column) => column.references("account.id"))
-    .addColumn("agent_id", "text", (column) => column.references("agent.id"))
-    .addColumn("profiles", "text")
-    .addColumn("read_only", "bigint", (column) => column.notNull())
-    .addColumn("agent_expires_at", "bigint")
-    .addColumn("created_at", "bigint", (column) => column.notNull())
-    .addColumn("expires_at", "bigint", (column) => column.notNull())
-    .addColumn("decided_at", "bigint")
-    .addColumn("polled_at", "bigint")
-    .execute();
-  await db.schema
-    .createIndex("connection_of_account")
-    .on("connection")
-    .column("account_id")
-    .execute();
-  await db.schema
-    .createIndex("connection_by_state")
-    .on("connection")
-    .columns(["state", "expires_at"])
-    .execute();
-}
-
-async function createFeedback(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable("feedback")
-    .addColumn("id", "text", (column) => column.primaryKey())
-    .addColumn("account_id", "text", (column) => column.references("account.id"))
-    .addColumn("category", "text")
-    .addColumn("request_id", "text")
-    .addColumn("operation", "text")
-    .addColumn("message", "text", (column) => column.notNull())
-    .addColumn("created_at", "bigint", (column) => column.notNull())
-    .execute();
-  await db.schema
-    .createTable("old_form")
-    .addColumn("name", "text", (column) => column.primaryKey())
-    .addColumn("requests", "bigint", (column) => column.notNull())
-    .addColumn("last_seen_at", "bigint")
-    .addColumn("quiet_ms", "bigint", (column) => column.notNull().check(sql`quiet_ms >= 0`))
-    .execute();
-}
-
-/** Lets a key say which view of the chain it gets; earlier versions of the program write none. */
-async function addKeyConsistency(db: Kysely<unknown>): Promise<void> {
-  await db.schema.alterTable("api_key").addColumn("consistency", "text").execute();
 }

@@ -1,319 +1,285 @@
-// The tables of the store as types, against which queries are checked. Every integer is a bigint on
-// both engines. Names ending in `_n` are nano-USD, names in `_at` and `_until` are milliseconds
-// since the epoch.
+// The tables of the store: their columns, and the types of rows against which queries are checked.
+// Every integer is a bigint on both engines. Names ending in `_n` are nano-USD, names in `_at` and
+// `_until` are milliseconds since the epoch. What creates them stands in `migrations.ts`.
 import type { Generated, Selectable } from "kysely";
 import type { Consistency } from "../core/routing/consistency.ts";
-import type {
-  ChangeLogTable,
-  FilterTable,
-  JobTable,
-  ProviderQuotaTable,
-  ProviderShareTable,
-  RateDemandTable,
-  RateLimitTable,
-} from "./tables-cluster.ts";
-import type { HistoryHourTable, NodeReportTable } from "./tables-history.ts";
-import type {
-  AuditResultTable,
-  ConsoleSessionTable,
-  OperatorActionTable,
-  OperatorCordonTable,
-  OperatorReloadTable,
-} from "./tables-operator.ts";
-import type {
-  PurchaseSubmissionTable,
-  PurchaseTable,
-  SettlementWalletTable,
-} from "./tables-payments.ts";
-import type {
-  SessionCallTable,
-  SessionChannelTable,
-  SessionHoldTable,
-  SessionTransactionTable,
-} from "./tables-sessions.ts";
+import {
+  checked,
+  column,
+  idOf,
+  int,
+  key,
+  later,
+  oneOf,
+  orNull,
+  type Rows,
+  tally,
+  text,
+  unique,
+} from "./column.ts";
+import { CLUSTER_TABLES } from "./tables-cluster.ts";
+import { PAYMENT_TABLES } from "./tables-payments.ts";
 
 /** An account created with an anonymous key, or one with an owner. */
 export type AccountKind = "anonymous" | "account";
 
-/** Every table by its name. */
-export interface Tables {
-  readonly account: AccountTable;
-  readonly agent: ManagementTokenTable;
-  readonly api_key: ApiKeyTable;
-  readonly key_secret: KeySecretTable;
-  readonly ledger_tx: LedgerTxTable;
-  readonly ledger_entry: LedgerEntryTable;
-  readonly credit_lease: CreditLeaseTable;
-  readonly usage_hour: UsageHourTable;
-  readonly allowance_month: AllowanceMonthTable;
-  readonly node: NodeTable;
-  readonly claim_link: ClaimLinkTable;
-  readonly connection: ConnectionTable;
-  readonly profile: ProfileTable;
-  readonly profile_revision: ProfileRevisionTable;
-  readonly custom_access: CustomAccessTable;
-  readonly feedback: FeedbackTable;
-  readonly old_form: LegacyFormTable;
-  readonly purchase: PurchaseTable;
-  readonly purchase_submission: PurchaseSubmissionTable;
-  readonly settlement_wallet: SettlementWalletTable;
-  readonly session_channel: SessionChannelTable;
-  readonly session_transaction: SessionTransactionTable;
-  readonly session_call: SessionCallTable;
-  readonly session_hold: SessionHoldTable;
+const ACCOUNT_TABLES = {
+  /** An account with its balance. */
+  account: {
+    /** `acc_…` */
+    id: key,
+    kind: oneOf<AccountKind>(),
+    /** Money not leased to a node; never negative. */
+    balance_n: checked(int, "balance_n >= 0"),
+    /** Sum of all credits, grants included. */
+    funded_n: checked(int, "funded_n >= 0"),
+    /** Time of the first payment; null = never paid. */
+    first_paid_at: orNull(int),
+    /** When the balance ran out; null = it has not. */
+    exhausted_at: orNull(int),
+    merged_into: orNull(text),
+    created_at: int,
+  },
+  /** A management token of an account. */
+  agent: {
+    /** `agt_…` */
+    id: key,
+    account_id: idOf(text, "account"),
+    name: text,
+    /** SHA-256 of the token, base64url; unique. */
+    token_hash: unique(text),
+    /** JSON array of the profile slugs that it is restricted to; null = all. */
+    profiles: orNull(text),
+    /** 0 or 1. */
+    read_only: int,
+    expires_at: orNull(int),
+    revoked_at: orNull(int),
+    created_at: int,
+  },
+  /** An API key; its secrets are in `key_secret`. */
+  api_key: {
+    /** `key_…` */
+    id: key,
+    account_id: idOf(text, "account"),
+    /** Null for anonymous keys. */
+    agent_id: idOf(orNull(text), "agent"),
+    name: text,
+    /** First characters of its newest secret, for display. */
+    prefix: text,
+    /** Null = `premium`. */
+    default_profile: orNull(text),
+    /** JSON array of slugs; null = every profile of its account. */
+    allowed_profiles: orNull(text),
+    /** Which view of the chain its callers get; null = as the profile says. */
+    consistency: later(orNull(oneOf<Consistency>())),
+    /** Number of changes. */
+    revision: int,
+    created_at: int,
+    revoked_at: orNull(int),
+  },
+  /** A secret of a key; there are two during the overlap of a rotation. */
+  key_secret: {
+    /** SHA-256 of the secret, base64url. */
+    secret_hash: key,
+    key_id: idOf(text, "api_key"),
+    /** Null = valid until it is rotated or its key is revoked. */
+    valid_until: orNull(int),
+    created_at: int,
+  },
+  /** An event of the ledger, never changed. Its entries sum to zero. */
+  ledger_tx: {
+    id: key,
+    /** Idempotency key; unique. */
+    idem_key: unique(text),
+    kind: oneOf<
+      | "grant"
+      | "payment"
+      | "usage"
+      | "move"
+      | "access"
+      | "hold"
+      | "release"
+      | "release_access"
+      | "session"
+    >(),
+    created_at: int,
+  },
+  /** One entry of an event. */
+  ledger_entry: {
+    tx_id: idOf(text, "ledger_tx"),
+    position: int,
+    /** `account` = money of an account; all others are books of the operator. */
+    book: oneOf<"account" | "grants" | "payments" | "revenue" | "held">(),
+    account_id: idOf(orNull(text), "account"),
+    amount_n: int,
+  },
+  /** Credit that a node may spend on its own: 0 ≤ spent ≤ granted. */
+  credit_lease: {
+    account_id: idOf(text, "account"),
+    node_id: idOf(text, "node"),
+    epoch: int,
+    granted_n: int,
+    spent_n: int,
+  },
+  /** Usage of a key per method and hour. */
+  usage_hour: {
+    account_id: text,
+    key_id: text,
+    /** Name of a row of the method table, `unknown`, or `notification`. */
+    method: text,
+    /** Hours since the epoch. */
+    hour: int,
+    calls: int,
+    cu: int,
+    charge_n: int,
+    /** Of the calls those that were answered from the cache, and their compute units. */
+    cached_calls: later(tally),
+    cached_cu: later(tally),
+  },
+  /** Free allowance used by an account in a month. */
+  allowance_month: {
+    account_id: text,
+    /** Months since January 1970, UTC. */
+    month: int,
+    used_cu: checked(int, "used_cu >= 0"),
+  },
+  /** A process that leases credit. */
+  node: {
+    id: key,
+    /** Number of starts. */
+    epoch: int,
+    region: text,
+    state: oneOf<"alive" | "left" | "dead">(),
+    /** Number of flushes. */
+    flush_seq: int,
+    heartbeat_at: int,
+    /** Its clock less that of the database. */
+    skew_ms: later(tally),
+    /** Made up by the process that joined: it knows its own row again. Null = a version before. */
+    process_id: later(column<Generated<string | null>>("text")),
+  },
+  /** A link with which a person claims an account. */
+  claim_link: {
+    /** SHA-256 of the token in the link, base64url. */
+    token_hash: key,
+    account_id: idOf(text, "account"),
+    /** The key shown on the page of the link. */
+    key_id: idOf(text, "api_key"),
+    created_at: int,
+    expires_at: int,
+    /** Null = open: not used, and not replaced by a later link. */
+    ended: orNull(oneOf<"used" | "cancelled">()),
+  },
+  /** A request for a management token, and the decision of the account's owner. */
+  connection: {
+    /** `con_…` */
+    id: key,
+    /** SHA-256 of the token with which the requesting program polls, base64url; unique. */
+    token_hash: unique(text),
+    /** SHA-256 of the secret in the URL of the approval page, base64url; unique. */
+    approval_hash: unique(text),
+    name: text,
+    state: oneOf<"pending" | "approved" | "denied" | "revoked">(),
+    account_id: idOf(orNull(text), "account"),
+    /** Set when the token is handed out; null = not handed out. */
+    agent_id: idOf(orNull(text), "agent"),
+    /** Restrictions of the agent, as in the table `agent`. */
+    profiles: orNull(text),
+    read_only: int,
+    agent_expires_at: orNull(int),
+    created_at: int,
+    /** Deadline of the decision; once approved, deadline for fetching the token. */
+    expires_at: int,
+    decided_at: orNull(int),
+    polled_at: orNull(int),
+  },
+  /** A Custom profile of an account. The row of a deleted profile keeps its name. */
+  profile: {
+    /** `prf_…` */
+    id: key,
+    account_id: idOf(text, "account"),
+    /** Unique within its account. */
+    slug: text,
+    /** Number of changes, not reset by a deletion. */
+    revision: int,
+    /** The document, sealed; null = deleted. */
+    sealed: orNull(text),
+    created_at: int,
+    updated_at: int,
+  },
+  /** An earlier revision of a Custom profile. */
+  profile_revision: {
+    profile_id: column<string>(`${idOf(text, "profile").definition} on delete cascade`),
+    /** Unique within its profile. */
+    revision: int,
+    /** The document without addresses and header values, sealed. */
+    sealed: text,
+    saved_at: int,
+  },
+  /** A period in which an account may use Custom profiles. Consecutive periods have no gap. */
+  custom_access: {
+    account_id: idOf(text, "account"),
+    /** The grant's origin and idempotency key; unique within the account. */
+    source: text,
+    from_at: int,
+    until_at: int,
+  },
+  /** A feedback report to the operator, redacted. */
+  feedback: {
+    /** `fbk_…`: ids sort by time. */
+    id: key,
+    /** Account of the credential sent with it; null = none was sent. */
+    account_id: idOf(orNull(text), "account"),
+    category: orNull(text),
+    request_id: orNull(text),
+    operation: orNull(text),
+    message: text,
+    created_at: int,
+  },
+  /** Usage of a legacy form of requests. */
+  old_form: {
+    /** Name of a legacy form. */
+    name: key,
+    requests: int,
+    /** Null = not since recording began. */
+    last_seen_at: orNull(int),
+    /** Time that the service has run without a request in this form. */
+    quiet_ms: checked(int, "quiet_ms >= 0"),
+  },
+};
+
+/** The columns of every table but `change_log`, whose statement differs between the engines. */
+export const TABLES = { ...ACCOUNT_TABLES, ...PAYMENT_TABLES, ...CLUSTER_TABLES };
+
+/** A change that every node has to hear of. Rows are removed after an hour. */
+interface ChangeLogTable {
+  /** In the order of writing; not the order in which transactions commit. */
+  readonly seq: Generated<bigint>;
+  /** Of the transaction that wrote it, PostgreSQL's `xid8` as text; "0" in an embedded store. */
+  readonly xid: Generated<string>;
+  /** Clock of the database. */
+  readonly at: Generated<bigint>;
+  readonly topic: string;
+  /** What has changed: an id, or an account and a slug. Never a secret. */
+  readonly ref: string;
+}
+
+/** The rows of every table by its name. */
+export interface Tables extends Rows<typeof TABLES> {
   readonly change_log: ChangeLogTable;
-  readonly job: JobTable;
-  readonly filter: FilterTable;
-  readonly rate_limit: RateLimitTable;
-  readonly rate_demand: RateDemandTable;
-  readonly provider_share: ProviderShareTable;
-  readonly provider_quota: ProviderQuotaTable;
-  readonly console_session: ConsoleSessionTable;
-  readonly operator_cordon: OperatorCordonTable;
-  readonly operator_action: OperatorActionTable;
-  readonly operator_reload: OperatorReloadTable;
-  readonly audit_result: AuditResultTable;
-  readonly history_hour: HistoryHourTable;
-  readonly node_report: NodeReportTable;
-}
-
-/** An account with its balance. */
-export interface AccountTable {
-  /** `acc_…` */
-  readonly id: string;
-  readonly kind: AccountKind;
-  /** Money not leased to a node; never negative. */
-  readonly balance_n: bigint;
-  /** Sum of all credits, grants included. */
-  readonly funded_n: bigint;
-  /** Time of the first payment; null = never paid. */
-  readonly first_paid_at: bigint | null;
-  /** When the balance ran out; null = it has not. */
-  readonly exhausted_at: bigint | null;
-  readonly merged_into: string | null;
-  readonly created_at: bigint;
-}
-
-/** A management token of an account. */
-export interface ManagementTokenTable {
-  /** `agt_…` */
-  readonly id: string;
-  readonly account_id: string;
-  readonly name: string;
-  /** SHA-256 of the token, base64url; unique. */
-  readonly token_hash: string;
-  /** JSON array of the profile slugs that it is restricted to; null = all. */
-  readonly profiles: string | null;
-  /** 0 or 1. */
-  readonly read_only: bigint;
-  readonly expires_at: bigint | null;
-  readonly revoked_at: bigint | null;
-  readonly created_at: bigint;
-}
-
-/** An API key; its secrets are in `key_secret`. */
-export interface ApiKeyTable {
-  /** `key_…` */
-  readonly id: string;
-  readonly account_id: string;
-  /** Null for anonymous keys. */
-  readonly agent_id: string | null;
-  readonly name: string;
-  /** First characters of its newest secret, for display. */
-  readonly prefix: string;
-  /** Null = `premium`. */
-  readonly default_profile: string | null;
-  /** JSON array of slugs; null = every profile of its account. */
-  readonly allowed_profiles: string | null;
-  /** Which view of the chain its callers get; null = as the profile says. */
-  readonly consistency: Consistency | null;
-  /** Number of changes. */
-  readonly revision: bigint;
-  readonly created_at: bigint;
-  readonly revoked_at: bigint | null;
-}
-
-/** A secret of a key; there are two during the overlap of a rotation. */
-export interface KeySecretTable {
-  /** SHA-256 of the secret, base64url. */
-  readonly secret_hash: string;
-  readonly key_id: string;
-  /** Null = valid until it is rotated or its key is revoked. */
-  readonly valid_until: bigint | null;
-  readonly created_at: bigint;
-}
-
-/** An event of the ledger, never changed. Its entries sum to zero. */
-export interface LedgerTxTable {
-  readonly id: string;
-  /** Idempotency key; unique. */
-  readonly idem_key: string;
-  readonly kind:
-    | "grant"
-    | "payment"
-    | "usage"
-    | "move"
-    | "access"
-    | "hold"
-    | "release"
-    | "release_access"
-    | "session";
-  readonly created_at: bigint;
-}
-
-/** One entry of an event. */
-export interface LedgerEntryTable {
-  readonly tx_id: string;
-  readonly position: bigint;
-  /** `account` = money of an account; all others are books of the operator. */
-  readonly book: "account" | "grants" | "payments" | "revenue" | "held";
-  readonly account_id: string | null;
-  readonly amount_n: bigint;
-}
-
-/** Credit that a node may spend on its own: 0 ≤ spent ≤ granted. */
-export interface CreditLeaseTable {
-  readonly account_id: string;
-  readonly node_id: string;
-  readonly epoch: bigint;
-  readonly granted_n: bigint;
-  readonly spent_n: bigint;
-}
-
-/** Usage of a key per method and hour. */
-export interface UsageHourTable {
-  readonly account_id: string;
-  readonly key_id: string;
-  /** Name of a row of the method table, `unknown`, or `notification`. */
-  readonly method: string;
-  /** Hours since the epoch. */
-  readonly hour: bigint;
-  readonly calls: bigint;
-  readonly cu: bigint;
-  readonly charge_n: bigint;
-  /** Of the calls those that were answered from the cache, and their compute units. */
-  readonly cached_calls: Generated<bigint>;
-  readonly cached_cu: Generated<bigint>;
 }
 
 /** A row of usage, as it is read and written. */
-export type UsageHourRow = Selectable<UsageHourTable>;
-
-/** Free allowance used by an account in a month. */
-export interface AllowanceMonthTable {
-  readonly account_id: string;
-  /** Months since January 1970, UTC. */
-  readonly month: bigint;
-  readonly used_cu: bigint;
-}
-
-/** A process that leases credit. */
-export interface NodeTable {
-  readonly id: string;
-  /** Number of starts. */
-  readonly epoch: bigint;
-  readonly region: string;
-  readonly state: "alive" | "left" | "dead";
-  /** Number of flushes. */
-  readonly flush_seq: bigint;
-  readonly heartbeat_at: bigint;
-  /** Its clock less that of the database. */
-  readonly skew_ms: Generated<bigint>;
-  /** Made up by the process that joined: it knows its own row again. Null = a version before. */
-  readonly process_id: Generated<string | null>;
-}
-
-/** A Custom profile of an account. The row of a deleted profile keeps its name. */
-export interface ProfileTable {
-  /** `prf_…` */
-  readonly id: string;
-  readonly account_id: string;
-  /** Unique within its account. */
-  readonly slug: string;
-  /** Number of changes, not reset by a deletion. */
-  readonly revision: bigint;
-  /** The document, sealed; null = deleted. */
-  readonly sealed: string | null;
-  readonly created_at: bigint;
-  readonly updated_at: bigint;
-}
-
-/** An earlier revision of a Custom profile. */
-export interface ProfileRevisionTable {
-  readonly profile_id: string;
-  /** Unique within its profile. */
-  readonly revision: bigint;
-  /** The document without addresses and header values, sealed. */
-  readonly sealed: string;
-  readonly saved_at: bigint;
-}
-
-/** A period in which an account may use Custom profiles. Consecutive periods have no gap. */
-export interface CustomAccessTable {
-  readonly account_id: string;
-  /** The grant's origin and idempotency key; unique within the account. */
-  readonly source: string;
-  readonly from_at: bigint;
-  readonly until_at: bigint;
-}
-
-/** A link with which a person claims an account. */
-export interface ClaimLinkTable {
-  /** SHA-256 of the token in the link, base64url. */
-  readonly token_hash: string;
-  readonly account_id: string;
-  /** The key shown on the page of the link. */
-  readonly key_id: string;
-  readonly created_at: bigint;
-  readonly expires_at: bigint;
-  /** Null = open: not used, and not replaced by a later link. */
-  readonly ended: "used" | "cancelled" | null;
-}
-
-/** A request for a management token, and the decision of the account's owner. */
-export interface ConnectionTable {
-  /** `con_…` */
-  readonly id: string;
-  /** SHA-256 of the token with which the requesting program polls, base64url; unique. */
-  readonly token_hash: string;
-  /** SHA-256 of the secret in the URL of the approval page, base64url; unique. */
-  readonly approval_hash: string;
-  readonly name: string;
-  readonly state: "pending" | "approved" | "denied" | "revoked";
-  readonly account_id: string | null;
-  /** Set when the token is handed out; null = not handed out. */
-  readonly agent_id: string | null;
-  /** Restrictions of the agent, as in the table `agent`. */
-  readonly profiles: string | null;
-  readonly read_only: bigint;
-  readonly agent_expires_at: bigint | null;
-  readonly created_at: bigint;
-  /** Deadline of the decision; once approved, deadline for fetching the token. */
-  readonly expires_at: bigint;
-  readonly decided_at: bigint | null;
-  readonly polled_at: bigint | null;
-}
-
-/** A feedback report to the operator, redacted. */
-export interface FeedbackTable {
-  /** `fbk_…`: ids sort by time. */
-  readonly id: string;
-  /** Account of the credential sent with it; null = none was sent. */
-  readonly account_id: string | null;
-  readonly category: string | null;
-  readonly request_id: string | null;
-  readonly operation: string | null;
-  readonly message: string;
-  readonly created_at: bigint;
-}
-
-/** Usage of a legacy form of requests. */
-export interface LegacyFormTable {
-  /** Name of a legacy form. */
-  readonly name: string;
-  readonly requests: bigint;
-  /** Null = not since recording began. */
-  readonly last_seen_at: bigint | null;
-  /** Time that the service has run without a request in this form. */
-  readonly quiet_ms: bigint;
-}
+export type UsageHourRow = Selectable<Tables["usage_hour"]>;
+export type AccountTable = Tables["account"];
+export type AllowanceMonthTable = Tables["allowance_month"];
+export type ApiKeyTable = Tables["api_key"];
+export type ClaimLinkTable = Tables["claim_link"];
+export type ConnectionTable = Tables["connection"];
+export type CreditLeaseTable = Tables["credit_lease"];
+export type FeedbackTable = Tables["feedback"];
+export type LedgerEntryTable = Tables["ledger_entry"];
+export type LedgerTxTable = Tables["ledger_tx"];
+export type ManagementTokenTable = Tables["agent"];
+export type ProfileTable = Tables["profile"];
+export type UsageHourTable = Tables["usage_hour"];

@@ -23,7 +23,7 @@ import type {
 import { type Runtime, within } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
 import { isStoreFailure } from "../../store/store-failure.ts";
-import type { HistoryHourTable } from "../../store/tables-history.ts";
+import type { HistoryHourTable } from "../../store/tables-cluster.ts";
 import type { HistoryService } from "./history-service.ts";
 
 /** What writes hours. */

@@ -3,7 +3,7 @@
 import { type SqlBool, sql } from "kysely";
 import { databaseNow } from "../../store/engine.ts";
 import type { Store } from "../../store/store.ts";
-import type { HistoryHourTable } from "../../store/tables-history.ts";
+import type { HistoryHourTable } from "../../store/tables-cluster.ts";
 
 const HOUR_MS = 3_600_000n;
 const KEPT_HOURS = 90n * 24n;

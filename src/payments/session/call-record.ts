@@ -2,7 +2,7 @@
 // that a caller who lost an answer gets it again and pays once. Knows no channel's money.
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
-import type { SessionCallTable } from "../../store/tables-sessions.ts";
+import type { SessionCallTable } from "../../store/tables-payments.ts";
 import { type Hex, parseHex } from "./descriptor.ts";
 
 /** Identifies a call: equal in voucher, request, and the challenge that the voucher answers. */

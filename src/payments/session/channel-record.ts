@@ -5,7 +5,7 @@ import type { Tx } from "../../ledger/ledger.ts";
 import { isEmbedded } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../store/store.ts";
-import type { SessionChannelTable } from "../../store/tables-sessions.ts";
+import type { SessionChannelTable } from "../../store/tables-payments.ts";
 import type { ChannelMoney, ChannelState, Voucher } from "./channel.ts";
 import { type Descriptor, type Hex, parseDescriptor, parseHex } from "./descriptor.ts";
 import { TransactionRecord } from "./transaction-record.ts";

@@ -3,7 +3,7 @@
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../store/store.ts";
-import type { SessionTransactionTable } from "../../store/tables-sessions.ts";
+import type { SessionTransactionTable } from "../../store/tables-payments.ts";
 import { type Hex, parseHex } from "./descriptor.ts";
 
 /** A recorded, signed transaction. */
