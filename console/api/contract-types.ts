@@ -15,16 +15,19 @@ type RowAt<E extends Endpoint> = {
   readonly [Id in OperationId]: E extends EndpointOf<Id> ? Contract[Id] : never;
 }[OperationId];
 
+/** The schema of a part of the request; null = the operation has no such part. */
+type SchemaOf<Row, Name extends string> = [Row] extends [{ readonly [N in Name]: infer S }]
+  ? S
+  : null;
+
 type Given<Name extends string, S> = S extends z.ZodType
   ? { readonly [N in Name]: z.input<S> }
   : { readonly [N in Name]?: undefined };
 
 /** What a request to an endpoint holds: parameters of the path, query, body, where it has them. */
-export type RequestOf<E extends Endpoint> = Given<"params", RowAt<E>["params"]> &
-  (RowAt<E>["query"] extends z.ZodType
-    ? { readonly query?: z.input<RowAt<E>["query"]> }
-    : { readonly query?: undefined }) &
-  Given<"body", RowAt<E>["body"]>;
+export type RequestOf<E extends Endpoint> = Given<"params", SchemaOf<RowAt<E>, "params">> &
+  Partial<Given<"query", SchemaOf<RowAt<E>, "query">>> &
+  Given<"body", SchemaOf<RowAt<E>, "body">>;
 
 type BodyOf<Answer> = Answer extends { readonly schema: infer S }
   ? S extends z.ZodType

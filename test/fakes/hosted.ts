@@ -25,7 +25,7 @@ import type { OperatorProviders } from "../../src/web/api/operator-providers.ts"
 import type { CustomParts } from "../../src/web/api/parts.ts";
 import { createRoutes } from "../../src/web/api/routes.ts";
 import { OPERATIONS } from "../../src/web/contract/contract.ts";
-import { errorEnvelope } from "../../src/web/contract/schemas/instance.ts";
+import { errorEnvelope } from "../../src/web/contract/instance.ts";
 import { PurchasePaywall } from "../../src/web/payment/purchase-paywall.ts";
 import { testLive } from "./live.ts";
 import { type SimulatedWorld, simulatedWorld } from "./runtime.ts";

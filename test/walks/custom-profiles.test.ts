@@ -6,7 +6,7 @@ import { WebSocket } from "ws";
 import { PUBLIC_ONLY } from "../../src/core/public-address.ts";
 import { startDevnet } from "../../src/devnet/devnet.ts";
 import { readDocument } from "../../src/hosted/profiles/document.ts";
-import { profileDocument } from "../../src/web/contract/schemas/profiles.ts";
+import { profileDocument } from "../../src/web/contract/profiles.ts";
 import { type HostedFixture, hostedFixture, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import type { Answer } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";

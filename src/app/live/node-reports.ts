@@ -13,7 +13,7 @@ import { LoadMeter } from "../../observe/process-load.ts";
 import type { Runtime } from "../../runtime.ts";
 import { isStoreFailure } from "../../store/store-failure.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
-import { type nodes, processReport, providerReports } from "../../web/contract/schemas/nodes.ts";
+import { type nodes, processReport, providerReports } from "../../web/contract/history.ts";
 import type { NodeView } from "../cluster.ts";
 import type { JoinedNode } from "../store/provider-limits.ts";
 

@@ -10,7 +10,7 @@ import type { OperatorReports } from "../../observe/operator-report.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { PurgeSelection } from "../../upstream/engine/cache/cached-answers.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
-import type { nodes } from "../contract/schemas/nodes.ts";
+import type { nodes } from "../contract/history.ts";
 import type { RecordAction } from "./action-log.ts";
 import type { ConsoleSessions } from "./console-sessions.ts";
 import type { OperatorProviders } from "./operator-providers.ts";

@@ -32,15 +32,18 @@ export function inputOf({
   isLocal,
   cookie,
 }: OperationRequest): AnyInput | ApiFault {
-  const given = operation.params === null ? NOTHING : checkFields(operation.params, params ?? {});
+  const given =
+    operation.params === undefined ? NOTHING : checkFields(operation.params, params ?? {});
   if (given.kind === "api_fault") return wrongPath(operation, given);
   const query =
-    operation.query === null ? NOTHING : checkFields(operation.query, queryOf(request.url ?? "/"));
+    operation.query === undefined
+      ? NOTHING
+      : checkFields(operation.query, queryOf(request.url ?? "/"));
   if (query.kind === "api_fault") return query;
-  const object = operation.body === null ? NO_FIELDS : parseBody(bytes, request);
+  const object = operation.body === undefined ? NO_FIELDS : parseBody(bytes, request);
   if (object.kind === "api_fault") return object;
   const body =
-    operation.body === null ? NOTHING : checkBody(operation, operation.body, object.value);
+    operation.body === undefined ? NOTHING : checkBody(operation, operation.body, object.value);
   if (body.kind === "api_fault") return body;
   const ifMatch = request.headers["if-match"] ?? null;
   const lastId = request.headers["last-event-id"];

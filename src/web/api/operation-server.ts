@@ -106,7 +106,7 @@ export function createOperationServer(parts: OperationServerParts): Api {
     if ("kind" in found) return found;
     const { operation, params } = found;
     const bytes =
-      operation.body === null
+      operation.body === undefined
         ? NO_BYTES
         : await reading(() => readBody(request, operation.maxBodyBytes));
     return bytes === null || "kind" in bytes

@@ -1,28 +1,112 @@
-// Rows of the contract: claims, claim links and connections.
-import type { Operation } from "./operation.ts";
-import * as shape from "./schemas/claims.ts";
-import { secretParams } from "./schemas/keys.ts";
+// Claims, claim links and connections.
 
-const NOTHING = { params: null, query: null, body: null } as const;
-const ANY = ["internal", "unavailable"] as const;
-const BODY = [
-  "invalid_request",
-  "body_too_large",
-  "unsupported_media_type",
-  "invalid_field",
-  "unknown_field",
-] as const;
-const KNOWN = ["unauthorized", "rate_limited"] as const;
-const POST = { ...NOTHING, method: "POST", servedBy: "api", idempotent: false } as const;
+import { z } from "zod";
+import { NO_CONTROLS } from "../../core/patterns.ts";
+import { accountId, instant } from "../../hosted/keys/key-fields.ts";
+import { secretParams } from "./keys.ts";
+import { ANY, answer, BODY, KNOWN, type Operation } from "./operation.ts";
+import { exactly, is, list, oneOf, pattern, record, request } from "./shapes.ts";
+
+const connectionId = pattern(/^con_[0-9a-z]{20}$/);
+
+const seconds = is.int.min(0);
+
+const status = oneOf(["pending", "approved", "denied", "expired"]).describe(
+  "`approved` = an owner has agreed; `denied` = refused or revoked; `expired` = nobody decided, " +
+    "or nobody fetched the token, in time.",
+);
+
+const restrictions = record({
+  profiles: list(is.text).nullable().describe("Only keys of these profiles; null = all."),
+  read_only: is.flag,
+  expires_at: instant.nullable(),
+});
+
+/** The path parameter of a connection. */
+const connectionParams = record({
+  id: connectionId.describe("Id of a connection, as the API returned it."),
+});
+
+/** Answer of `claimAgentKey`. */
+const claimResult = record({
+  account_id: accountId.describe("Who owns the key now."),
+  key_prefix: is.text,
+  claimed: exactly(true),
+}).meta({ id: "ClaimResult", description: "A key that was claimed." });
+
+/** Answer of `createAgentClaimLink` and `createAccountClaimLink`. */
+const claimLink = record({
+  key_prefix: is.text.describe("How the key begins."),
+  balance_cu: is.int.describe("What the link hands over."),
+  claim_url: z
+    .url()
+    .describe(
+      "A page for a person: shows what is claimed and asks for their account. Works once. Anyone " +
+        "who has the link can claim.",
+    ),
+  expires_in: seconds.describe("Seconds until the link ends. A later link ends it too."),
+}).meta({ id: "ClaimLink", description: "A link with which a person makes an account their own." });
+
+/** Body of `createConnection`. */
+const connectionRequest = request({
+  name: is.text
+    .min(1)
+    .max(100)
+    .regex(NO_CONTROLS)
+    .describe("Who asks, as the page shows it: no control characters."),
+}).meta({ id: "ConnectionRequest", description: "A wish to manage somebody's account." });
+
+/** Answer of `createConnection`. */
+const createdConnection = record({
+  id: connectionId,
+  token: is.text.describe("Poll with it, as `Authorization: Bearer`. Shown only here."),
+  approval_url: z
+    .url()
+    .describe("A page for the owner of an account, who approves or denies there."),
+  expires_in: seconds.describe("Seconds until nobody can approve any more."),
+  poll_interval: seconds.describe("Seconds between two polls."),
+}).meta({ id: "CreatedConnection", description: "A connection that waits to be approved." });
+
+/** Answer of `getConnection`. */
+const polledConnection = record({
+  id: connectionId,
+  status,
+  management_token: is.text
+    .optional()
+    .describe("`svc_mt_…`. In the first answer that says `approved`, and never again."),
+}).meta({ id: "PolledConnection", description: "What became of a connection." });
+
+/** Answer of `listConnections`. */
+const connectionList = record({
+  connections: list(
+    record({
+      id: connectionId,
+      name: is.text,
+      status,
+      agent_id: is.textOrNull.describe("Null = its token was not fetched yet."),
+      restrictions,
+      created_at: instant,
+      approved_at: instant.nullable(),
+    }).meta({
+      id: "Connection",
+      description: "Someone who was given a management token of the account.",
+    }),
+  ),
+}).meta({
+  id: "ConnectionList",
+  description: "The approved connections of an account, oldest first.",
+});
+
+const POST = { method: "POST", servedBy: "api" } as const;
+
 const CONNECTIONS = {
-  ...NOTHING,
   tag: "accounts",
   servedBy: "api",
   auth: ["management_token"],
 } as const;
 
 const LINK = {
-  200: { description: "The link. The one before has ended.", schema: shape.claimLink },
+  200: answer("The link. The one before has ended.", claimLink),
 } as const;
 
 /** Operations of claims and connections. */
@@ -37,7 +121,7 @@ export const CLAIM_OPERATIONS = {
       "of the account as `X-Svc-Api-Key`; the claimed key reaches no further than that one.",
     auth: ["rpc_key"],
     params: secretParams,
-    answers: { 200: { description: "It belongs to the account now.", schema: shape.claimResult } },
+    answers: { 200: answer("It belongs to the account now.", claimResult) },
     faults: [...KNOWN, "not_found", "key_limit", ...ANY],
   },
   createAgentClaimLink: {
@@ -46,8 +130,8 @@ export const CLAIM_OPERATIONS = {
     path: "/api/v1/agent/keys/{key}/claim-link",
     summary: "Make a claim link for an anonymous key",
     description:
-      "For a person to open. Only for keys that nobody has claimed: links of other accounts " +
-      "are made with their management token.",
+      "For a person to open. Only for keys that nobody has claimed: links of other accounts are " +
+      "made with their management token.",
     auth: ["key_in_path"],
     params: secretParams,
     answers: LINK,
@@ -59,8 +143,8 @@ export const CLAIM_OPERATIONS = {
     path: "/api/v1/accounts/current/claim-link",
     summary: "Make a claim link for the account",
     description:
-      "For a person to open, who makes the keys and the balance part of an account of their " +
-      "own. Needs a management token without restrictions; the RPC key is enough where it is " +
+      "For a person to open, who makes the keys and the balance part of an account of their own. " +
+      "Needs a management token without restrictions; the RPC key is enough where it is " +
       "anonymous.",
     auth: ["management_token", "rpc_key"],
     answers: LINK,
@@ -72,8 +156,8 @@ export const CLAIM_OPERATIONS = {
     path: "/api/v1/connections",
     summary: "Ask the owner of an account for a management token",
     description: "Show the owner `approval_url`, then poll. Needs no credential.",
-    body: shape.connectionRequest,
-    answers: { 201: { description: "It waits to be approved.", schema: shape.createdConnection } },
+    body: connectionRequest,
+    answers: { 201: answer("It waits to be approved.", createdConnection) },
     faults: [...BODY, "rate_limited", ...ANY],
   },
   listConnections: {
@@ -82,9 +166,8 @@ export const CLAIM_OPERATIONS = {
     path: "/api/v1/connections",
     summary: "List the approved connections of the account",
     description: "Without their tokens.",
-    answers: { 200: { description: "The connections.", schema: shape.connectionList } },
+    answers: { 200: answer("The connections.", connectionList) },
     faults: [...KNOWN, ...ANY],
-    idempotent: true,
   },
   getConnection: {
     ...CONNECTIONS,
@@ -95,10 +178,9 @@ export const CLAIM_OPERATIONS = {
       "With the connection's own token, every 5 seconds at most. The first answer that says " +
       "`approved` holds the management token.",
     auth: ["connection_token"],
-    params: shape.connectionParams,
-    answers: { 200: { description: "How it stands.", schema: shape.polledConnection } },
+    params: connectionParams,
+    answers: { 200: answer("How it stands.", polledConnection) },
     faults: [...KNOWN, "not_found", "invalid_field", ...ANY],
-    idempotent: true,
   },
   deleteConnection: {
     ...CONNECTIONS,
@@ -106,9 +188,8 @@ export const CLAIM_OPERATIONS = {
     path: "/api/v1/connections/{id}",
     summary: "Revoke a connection",
     description: "Its management token stops working at once.",
-    params: shape.connectionParams,
-    answers: { 204: { description: "It does not work any more.", schema: null } },
+    params: connectionParams,
+    answers: { 204: answer("It does not work any more.", null) },
     faults: [...KNOWN, "forbidden", "not_found", "invalid_field", ...ANY],
-    idempotent: true,
   },
 } as const satisfies Readonly<Record<string, Operation>>;

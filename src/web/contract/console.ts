@@ -1,18 +1,214 @@
-// Rows of the contract: sessions in the console, and what operators do with providers.
-import type { Operation } from "./operation.ts";
-import * as shape from "./schemas/console.ts";
+// Sessions in the console, and what operators do with providers and kept answers.
 
-const NOTHING = { params: null, query: null, body: null } as const;
-const ANY = ["internal", "unavailable"] as const;
-const BODY = [
-  "invalid_request",
-  "body_too_large",
-  "unsupported_media_type",
-  "invalid_field",
-  "unknown_field",
-] as const;
+import { z } from "zod";
+import { instant } from "../../hosted/keys/key-fields.ts";
+import { ANY, answer, BODY, type Operation } from "./operation.ts";
+import { is, list, oneOf, pattern, record, request, rows, whole } from "./shapes.ts";
+
+/** Body of `signIn`. */
+const signInRequest = request({
+  token: is.text
+    .min(1)
+    .max(200)
+    .describe(
+      "The operator token, the management token of an account, or the code of a sign-in link.",
+    ),
+}).meta({ id: "SignInRequest", description: "What proves who signs in." });
+
+/** Answer of `getSession` and `signIn`. */
+const consoleSession = record({
+  role: oneOf(["none", "operator", "account"]).describe("`none` = nobody is signed in."),
+  ended: is.flag.describe("Whether the request carried a cookie whose session has ended."),
+  account_id: is.textOrNull.describe("Of role `account`."),
+  read_only: is.flag.describe("Whether the management token may only read."),
+  signed_in_at: instant.nullable(),
+  expires_at: instant.nullable(),
+  server_time: instant,
+  instance: record({
+    version: is.text,
+    hosted: is.flag.describe("Whether there are accounts, keys and money."),
+    operator_sign_in: is.flag.describe("Whether an operator can sign in."),
+    account_sign_in: is.flag.describe("Whether management tokens can sign in."),
+    devnet: is.flag,
+    public: is.flag.describe("Whether status pages are open to everyone."),
+    node: is.textOrNull.describe("This node by its alias; null = it serves alone."),
+  }),
+}).meta({ id: "ConsoleSession", description: "Who is signed in, and to what." });
+
+const name = is.text.min(1).max(500);
+
+/** A provider of a profile on a chain. */
+const providerRef = {
+  profile: name.describe("The id of the profile; of an account `<account>/<slug>`."),
+  chain: name.describe("The name of the chain."),
+  provider: name.describe("The real id of the provider."),
+};
+
+/** Body of operations on a provider. */
+const providerRequest = request(providerRef).meta({
+  id: "ProviderRequest",
+  description: "Which provider it is about.",
+});
+
+/** Body of `cordonProvider`. */
+const cordonRequest = request({
+  ...providerRef,
+  reason: is.text
+    .max(200)
+    .regex(/^[^\p{Cc}]*$/u)
+    .optional()
+    .describe("For other operators."),
+}).meta({ id: "CordonRequest", description: "Which provider is taken out of use, and why." });
+
+/** Query of `uncordonProvider`. */
+const cordonQuery = request(providerRef);
+
+const cordon = record({
+  profile: is.text,
+  chain: is.text,
+  provider: is.text,
+  reason: is.textOrNull,
+  by: is.text.describe("`operator token`, or a session by the beginning of its hash."),
+  at: instant,
+}).meta({ id: "OperatorCordon", description: "A provider that is out of use." });
+
+/** Answer of `cordonProvider`. */
+const operatorCordon = cordon;
+
+/** Answer of `listCordons`. */
+const cordonList = record({ cordons: list(cordon) }).meta({
+  id: "CordonList",
+  description: "The providers that are out of use.",
+});
+
+const transport = oneOf(["http", "ws"]);
+
+const circuit = oneOf(["closed", "open", "half_open"]);
+
+/** Answer of `endProviderWait`. */
+const endedWaits = record({
+  transports: rows({ transport, was: circuit, now: circuit }),
+}).meta({ id: "EndedWaits", description: "The circuits of a provider before and after." });
+
+const shownError = record({
+  category: is.text.describe("As the service judges it."),
+  code: is.intOrNull.describe("JSON-RPC error code."),
+  http_status: is.intOrNull,
+  message: is.text.describe("Without what looked like a secret."),
+}).meta({ id: "ShownProviderError", description: "An error of a provider." });
+
+const milliseconds = is.amount;
+
+/** Answer of `testProvider`. */
+const providerTest = record({
+  results: rows({
+    transport,
+    ok: is.flag,
+    latency_ms: milliseconds,
+    chain_id: is.intOrNull,
+    block_height: is.intOrNull,
+    error: shownError.nullable(),
+  }),
+}).meta({ id: "ProviderTest", description: "What a provider answered, by transport." });
+
+/** Body of `compareProviders`. */
+const compareRequest = request({
+  profile: providerRef.profile,
+  chain: providerRef.chain,
+  method: is.text.min(1).max(200),
+  params: list(is.anything).default([]),
+}).meta({ id: "CompareRequest", description: "A call, and the providers that it is asked of." });
+
+/** Answer of `compareProviders`. */
+const comparison = record({
+  profile: is.text,
+  chain: is.text,
+  method: is.text,
+  results: rows({
+    provider: is.text,
+    alias: is.text,
+    transport,
+    outcome: oneOf(["answer", "error", "skipped"]),
+    skipped: is.textOrNull.describe(
+      "Why it was not asked: `cordoned_by_operator`, `limit` or `time`.",
+    ),
+    latency_ms: milliseconds.nullable(),
+    bytes: is.intOrNull.describe("Of the result."),
+    result: is.anything.describe("null where there is none, or it is truncated."),
+    truncated: is.flag.describe("Whether the result is left out for its length."),
+    digest: is.textOrNull.describe(
+      "Of the result with its fields in order: equal ones say the same.",
+    ),
+    error: shownError.nullable(),
+  }).describe("In the order of the profile."),
+}).meta({ id: "Comparison", description: "What each provider answered to the same call." });
+
+/** Answer of `reloadConfiguration`. */
+const reloaded = record({
+  reloaded: is.flag,
+  problem: is.textOrNull.describe("Why the running configuration stays."),
+  revision: is.textOrNull.describe(
+    "Of the file: the first digits of its SHA-256; null = it could not be read.",
+  ),
+  node: is.textOrNull.describe("Where this was done; null = the service is one node."),
+  others_asked: is.flag.describe(
+    "Whether other nodes were asked to reload; each writes a line of its own.",
+  ),
+}).meta({ id: "Reloaded", description: "Whether the configuration is a new one." });
+
+const actionId = pattern(/^act_\w{20}$/).describe("`act_…`");
+
+/** Query of `listActions`. */
+const actionQuery = record({
+  limit: whole(1, 100, 50).describe("Most actions in one answer."),
+  after: actionId.optional().describe("`next` of the answer before."),
+});
+
+/** Answer of `listActions`. */
+const actionList = record({
+  actions: rows({
+    id: actionId,
+    at: instant,
+    actor: is.text.describe("`operator token`, or a session."),
+    address: is.text,
+    action: is.text.describe("The id of the operation."),
+    target: is.textOrNull,
+    detail: is.textOrNull,
+    outcome: oneOf(["done", "refused"]),
+    node: is.textOrNull.describe("null = the service is one node."),
+  }).describe("The newest first."),
+  next: actionId.nullable().describe("Pass it as `after` to read on; null = that was all."),
+}).meta({ id: "ActionList", description: "What operators did." });
+
+const purgedName = is.text.min(1).max(200).optional();
+
+/** Query of `purgeCache`: a mistyped name must not remove more than was meant. */
+const purgeQuery = request({
+  profile: purgedName.describe("By slug; of an account by `<account>/<slug>`."),
+  chain: z
+    .union([is.int.min(1), is.text.min(1).max(200)])
+    .optional()
+    .describe("By id, name or alias."),
+  provider: purgedName.describe("By id: what it has answered."),
+  method: purgedName,
+});
+
+/** Answer of `purgeCache`. */
+const purgedCache = record({
+  profile: is.textOrNull.describe("`null` = of all profiles."),
+  chain: is.textOrNull.describe("By name; `null` = of all chains."),
+  provider: is.textOrNull,
+  method: is.textOrNull,
+  complete: is.flag.describe(
+    "False: a worker has not confirmed it within 3 s. Repeat the request.",
+  ),
+  redis: oneOf(["none", "purged", "pending"]).describe(
+    "The second tier. `pending`: its server cannot be reached; this process uses nothing of what " +
+      "it has until that is removed.",
+  ),
+}).meta({ id: "PurgedCache", description: "Which kept answers were removed." });
+
 const SESSION = {
-  ...NOTHING,
   path: "/api/v1/console/session",
   tag: "console",
   servedBy: "instance",
@@ -20,12 +216,13 @@ const SESSION = {
 } as const;
 
 const OPERATOR = {
-  ...NOTHING,
   tag: "operator",
   servedBy: "instance",
   auth: ["operator"],
 } as const;
+
 const CORDONS = "/api/v1/operator/cordons";
+
 const CHANGE = [...BODY, "unauthorized", "forbidden", "not_found", ...ANY] as const;
 
 /** Operations of the console. */
@@ -37,34 +234,31 @@ export const CONSOLE_OPERATIONS = {
     description:
       "By the cookie of the request. A cookie whose session has ended is taken away. Also tells " +
       "what the instance offers to those who sign in.",
-    answers: { 200: { description: "The session, or none.", schema: shape.consoleSession } },
+    answers: { 200: answer("The session, or none.", consoleSession) },
     faults: ANY,
-    idempotent: true,
   },
   signIn: {
     ...SESSION,
     method: "POST",
     summary: "Sign in to the console",
     description:
-      "Sets a cookie for 12 hours that scripts cannot read: `__Host-svc` over https, `svc-session` " +
-      "over http on this machine; elsewhere nobody can sign in. The session ends with its token. " +
-      "From pages of this service only, ten tries a minute and address. The cookie opens what the " +
-      "token opens under /api/v1, and no calls; with it, changes need `Content-Type: " +
-      "application/json` and a browser that says `Sec-Fetch-Site: same-origin`, or an `Origin` " +
-      "that is this service.",
-    body: shape.signInRequest,
-    answers: { 201: { description: "The session.", schema: shape.consoleSession } },
+      "Sets a cookie for 12 hours that scripts cannot read: `__Host-svc` over https, " +
+      "`svc-session` over http on this machine; elsewhere nobody can sign in. The session ends " +
+      "with its token. From pages of this service only, ten tries a minute and address. The " +
+      "cookie opens what the token opens under /api/v1, and no calls; with it, changes need " +
+      "`Content-Type: application/json` and a browser that says `Sec-Fetch-Site: same-origin`, " +
+      "or an `Origin` that is this service.",
+    body: signInRequest,
+    answers: { 201: answer("The session.", consoleSession) },
     faults: [...BODY, "unauthorized", "forbidden", "rate_limited", ...ANY],
-    idempotent: false,
   },
   signOut: {
     ...SESSION,
     method: "DELETE",
     summary: "Sign out of the console",
     description: "Ends the session of the cookie, if there is one, and takes the cookie away.",
-    answers: { 204: { description: "Nobody is signed in.", schema: null } },
+    answers: { 204: answer("Nobody is signed in.", null) },
     faults: ["forbidden", ...ANY],
-    idempotent: true,
   },
   listCordons: {
     ...OPERATOR,
@@ -72,9 +266,8 @@ export const CONSOLE_OPERATIONS = {
     path: CORDONS,
     summary: "List the providers that operators took out of use",
     description: "Also those that the configuration does not have any more.",
-    answers: { 200: { description: "The cordons.", schema: shape.cordonList } },
+    answers: { 200: answer("The cordons.", cordonList) },
     faults: ["unauthorized", ...ANY],
-    idempotent: true,
   },
   cordonProvider: {
     ...OPERATOR,
@@ -82,11 +275,11 @@ export const CONSOLE_OPERATIONS = {
     path: CORDONS,
     summary: "Take a provider out of use",
     description:
-      "Nothing but probes is sent to it, not even by a pin, until it is put back; calls under way " +
-      "finish, subscriptions move. Holds at every worker and node, and over reloads and restarts. " +
-      "Again: replaces the reason.",
-    body: shape.cordonRequest,
-    answers: { 200: { description: "It is out of use.", schema: shape.operatorCordon } },
+      "Nothing but probes is sent to it, not even by a pin, until it is put back; calls under " +
+      "way finish, subscriptions move. Holds at every worker and node, and over reloads and " +
+      "restarts. Again: replaces the reason.",
+    body: cordonRequest,
+    answers: { 200: answer("It is out of use.", operatorCordon) },
     faults: CHANGE,
     idempotent: true,
   },
@@ -96,10 +289,9 @@ export const CONSOLE_OPERATIONS = {
     path: CORDONS,
     summary: "Put a provider back to use",
     description: "Also one that is in use, or unknown: then nothing changes.",
-    query: shape.cordonQuery,
-    answers: { 204: { description: "It is in use.", schema: null } },
+    query: cordonQuery,
+    answers: { 204: answer("It is in use.", null) },
     faults: ["unauthorized", "forbidden", "unknown_field", "invalid_field", ...ANY],
-    idempotent: true,
   },
   endProviderWait: {
     ...OPERATOR,
@@ -109,8 +301,8 @@ export const CONSOLE_OPERATIONS = {
     description:
       "An open circuit is half-open now, and what refusals of the provider began (limits of its " +
       "rate, credentials, quota) no longer holds. Holds at every worker and node.",
-    body: shape.providerRequest,
-    answers: { 200: { description: "The circuits.", schema: shape.endedWaits } },
+    body: providerRequest,
+    answers: { 200: answer("The circuits.", endedWaits) },
     faults: CHANGE,
     idempotent: true,
   },
@@ -120,10 +312,10 @@ export const CONSOLE_OPERATIONS = {
     path: "/api/v1/operator/tests",
     summary: "Test a provider now",
     description:
-      "Asks it for chain id and height on each transport, within its limits; a good answer counts " +
-      "as a probe. Ten a minute.",
-    body: shape.providerRequest,
-    answers: { 200: { description: "What it answered.", schema: shape.providerTest } },
+      "Asks it for chain id and height on each transport, within its limits; a good answer " +
+      "counts as a probe. Ten a minute.",
+    body: providerRequest,
+    answers: { 200: answer("What it answered.", providerTest) },
     faults: [...CHANGE, "rate_limited"],
     idempotent: true,
   },
@@ -135,8 +327,8 @@ export const CONSOLE_OPERATIONS = {
     description:
       "Sends one read to every provider of a profile on a chain, within their limits. Ten a " +
       "minute; each has ten seconds, and a result of more than 64 KiB is told by its digest.",
-    body: shape.compareRequest,
-    answers: { 200: { description: "The answers.", schema: shape.comparison } },
+    body: compareRequest,
+    answers: { 200: answer("The answers.", comparison) },
     faults: [...CHANGE, "rate_limited"],
     idempotent: true,
   },
@@ -146,9 +338,9 @@ export const CONSOLE_OPERATIONS = {
     path: "/api/v1/operator/reload",
     summary: "Reload the configuration",
     description:
-      "As `SIGHUP` does. Where it succeeds, the other nodes of a cluster reload as well, each its " +
-      "own file; `GET /api/v1/operator/actions` has a line of each, with the revision.",
-    answers: { 200: { description: "Whether it was reloaded.", schema: shape.reloaded } },
+      "As `SIGHUP` does. Where it succeeds, the other nodes of a cluster reload as well, each " +
+      "its own file; `GET /api/v1/operator/actions` has a line of each, with the revision.",
+    answers: { 200: answer("Whether it was reloaded.", reloaded) },
     faults: ["unauthorized", "forbidden", ...ANY],
     idempotent: true,
   },
@@ -160,9 +352,22 @@ export const CONSOLE_OPERATIONS = {
     description:
       "A line for each change and sign-in, the newest first; 10,000 are kept in the store, 1,000 " +
       "without one.",
-    query: shape.actionQuery,
-    answers: { 200: { description: "The actions.", schema: shape.actionList } },
+    query: actionQuery,
+    answers: { 200: answer("The actions.", actionList) },
     faults: ["unauthorized", "invalid_field", ...ANY],
-    idempotent: true,
+  },
+  purgeCache: {
+    ...OPERATOR,
+    method: "DELETE",
+    path: "/api/v1/operator/cache",
+    summary: "Remove kept answers",
+    description:
+      "Of a profile, a chain, a provider or a method, or of all of them together; without any, " +
+      "everything. Holds for all workers and, in a cluster of hosted nodes, for all nodes, " +
+      "there within seconds; other nodes are asked one by one. The second tier " +
+      "(`cache.redis_url`) knows profiles and chains only and loses all that it has of them.",
+    query: purgeQuery,
+    answers: { 200: answer("What was removed.", purgedCache) },
+    faults: ["unauthorized", "forbidden", "not_found", "unknown_field", "invalid_field", ...ANY],
   },
 } as const satisfies Readonly<Record<string, Operation>>;

@@ -1,5 +1,70 @@
-// Rows of the contract: feedback, sent by anyone and read by the operator.
-import * as shape from "./schemas/feedback.ts";
+// Feedback, sent by anyone and read by the operator.
+
+import type { z } from "zod";
+import { instant } from "../../hosted/keys/key-fields.ts";
+import { ANY, answer, BODY, type Operation } from "./operation.ts";
+import { is, oneOf, pattern, record, request, rows, whole } from "./shapes.ts";
+
+const MAX_MESSAGE_CHARS = 4_000;
+
+const CATEGORIES = ["docs", "api", "payment", "routing", "rpc", "dashboard", "other"] as const;
+
+const category = oneOf(CATEGORIES);
+
+const feedbackId = pattern(/^fbk_[0-9a-z]{20}$/);
+
+/** Counts Unicode code points, as JSON Schema does; JavaScript counts UTF-16 units. */
+const message = is.text
+  .min(1)
+  .refine((sent) => sent.length <= 2 * MAX_MESSAGE_CHARS && [...sent].length <= MAX_MESSAGE_CHARS)
+  .meta({ maxLength: MAX_MESSAGE_CHARS })
+  .describe(
+    "What you want to say. Anything that looks like a key, a token or a URL with a credential is " +
+      "taken out before it is stored.",
+  );
+
+/** Body of `submitFeedback`. */
+const feedbackRequest = request({
+  message,
+  category: category.optional().describe("What it is about."),
+  request_id: pattern(/^req-[0-9a-z]{1,20}(-[0-9a-z]{1,12}){0,2}$/)
+    .optional()
+    .describe("`x-svc-request-id` of an answer that it is about."),
+  operation: pattern(/^[a-z][A-Za-z]{1,40}$/)
+    .optional()
+    .describe("`operationId` of the operation that it is about, as /openapi.json names it."),
+}).meta({ id: "FeedbackRequest", description: "A report to the operator." });
+
+/** Answer of `submitFeedback`. */
+const feedbackReceipt = record({ id: feedbackId }).meta({
+  id: "FeedbackReceipt",
+  description: "That a report was stored.",
+});
+
+/** Query of `listFeedback`. */
+const feedbackQuery = record({
+  limit: whole(1, 500, 100).describe("Most reports in one answer."),
+  after: feedbackId.optional().describe("`next` of the answer before."),
+});
+
+/** Answer of `listFeedback`. */
+const feedbackList = record({
+  feedback: rows({
+    id: feedbackId,
+    created_at: instant,
+    account_id: is.textOrNull.describe("Of the credential it was sent with; null = none was."),
+    category: category.nullable(),
+    request_id: is.textOrNull,
+    operation: is.textOrNull,
+    message: is.text.describe("Without what looked like a secret."),
+  }).describe("The newest first."),
+  next: feedbackId.nullable().describe("Pass it as `after` to read on; null = that was all."),
+}).meta({ id: "FeedbackList", description: "What people told the operator." });
+
+/** The category in a row of the store; an unknown one becomes `other`. */
+export function categoryOf(stored: string | null): z.output<typeof category> | null {
+  return stored === null ? null : (CATEGORIES.find((each) => each === stored) ?? "other");
+}
 
 /** Operations of feedback. */
 export const FEEDBACK_OPERATIONS = {
@@ -13,23 +78,9 @@ export const FEEDBACK_OPERATIONS = {
       "can read it. Ten an hour for each credential or address.",
     auth: ["none", "management_token", "rpc_key"],
     servedBy: "api",
-    params: null,
-    query: null,
-    body: shape.feedbackRequest,
-    answers: { 202: { description: "It is stored.", schema: shape.feedbackReceipt } },
-    faults: [
-      "invalid_request",
-      "body_too_large",
-      "unsupported_media_type",
-      "invalid_field",
-      "unknown_field",
-      "unauthorized",
-      "forbidden",
-      "rate_limited",
-      "internal",
-      "unavailable",
-    ],
-    idempotent: false,
+    body: feedbackRequest,
+    answers: { 202: answer("It is stored.", feedbackReceipt) },
+    faults: [...BODY, "unauthorized", "forbidden", "rate_limited", ...ANY],
   },
   listFeedback: {
     method: "GET",
@@ -40,11 +91,8 @@ export const FEEDBACK_OPERATIONS = {
       "The newest first, by pages; the newest 10,000 are kept. Needs the configured operator token.",
     auth: ["operator"],
     servedBy: "api",
-    params: null,
-    query: shape.feedbackQuery,
-    body: null,
-    answers: { 200: { description: "The reports.", schema: shape.feedbackList } },
-    faults: ["unauthorized", "invalid_field", "internal", "unavailable"],
-    idempotent: true,
+    query: feedbackQuery,
+    answers: { 200: answer("The reports.", feedbackList) },
+    faults: ["unauthorized", "invalid_field", ...ANY],
   },
-} as const;
+} as const satisfies Readonly<Record<string, Operation>>;

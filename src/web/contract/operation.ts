@@ -23,6 +23,19 @@ export type Auth =
   | "operator"
   | "connection_token";
 
+/** Faults of every operation that reads the store. */
+export const ANY = ["internal", "unavailable"] as const;
+/** Faults of operations that read a body. */
+export const BODY = [
+  "invalid_request",
+  "body_too_large",
+  "unsupported_media_type",
+  "invalid_field",
+  "unknown_field",
+] as const;
+/** Faults of operations that look a credential up. */
+export const KNOWN = ["unauthorized", "rate_limited"] as const;
+
 /** HTTP methods of operations. `GET` includes `HEAD`. */
 export type OperationMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
@@ -44,6 +57,11 @@ export interface OperationAnswer {
   readonly contentType?: string;
 }
 
+/** A declared answer. */
+export function answer<Schema extends z.ZodType | null>(description: string, schema: Schema) {
+  return { description, schema } as const;
+}
+
 /** One operation of the HTTP API. Its id is its key in the contract. */
 export interface Operation {
   readonly method: OperationMethod;
@@ -59,11 +77,12 @@ export interface Operation {
    * authenticate. `pages`: documented here, but answered by `pages/routes.ts`.
    */
   readonly servedBy: "api" | "instance" | "pages";
-  readonly params: z.ZodObject | null;
-  /** Null = no parameters. Unknown parameters are ignored. */
-  readonly query: z.ZodObject | null;
-  /** Null = the body is not read. A body with optional fields only may be omitted. */
-  readonly body: z.ZodObject | null;
+  /** Parameters of the path; omitted = it has none. */
+  readonly params?: z.ZodObject;
+  /** Omitted = no parameters. Unknown parameters are ignored. */
+  readonly query?: z.ZodObject;
+  /** Omitted = the body is not read. A body with optional fields only may be omitted. */
+  readonly body?: z.ZodObject;
   /** Code for invalid values in the body; omitted = `invalid_field`. */
   readonly wrongBody?: "invalid_config";
   /** Omitted = the limit of the API. */
@@ -74,10 +93,15 @@ export interface Operation {
   >;
   /** Error codes that it may answer with. */
   readonly faults: readonly ApiFaultCode[];
-  /** True if repeating a request has no further effect. */
-  readonly idempotent: boolean;
+  /** Whether repeating a request has no further effect; omitted = as HTTP says of its method. */
+  readonly idempotent?: true;
   /** What a payment with the request buys; omitted = it takes no payment. */
   readonly pays?: PurposeKind;
+}
+
+/** Whether repeating a request has no further effect. */
+export function isIdempotent({ method, idempotent }: Operation): boolean {
+  return idempotent ?? (method !== "POST" && method !== "PATCH");
 }
 
 /** The operator, and how this one authenticated. */
@@ -113,13 +137,18 @@ export type CallerOf<O extends Operation> = Extract<
   { readonly kind: CallerKinds[O["auth"][number]] }
 >;
 
-type Read<S> = S extends z.ZodType ? z.output<S> : null;
+/** The value of a part of the request; null = the operation has no such part. */
+type Read<O, Part extends "params" | "query" | "body"> = O extends {
+  readonly [P in Part]: infer S extends z.ZodType;
+}
+  ? z.output<S>
+  : null;
 
 /** The validated input of a handler. */
 export interface ApiInput<O extends Operation = Operation> {
-  readonly params: Read<O["params"]>;
-  readonly query: Read<O["query"]>;
-  readonly body: Read<O["body"]>;
+  readonly params: Read<O, "params">;
+  readonly query: Read<O, "query">;
+  readonly body: Read<O, "body">;
   readonly caller: CallerOf<O>;
   /** The `If-Match` header; null = absent. */
   readonly ifMatch: string | null;

@@ -1,17 +1,154 @@
-// Rows of the contract: operations paid for with the request itself, and the purchases that result.
-import type { Operation } from "./operation.ts";
-import { accountIdParams, secretParams } from "./schemas/keys.ts";
-import * as shape from "./schemas/payments.ts";
+// Operations paid for with the request itself, and the purchases that result.
 
-const ANY = ["internal", "unavailable"] as const;
-const BODY = [
-  "invalid_request",
-  "body_too_large",
-  "unsupported_media_type",
-  "invalid_field",
-  "unknown_field",
-] as const;
-const KNOWN = ["unauthorized", "rate_limited"] as const;
+import { accountId, instant, keyId } from "../../hosted/keys/key-fields.ts";
+import { accountIdParams } from "./accounts.ts";
+import { secretParams } from "./keys.ts";
+import { ANY, answer, BODY, KNOWN, type Operation } from "./operation.ts";
+import { is, list, oneOf, pattern, record, request, whole } from "./shapes.ts";
+
+/** A price or an amount in USD. */
+export const amountUsd = pattern(/^\d{1,9}(\.\d{1,9})?$/)
+  .meta({ title: 'a decimal in text, such as "0.1"' })
+  .describe(
+    "An amount in US dollars, as a plain decimal with at most six places. `payments` in " +
+      "/agent.json tells the range.",
+  );
+
+const purchaseId = pattern(/^pur_[0-9a-z]{20}$/);
+
+const MOST_DAYS = 100_000;
+
+/** The path parameter of a purchase. */
+const purchaseParams = record({
+  id: purchaseId.describe("Id of a purchase, as an answer or its `status_url` told it."),
+});
+
+/** Body of `fundAgentKey`. */
+const fundRequest = request({ amount_usd: amountUsd }).meta({
+  id: "FundRequest",
+  description: "An amount to pay in.",
+});
+
+/** Body of `buyCredit`. */
+const creditPurchase = request({ usd: amountUsd }).meta({
+  id: "CreditPurchase",
+  description: "Credit to buy for an account.",
+});
+
+/** Body of `buyCustomAccess`. */
+const accessPurchase = request({
+  days: is.int
+    .min(0)
+    .max(MOST_DAYS)
+    .describe("`payments` in /agent.json tells the range and the price of a day."),
+  key_id: keyId.describe("A key of the account that works."),
+}).meta({ id: "CustomAccessPurchase", description: "Days of Custom access to buy." });
+
+const protocol = oneOf(["mpp", "x402"]);
+
+const transaction = is.textOrNull;
+
+const receipt = record({
+  protocol,
+  rail: is.text.describe("Method of the payment, like `tempo` or `evm`."),
+  chain_id: is.int,
+  tx_hash: transaction.describe("The transaction that moved the money."),
+  payer: is.text.describe("Address that paid."),
+  amount_usd: is.text,
+  settled_at: instant.nullable(),
+}).meta({
+  id: "PaymentDetails",
+  description:
+    "The payment as its chain has it. The receipt of its protocol stands in `Payment-Receipt` or " +
+    "`PAYMENT-RESPONSE`.",
+});
+
+/** Answer of `fundAgentKey`. The amounts are those at the time of the credit. */
+const fundedKey = record({
+  key_prefix: is.text.describe("How the key begins."),
+  balance_cu: is.int,
+  balance_usd: is.text,
+  estimated_requests: record({
+    cheap_reads: is.count,
+    standard_reads: is.count,
+    heavy_reads: is.count,
+  }),
+  funded_cu: is.int.describe("What this payment added."),
+  funded_usd: is.text,
+  purchase_id: purchaseId,
+  receipt,
+}).meta({ id: "FundedKey", description: "A key that was paid in for, as it was then." });
+
+/** Answer of `buyCredit`. */
+export const boughtCredit = record({
+  purchase_id: purchaseId,
+  credited_usd: is.text,
+  balance_usd: is.text.describe("Right after it was credited."),
+  receipt,
+}).meta({ id: "BoughtCredit", description: "Credit that was bought." });
+
+/** Answer of `buyCustomAccess`. */
+const boughtAccess = record({
+  purchase_id: purchaseId,
+  days: is.count,
+  from: instant,
+  until: instant,
+  balance_usd: is.text.describe("As it is now: days are not paid from it."),
+  receipt,
+}).meta({ id: "BoughtCustomAccess", description: "Days of Custom access that were bought." });
+
+/** The public state of a purchase, shown without a token. */
+const publicPurchase = record({
+  state: oneOf(["accepted", "submitted", "settled", "failed"]).describe(
+    "`accepted` = recorded; `submitted` = given to its chain; `settled` = the money has arrived; " +
+      "`failed` = it never will, and nothing was taken.",
+  ),
+  reason: is.textOrNull.describe("Why it failed."),
+});
+
+const details = record({
+  id: purchaseId,
+  buys: oneOf(["fund_key", "create_key", "credit_account", "custom_access"]),
+  account_id: accountId.nullable().describe("Null for a key that was made by it."),
+  key_id: keyId.nullable(),
+  days: is.count.nullable().describe("Of Custom access; null for anything else."),
+  amount_usd: is.text,
+  protocol,
+  rail: is.text,
+  chain_id: is.int,
+  payer: is.text,
+  tx_hash: transaction.describe("Null until something was sent."),
+  created_at: instant,
+  ended_at: instant
+    .nullable()
+    .describe("When it settled or failed; null = it is under way: ask again in some seconds."),
+});
+
+/** Answer of `getPurchase`. */
+export const purchase = publicPurchase.extend(details.partial().shape).meta({
+  id: "Purchase",
+  description:
+    "A payment that was recorded. It goes on in the background, whether or not anyone asks. " +
+    "Without the management token of the account that it is for: `state` and `reason`, nothing " +
+    "else.",
+});
+
+/** Query of `listPurchases`. */
+const purchaseListQuery = record({
+  limit: whole(1, 100, 50).describe("Most purchases in one answer."),
+  after: purchaseId.optional().describe("`next` of the answer before."),
+});
+
+/** Answer of `listPurchases`. */
+const purchaseList = record({
+  purchases: list(purchase),
+  next: purchaseId.nullable().describe("Pass it as `after` to read on; null = that was all."),
+}).meta({
+  id: "PurchaseList",
+  description:
+    "The payments for an account, newest first. Not those that made a key: they are for no " +
+    "account, and read by their id.",
+});
 
 /** Additional faults of paid operations. */
 export const PAYING = [
@@ -24,7 +161,8 @@ export const PAYING = [
   "amount_out_of_range",
 ] as const;
 
-const PAID = { method: "POST", query: null, servedBy: "api", idempotent: true } as const;
+const PAID = { method: "POST", servedBy: "api", idempotent: true } as const;
+
 const AGAIN = "The same request with the same payment gets its first result again.";
 
 /** Operations of payments. */
@@ -37,9 +175,9 @@ export const PAYMENT_OPERATIONS = {
     description: `Needs no account: a payment with the request is enough. ${AGAIN}`,
     auth: ["key_in_path"],
     params: secretParams,
-    body: shape.fundRequest,
+    body: fundRequest,
     answers: {
-      200: { description: "The payment has settled and is credited.", schema: shape.fundedKey },
+      200: answer("The payment has settled and is credited.", fundedKey),
     },
     faults: [...BODY, "not_found", "rate_limited", ...PAYING, ...ANY],
     pays: "fund_key",
@@ -54,9 +192,9 @@ export const PAYMENT_OPERATIONS = {
       `${AGAIN}`,
     auth: ["management_token"],
     params: accountIdParams,
-    body: shape.creditPurchase,
+    body: creditPurchase,
     answers: {
-      200: { description: "The payment has settled and is credited.", schema: shape.boughtCredit },
+      200: answer("The payment has settled and is credited.", boughtCredit),
     },
     faults: [...BODY, ...KNOWN, "forbidden", "not_found", "already_claimed", ...PAYING, ...ANY],
     pays: "credit_account",
@@ -71,12 +209,9 @@ export const PAYMENT_OPERATIONS = {
       `payment. ${AGAIN}`,
     auth: ["management_token"],
     params: accountIdParams,
-    body: shape.accessPurchase,
+    body: accessPurchase,
     answers: {
-      200: {
-        description: "The payment has settled and the days are given.",
-        schema: shape.boughtAccess,
-      },
+      200: answer("The payment has settled and the days are given.", boughtAccess),
     },
     faults: [
       ...BODY,
@@ -98,13 +233,10 @@ export const PAYMENT_OPERATIONS = {
     summary: "List the payments for the account",
     description: "Those under way and those that failed, too; newest first, by pages.",
     auth: ["management_token"],
-    params: null,
-    query: shape.purchaseListQuery,
-    body: null,
+    query: purchaseListQuery,
     servedBy: "api",
-    answers: { 200: { description: "The purchases.", schema: shape.purchaseList } },
+    answers: { 200: answer("The purchases.", purchaseList) },
     faults: [...KNOWN, "invalid_field", ...ANY],
-    idempotent: true,
   },
   getPurchase: {
     method: "GET",
@@ -116,12 +248,9 @@ export const PAYMENT_OPERATIONS = {
       "what for whom. With the management token of the account it tells everything, and " +
       "purchases for other accounts are not there.",
     auth: ["none", "management_token"],
-    params: shape.purchaseParams,
-    query: null,
-    body: null,
+    params: purchaseParams,
     servedBy: "api",
-    answers: { 200: { description: "The purchase.", schema: shape.purchase } },
+    answers: { 200: answer("The purchase.", purchase) },
     faults: [...KNOWN, "not_found", "invalid_field", ...ANY],
-    idempotent: true,
   },
 } as const satisfies Readonly<Record<string, Operation>>;

@@ -1,33 +1,277 @@
-// Rows of the contract: Custom profiles, and what the operator grants to accounts.
-import { MAX_REVISIONS } from "../../hosted/profiles/revisions.ts";
-import type { Operation } from "./operation.ts";
-import { accountIdParams } from "./schemas/keys.ts";
-import * as shape from "./schemas/profiles.ts";
+// Custom profiles: the one definition that documents are validated against, that callers get as
+// JSON Schema, and that answers follow.
 
-const NOTHING = { params: null, query: null, body: null } as const;
-const ANY = ["internal", "unavailable"] as const;
-const BODY = [
-  "invalid_request",
-  "body_too_large",
-  "unsupported_media_type",
-  "invalid_field",
-  "unknown_field",
-] as const;
-const KNOWN = ["unauthorized", "rate_limited"] as const;
+import { z } from "zod";
+import { NO_CONTROLS } from "../../core/patterns.ts";
+import { CONSISTENCIES } from "../../core/routing/consistency.ts";
+import { instant } from "../../hosted/keys/key-fields.ts";
+import { HIDDEN } from "../../hosted/profiles/document.ts";
+import { MAX_REVISIONS } from "../../hosted/profiles/revisions.ts";
+import { ANY, answer, BODY, KNOWN, type Operation } from "./operation.ts";
+import {
+  is,
+  list,
+  map,
+  oneOf,
+  pattern,
+  record,
+  recordOrNull,
+  request,
+  rows,
+  whole,
+} from "./shapes.ts";
+
+/** Largest document accepted. */
+export const MAX_DOCUMENT_BYTES = 262_144;
+
+/** Chains per profile. */
+export const MAX_CHAINS = 20;
+
+/** Providers per chain of a profile. */
+export const MAX_CHAIN_PROVIDERS = 16;
+
+const slugText = pattern(/^[a-z0-9][a-z0-9-]{1,62}$/);
+
+const consistency = oneOf(CONSISTENCIES);
+
+/** The path parameter of a profile. */
+const profileParams = record({
+  slug: slugText.describe(
+    "Name of a Custom profile in URLs: 2 to 63 lower-case letters, digits and hyphens, beginning " +
+      "with a letter or digit.",
+  ),
+});
+
+/** The path parameters of a revision of a profile. */
+const revisionParams = profileParams.extend({
+  revision: pattern(/^\d{1,15}$/).describe("Number of a revision."),
+});
+
+/** Query of `putProfile`. */
+const putProfileQuery = record({
+  dry_run: oneOf(["true", "false"])
+    .default("false")
+    .describe("`true` = checks everything, providers too, and stores nothing."),
+  keep_hidden: oneOf(["true", "false"])
+    .default("false")
+    .describe(
+      `\`true\` = an address or header value sent as it is shown (with \`${HIDDEN}\`) stands for ` +
+        "the saved one of the provider of this name on this chain. Header values are kept only " +
+        "where all addresses of the provider are.",
+    ),
+});
+
+const METHOD = pattern(/^[A-Za-z][A-Za-z0-9_]{0,99}$/);
+
+const MANAGED_HEADERS: ReadonlySet<string> = new Set(
+  (
+    "connection content-length content-type content-encoding accept-encoding expect host " +
+    "keep-alive proxy-connection te trailer transfer-encoding upgrade"
+  ).split(" "),
+);
+
+const headerName = pattern(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/).refine(
+  (name) =>
+    !MANAGED_HEADERS.has(name.toLowerCase()) && !name.toLowerCase().startsWith("sec-websocket"),
+);
+
+const headerValue = is.text.max(4_096).regex(/^(?:[\t\x20-\x7e\x80-\xff]*|…)$/);
+
+const provider = request({
+  name: pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/).describe(
+    "What you call it: unique on its chain, used in pins and shown in `svc_meta`. Letters, " +
+      "digits, `-`, `_`, `.`.",
+  ),
+  url: is.text
+    .max(2_048)
+    .optional()
+    .describe(
+      "https:// or http:// address for JSON-RPC over HTTP. Write-only. One of `url` and `ws_url` " +
+        "is needed.",
+    ),
+  ws_url: is.text
+    .max(2_048)
+    .optional()
+    .describe(
+      "wss:// or ws:// address for JSON-RPC over WebSocket, for subscriptions. Write-only.",
+    ),
+  headers: z
+    .record(headerName, headerValue)
+    .refine((headers) => Object.keys(headers).length <= 20)
+    .default({})
+    .describe("Sent with every request to this provider, 20 at most. Write-only."),
+  region: pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
+    .optional()
+    .describe(
+      "Where it is: one of `cluster.regions` in `GET /api/health`. Nodes of that region ask it " +
+        "first where the strategy has no better reason.",
+    ),
+  limits: request({
+    archival: is.flag
+      .default(false)
+      .describe("Serves state, proofs and traces of any block, however old."),
+    logs_span: is.int
+      .min(1)
+      .max(1_000_000_000)
+      .nullable()
+      .default(null)
+      .describe("Largest block range of `eth_getLogs`; null = not known."),
+    methods_blocked: list(METHOD)
+      .max(200)
+      .default([])
+      .describe("Methods that are not sent to it while another provider serves them."),
+  })
+    .prefault({})
+    .describe("What it cannot do."),
+}).meta({ id: "ProfileProvider", description: "One of your own endpoints." });
+
+const chain = request({
+  providers: list(provider)
+    .min(1)
+    .max(MAX_CHAIN_PROVIDERS)
+    .describe("Your endpoints, the preferred one first: strategy `priority` keeps this order."),
+  max_lag_blocks: whole(0, 100_000, 5).describe(
+    "A provider further behind the others than this is left out.",
+  ),
+  block_protection: is.flag
+    .default(false)
+    .describe(
+      "Leaves out every provider that has not reached the newest block known, regardless of " +
+        "`max_lag_blocks`: no read is answered from a block behind while one that has it can be " +
+        "asked.",
+    ),
+}).meta({ id: "ProfileChain", description: "Your endpoints on one chain." });
+
+/** Body of `putProfile`: the document of a Custom profile. */
+export const profileDocument = request({
+  name: is.text.min(1).max(100).regex(NO_CONTROLS).optional().describe("A label for you."),
+  consistency: consistency
+    .optional()
+    .describe(
+      "Which view of the chain callers get. `tip`: one newest block for all providers, to which " +
+        "`latest` is resolved. `caller`: as well, no caller is shown an older block than before. " +
+        "`off`: block tags go to the provider as written. Default: as the service says.",
+    ),
+  chains: z
+    .record(is.text.min(1).max(64), chain)
+    .refine((chains) => Object.keys(chains).length >= 1 && Object.keys(chains).length <= MAX_CHAINS)
+    .describe("By name or decimal id of the chain."),
+}).meta({
+  id: "ProfileDocument",
+  description:
+    "A Custom profile: your own providers behind this service's routing, failover and health.",
+});
+
+const hiddenProvider = record({
+  name: is.text,
+  url: is.textOrNull.describe(
+    `Its host only, as in \`https://eth.example.com/${HIDDEN}\`; null = it has none.`,
+  ),
+  ws_url: is.textOrNull.describe("The same for WebSockets."),
+  headers: list(is.text).describe("Names only."),
+  region: is.textOrNull.describe("null = not stated."),
+  limits: record({
+    archival: is.flag,
+    logs_span: is.intOrNull,
+    methods_blocked: list(is.text),
+  }),
+});
+
+const shownProvider = hiddenProvider
+  .extend({
+    status: oneOf(["verified", "verifying", "failed"]).describe(
+      "`verified` = it answered as it should when it was last asked; `verifying` = it is being " +
+        "asked; `failed` = it does not serve now.",
+    ),
+  })
+  .meta({ id: "ShownProvider", description: "An endpoint without its secrets." });
+
+const shownConsistency = consistency.nullable().describe("null = as the service says.");
+
+/** A Custom profile as its owner sees it. */
+export const profile = record({
+  slug: is.text,
+  name: is.textOrNull,
+  consistency: shownConsistency,
+  revision: is.count
+    .nullable()
+    .describe("Counts changes; send it as `If-Match`. null = not stored."),
+  state: oneOf(["active", "suspended", "unreadable"]).describe(
+    "`suspended` = Custom access has ended, and `premium` serves its callers; `unreadable` = " +
+      "send it again.",
+  ),
+  chains: map(
+    record({
+      max_lag_blocks: is.count,
+      block_protection: is.flag,
+      providers: list(shownProvider),
+    }),
+  ).describe("By chain name."),
+  created_at: instant.nullable(),
+  updated_at: instant.nullable(),
+}).meta({ id: "Profile", description: "A Custom profile, without addresses and header values." });
+
+/** Answer of `listProfileRevisions`. */
+const revisionList = record({
+  slug: is.text,
+  revisions: rows({ revision: is.count, saved_at: instant }).describe("The present one first."),
+}).meta({ id: "RevisionList", description: "The latest revisions of a Custom profile." });
+
+/** Answer of `getProfileRevision`. */
+export const revision = record({
+  slug: is.text,
+  revision: is.count,
+  saved_at: instant,
+  name: is.textOrNull,
+  consistency: shownConsistency,
+  chains: map(
+    record({
+      max_lag_blocks: is.count,
+      block_protection: is.flag,
+      providers: list(hiddenProvider),
+    }),
+  ).describe("By chain name."),
+}).meta({ id: "Revision", description: "What a Custom profile was, without its secrets." });
+
+/** Answer of `listProfiles`. */
+const profileList = record({
+  profiles: list(profile),
+  custom_access: recordOrNull({ until: instant }).describe(
+    "Until when Custom profiles are served; null = they are not.",
+  ),
+  max_profiles: is.count,
+}).meta({ id: "ProfileList", description: "The Custom profiles of an account, by name." });
+
+/** Answer of `getConfigurationSchema`. */
+export const configurationSchema = record({
+  schema: map(is.anything).describe(
+    "JSON Schema 2020-12 of the document that `PUT /api/v1/profiles/{slug}` takes.",
+  ),
+  limits: record({
+    max_profiles: is.count,
+    max_chains: is.count,
+    max_providers_per_chain: is.count,
+    max_providers: is.count,
+    max_document_bytes: is.count,
+    requests_per_second: is.number,
+    reserved_slugs: list(is.text),
+  }),
+  chains: rows({ name: is.text, chain_id: is.int }),
+  workload_recipes: rows({
+    id: is.text,
+    purpose: is.text,
+    strategy: is.text.describe("What to put into the URL."),
+    advice: is.text,
+    document: map(is.anything).describe(
+      "A document to start from; put your own addresses into it.",
+    ),
+  }).describe("Documents for common workloads."),
+}).meta({ id: "ConfigurationSchema", description: "How Custom profiles are written." });
+
 const PROFILES = {
-  ...NOTHING,
   tag: "profiles",
   servedBy: "api",
   auth: ["management_token"],
-  idempotent: true,
-} as const;
-const OPERATOR = {
-  ...NOTHING,
-  method: "POST",
-  tag: "operator",
-  servedBy: "api",
-  auth: ["operator"],
-  params: accountIdParams,
 } as const;
 
 /** Operations of Custom profiles. */
@@ -38,7 +282,7 @@ export const PROFILE_OPERATIONS = {
     path: "/api/v1/profiles",
     summary: "List the Custom profiles of the account",
     description: "Without addresses and header values.",
-    answers: { 200: { description: "The profiles.", schema: shape.profileList } },
+    answers: { 200: answer("The profiles.", profileList) },
     faults: [...KNOWN, ...ANY],
   },
   getProfile: {
@@ -48,8 +292,8 @@ export const PROFILE_OPERATIONS = {
     summary: "Read a Custom profile",
     description:
       "Without addresses and header values, with its revision and how each provider does.",
-    params: shape.profileParams,
-    answers: { 200: { description: "The profile.", schema: shape.profile } },
+    params: profileParams,
+    answers: { 200: answer("The profile.", profile) },
     faults: [...KNOWN, "not_found", "invalid_field", ...ANY],
   },
   putProfile: {
@@ -63,16 +307,13 @@ export const PROFILE_OPERATIONS = {
       "`If-Match: <revision>` only that revision is replaced. What changes takes effect before " +
       "the answer, without a failed request. With `keep_hidden` what is shown of a profile can " +
       "be sent back without its secrets.",
-    params: shape.profileParams,
-    query: shape.putProfileQuery,
-    body: shape.profileDocument,
+    params: profileParams,
+    query: putProfileQuery,
+    body: profileDocument,
     wrongBody: "invalid_config",
-    maxBodyBytes: shape.MAX_DOCUMENT_BYTES,
+    maxBodyBytes: MAX_DOCUMENT_BYTES,
     answers: {
-      200: {
-        description: "The profile as it serves now; with `dry_run`, as it would.",
-        schema: shape.profile,
-      },
+      200: answer("The profile as it serves now; with `dry_run`, as it would.", profile),
     },
     faults: [
       ...BODY,
@@ -94,8 +335,8 @@ export const PROFILE_OPERATIONS = {
     path: "/api/v1/profiles/{slug}/revisions",
     summary: "List the revisions of a Custom profile",
     description: `The latest ${MAX_REVISIONS}; older ones are forgotten, all with the profile.`,
-    params: shape.profileParams,
-    answers: { 200: { description: "The revisions.", schema: shape.revisionList } },
+    params: profileParams,
+    answers: { 200: answer("The revisions.", revisionList) },
     faults: [...KNOWN, "not_found", "invalid_field", ...ANY],
   },
   getProfileRevision: {
@@ -107,8 +348,8 @@ export const PROFILE_OPERATIONS = {
       "Without addresses and header values: of earlier revisions they are not kept. To restore " +
       "one, write it with `keep_hidden`; what the present revision does not have as well is to " +
       "be sent again.",
-    params: shape.revisionParams,
-    answers: { 200: { description: "The revision.", schema: shape.revision } },
+    params: revisionParams,
+    answers: { 200: answer("The revision.", revision) },
     faults: [...KNOWN, "not_found", "invalid_field", ...ANY],
   },
   deleteProfile: {
@@ -119,8 +360,8 @@ export const PROFILE_OPERATIONS = {
     description:
       "Its callers are served as `premium` from then on, with `x-svc-fallback: profile`. " +
       "`If-Match` as for writing.",
-    params: shape.profileParams,
-    answers: { 204: { description: "It is deleted.", schema: null } },
+    params: profileParams,
+    answers: { 204: answer("It is deleted.", null) },
     faults: [...KNOWN, "forbidden", "not_found", "invalid_field", "revision_conflict", ...ANY],
   },
   getConfigurationSchema: {
@@ -132,28 +373,7 @@ export const PROFILE_OPERATIONS = {
       "JSON Schema of the document, limits, and documents for common workloads. Needs no " +
       "credential.",
     auth: ["none"],
-    answers: { 200: { description: "The schema.", schema: shape.configurationSchema } },
+    answers: { 200: answer("The schema.", configurationSchema) },
     faults: ANY,
-  },
-  grantCustomAccess: {
-    ...OPERATOR,
-    path: "/api/v1/operator/accounts/{id}/custom-access",
-    summary: "Give an account days of Custom access",
-    description:
-      "For the operator of the instance. With a `reference`, repeating it gives nothing more.",
-    body: shape.customAccessRequest,
-    answers: { 200: { description: "The time that was given.", schema: shape.customAccess } },
-    faults: [...BODY, "unauthorized", "forbidden", "not_found", "account_merged", ...ANY],
-    idempotent: false,
-  },
-  creditAccount: {
-    ...OPERATOR,
-    path: "/api/v1/operator/accounts/{id}/credit",
-    summary: "Credit an account with money that came in",
-    description: "For the operator of the instance. Once for each `reference`.",
-    body: shape.creditRequest,
-    answers: { 200: { description: "The account's balance.", schema: shape.credited } },
-    faults: [...BODY, "unauthorized", "forbidden", "not_found", "account_merged", ...ANY],
-    idempotent: true,
   },
 } as const satisfies Readonly<Record<string, Operation>>;

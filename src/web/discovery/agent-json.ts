@@ -15,7 +15,7 @@ import { byStrategy, STRATEGY_NAMES, type Strategy } from "../../core/routing/st
 import type { MethodTable } from "../../core/rpc/method-table.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import type { OperationTag } from "../contract/operation.ts";
-import { MAX_DOCUMENT_BYTES } from "../contract/schemas/profiles.ts";
+import { MAX_DOCUMENT_BYTES } from "../contract/profiles.ts";
 import { MAX_BODY_BYTES } from "../http/body.ts";
 import type { DocumentFacts, HostedFacts } from "./facts.ts";
 import { INTERFACE_VERSION } from "./openapi.ts";

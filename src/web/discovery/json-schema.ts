@@ -52,7 +52,7 @@ export class Schemas {
 function plain({ jsonSchema: node }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   if (node.maximum === Number.MAX_SAFE_INTEGER) delete node.maximum;
   if (node.minimum === Number.MIN_SAFE_INTEGER) delete node.minimum;
-  if (node.format !== undefined) delete node.pattern;
+  if (node.format !== undefined || node.$ref !== undefined) delete node.pattern;
 }
 
 type Root = JsonSchema & { readonly $defs?: Readonly<Record<string, JsonSchema>> };

@@ -1,6 +1,8 @@
 // The operations of the contract as OpenAPI: parameters, bodies, answers and refusals. Adds no
 // facts of its own.
-import { errorEnvelope } from "../contract/schemas/instance.ts";
+
+import { errorEnvelope } from "../contract/instance.ts";
+import { isIdempotent } from "../contract/operation.ts";
 import { errorUrl, managementError } from "./errors.ts";
 import { fieldsOf, type Schemas } from "./json-schema.ts";
 import {
@@ -75,9 +77,9 @@ function operationOf(operation: ServedOperation, components: Components, refusal
     summary: operation.summary,
     description: operation.description,
     security: securityOf(operation.auth, operation.pays),
-    "x-idempotent": operation.idempotent,
+    "x-idempotent": isIdempotent(operation),
     ...parametersOf(operation, schemas),
-    ...(operation.body === null ? {} : { requestBody: bodyOf(schemas, operation.body) }),
+    ...(operation.body === undefined ? {} : { requestBody: bodyOf(schemas, operation.body) }),
     responses: responsesOf(operation, components, refusals),
   };
 }
@@ -98,7 +100,7 @@ function parametersOf({ params, query, faults }: ServedOperation, schemas: Schem
     ["query", query],
   ] as const;
   const parameters = places.flatMap(([place, shape]) => {
-    if (shape === null) return [];
+    if (shape === undefined) return [];
     return fieldsOf(schemas.of(shape)).map(
       ({ name, schema: { description, ...schema }, required }) => {
         return {

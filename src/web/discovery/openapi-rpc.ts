@@ -2,7 +2,7 @@
 // strategies as examples. Knows no JSON-RPC method.
 import { CONSISTENCIES } from "../../core/routing/consistency.ts";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
-import { rpcError } from "../contract/schemas/instance.ts";
+import { rpcError } from "../contract/instance.ts";
 import { type ErrorEntry, errorEntries } from "./errors.ts";
 import type { DocumentFacts } from "./facts.ts";
 import type { Components } from "./openapi-api.ts";

@@ -1,8 +1,8 @@
 // `/docs/api`: the reference of all operations as Markdown, rendered from the contract. Adds no
 // facts of its own.
 import { LEGACY_FORMS } from "../../core/faults/legacy-form.ts";
-import type { Auth } from "../contract/operation.ts";
-import { rpcError } from "../contract/schemas/instance.ts";
+import { rpcError } from "../contract/instance.ts";
+import { type Auth, isIdempotent } from "../contract/operation.ts";
 import { errorUrl } from "./errors.ts";
 import { type JsonSchema, Schemas } from "./json-schema.ts";
 import { cell, table } from "./markdown.ts";
@@ -97,12 +97,12 @@ function operationText(operation: ServedOperation, schemas: Schemas, baseUrl: st
     `${operation.summary}. ${operation.description}\n`,
     "- Credential: " +
       `${operation.auth.map((way) => CREDENTIALS[way]).join(", or ")}${operation.pays === undefined ? "" : PAYMENT}`,
-    `- Idempotent: ${operation.idempotent ? "yes" : "no"}`,
+    `- Idempotent: ${isIdempotent(operation) ? "yes" : "no"}`,
     ...(faults.length === 0 ? [] : [`- Refusals: ${faults.join(", ")}`]),
     "",
     ...parametersText("Path", operation.params, schemas),
     ...parametersText("Query", operation.query, schemas),
-    ...(operation.body === null ? [] : [`Body: ${typeText(schemas.of(operation.body))}\n`]),
+    ...(operation.body === undefined ? [] : [`Body: ${typeText(schemas.of(operation.body))}\n`]),
     ...Object.entries(operation.answers).map(([status, answer]) => {
       const body = answer.schema === null ? "no body" : typeText(schemas.of(answer.schema));
       return `${status}: ${body}. ${answer.description}\n`;
@@ -115,7 +115,7 @@ function parametersText(
   shape: ServedOperation["params"],
   schemas: Schemas,
 ): readonly string[] {
-  return shape === null
+  return shape === undefined
     ? []
     : [table([title, "Type", "Present", "Meaning"], fieldRows(schemas.of(shape)))];
 }

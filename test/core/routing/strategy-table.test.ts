@@ -17,7 +17,7 @@ import {
   spellingsOf,
 } from "../../../src/core/routing/strategy.ts";
 import { RESERVED_SLUGS } from "../../../src/hosted/profiles/document.ts";
-import { pricing } from "../../../src/web/contract/schemas/instance.ts";
+import { pricing } from "../../../src/web/contract/agent.ts";
 import { agentDocument } from "../../../src/web/discovery/agent-json.ts";
 import { openApiDocument } from "../../../src/web/discovery/openapi.ts";
 import { skillText } from "../../../src/web/discovery/skill.ts";

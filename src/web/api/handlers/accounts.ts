@@ -1,18 +1,15 @@
 // Handlers of operations that read accounts and agents.
+
 import type { z } from "zod";
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import { accountById, accountViewOf } from "../../../hosted/accounts/accounts.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiHandlers } from "../../contract/operation.ts";
-import type * as shape from "../../contract/schemas/keys.ts";
+import type * as shape from "../../contract/accounts.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
 import { balanceView, instant, instantOrNull } from "./keys-view.ts";
 import { profilesOfAccount } from "./profiles-view.ts";
 
-type AccountHandlers = Pick<
-  ApiHandlers<typeof CONTRACT>,
-  "getCurrentAccount" | "getAccount" | "getCurrentAgent"
->;
+type AccountHandlers = Handlers<"getCurrentAccount" | "getAccount" | "getCurrentAgent">;
 
 /** Creates the handlers of accounts and agents. */
 export function accountHandlers(parts: HandlerParts): AccountHandlers {

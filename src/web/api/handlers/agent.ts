@@ -13,18 +13,14 @@ import { byStrategy, STRATEGY_NAMES, type Strategy } from "../../../core/routing
 import { type Method, UNKNOWN_METHOD } from "../../../core/rpc/method.ts";
 import { createAnonymousKey, type NewKey } from "../../../hosted/keys/create.ts";
 import { DEFAULT_PROFILE } from "../../../hosted/keys/key-profiles.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiHandlers } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
 import { chainOfManaged, defaultChains } from "./key-chains.ts";
 import { creationRefusal } from "./keys.ts";
 import { balanceView, keyUrls, keyView } from "./keys-view.ts";
 import { orderedN } from "./order-amount.ts";
 
-type AgentHandlers = Pick<
-  ApiHandlers<typeof CONTRACT>,
-  "listAgentChains" | "createAgentKey" | "getAgentKey" | "getPricing"
->;
+type AgentHandlers = Handlers<"listAgentChains" | "createAgentKey" | "getAgentKey" | "getPricing">;
 
 const NANO_PER_USD = 1_000_000_000;
 

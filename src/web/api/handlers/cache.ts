@@ -1,10 +1,9 @@
 // Handler with which the operator removes kept answers.
 import { apiFault } from "../../../core/faults/api-fault.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiHandlers } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import type { InstanceParts } from "../instance-parts.ts";
 
-type CacheHandlers = Pick<ApiHandlers<typeof CONTRACT, "instance">, "purgeCache">;
+type CacheHandlers = Handlers<"purgeCache">;
 
 /** Creates the handler. */
 export function cacheHandlers({ purgeCache }: InstanceParts): CacheHandlers {

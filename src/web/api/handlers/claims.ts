@@ -8,14 +8,10 @@ import { claimKey } from "../../../hosted/accounts/claims.ts";
 import { cameByConnection } from "../../../hosted/accounts/connections.ts";
 
 import type { KeyRecord } from "../../../hosted/keys/keys.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiHandlers } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
 
-type ClaimHandlers = Pick<
-  ApiHandlers<typeof CONTRACT>,
-  "claimAgentKey" | "createAgentClaimLink" | "createAccountClaimLink"
->;
+type ClaimHandlers = Handlers<"claimAgentKey" | "createAgentClaimLink" | "createAccountClaimLink">;
 
 const MS_PER_S = 1_000;
 

@@ -12,13 +12,11 @@ import {
   requestConnection,
   revokeConnection,
 } from "../../../hosted/accounts/connections.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiHandlers } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
 import { instant, instantOrNull } from "./keys-view.ts";
 
-type ConnectionHandlers = Pick<
-  ApiHandlers<typeof CONTRACT>,
+type ConnectionHandlers = Handlers<
   "createConnection" | "listConnections" | "getConnection" | "deleteConnection"
 >;
 

@@ -1,16 +1,12 @@
 // Handlers of sessions in the console: who is signed in, sign-in and sign-out.
 import { apiFault } from "../../../core/faults/api-fault.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiHandlers } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import { type CookieForm, setCookie } from "../../http/console-cookie.ts";
 import { cookieRefusal, SESSION_MS, type SessionCaller } from "../console-sessions.ts";
 import type { InstanceParts } from "../instance-parts.ts";
 import { instant } from "./keys-view.ts";
 
-type SessionHandlers = Pick<
-  ApiHandlers<typeof CONTRACT, "instance">,
-  "getSession" | "signIn" | "signOut"
->;
+type SessionHandlers = Handlers<"getSession" | "signIn" | "signOut">;
 
 const SESSION_S = SESSION_MS / 1_000;
 

@@ -3,15 +3,15 @@
 import { AddressLimit } from "../../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
 import { addFeedback, readFeedback } from "../../../hosted/feedback.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import { OPERATIONS } from "../../contract/contract.ts";
-import type { ApiCaller, ApiHandlers } from "../../contract/operation.ts";
-import { categoryOf } from "../../contract/schemas/feedback.ts";
+import { categoryOf } from "../../contract/feedback.ts";
+import type { ApiCaller } from "../../contract/operation.ts";
 import { RPC_OPERATIONS } from "../../discovery/openapi-rpc.ts";
 import type { HandlerParts } from "../parts.ts";
 import { instant } from "./keys-view.ts";
 
-type FeedbackHandlers = Pick<ApiHandlers<typeof CONTRACT>, "submitFeedback" | "listFeedback">;
+type FeedbackHandlers = Handlers<"submitFeedback" | "listFeedback">;
 
 const PER_HOUR = 10;
 const HOUR_S = 3_600;

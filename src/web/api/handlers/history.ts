@@ -14,15 +14,11 @@ import type {
   ServiceHistoryUse,
   StepsReport,
 } from "../../../observe/history/service-history.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiHandlers } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import type { InstanceParts, LiveView } from "../instance-parts.ts";
 import { silent } from "./live.ts";
 
-type HistoryHandlers = Pick<
-  ApiHandlers<typeof CONTRACT, "instance">,
-  "getHistory" | "listChanges" | "listNodes"
->;
+type HistoryHandlers = Handlers<"getHistory" | "listChanges" | "listNodes">;
 type Input = Parameters<HistoryHandlers["getHistory"]>[0];
 type Result = Awaited<ReturnType<HistoryHandlers["getHistory"]>>;
 

@@ -1,9 +1,10 @@
 // Renders keys for answers: amounts in CU and USD, times as ISO text, and ready-made URLs.
+
 import type { z } from "zod";
 import { cuFor, estimatedRequests, type Tariff, usdText } from "../../../core/billing/price.ts";
 import { shownKey } from "../../../hosted/keys/key-fields.ts";
 import type { KeyRecord } from "../../../hosted/keys/keys.ts";
-import type * as shape from "../../contract/schemas/keys.ts";
+import type * as shape from "../../contract/keys.ts";
 
 /** A key without its secret. */
 export function keyView(key: KeyRecord, tariff: Tariff): z.output<typeof shape.key> {

@@ -10,16 +10,15 @@ import {
 import { addKey, createAccount } from "../../../hosted/keys/create.ts";
 import { choose, UNCHOSEN } from "../../../hosted/keys/key-fields.ts";
 import { keyById, listKeys } from "../../../hosted/keys/keys.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiCaller, ApiHandlers, ApiInput } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
+import type { ApiCaller, ApiInput } from "../../contract/operation.ts";
 import type { HandlerParts } from "../parts.ts";
 import { accountView } from "./accounts.ts";
 import { chainOfKey } from "./key-chains.ts";
 import { instant, keyUrls, keyView } from "./keys-view.ts";
 import { profilesOfAccount } from "./profiles-view.ts";
 
-type KeyHandlers = Pick<
-  ApiHandlers<typeof CONTRACT>,
+type KeyHandlers = Handlers<
   "createKey" | "listKeys" | "getCurrentKey" | "getKey" | "updateKey" | "deleteKey" | "rotateKey"
 >;
 type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;

@@ -5,13 +5,11 @@ import type { CallFilter } from "../../../observe/feed/call-filter.ts";
 import { MAX_FILTERS, WATCHED_PER_S } from "../../../observe/feed/event-feed.ts";
 import { type HubRefusal, MAX_READERS } from "../../../observe/feed/feed-hub.ts";
 import type { DecisionUse } from "../../../observe/feed/kept-decisions.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiHandlers } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import { EventStream } from "../../http/event-stream.ts";
 import type { LiveView } from "../instance-parts.ts";
 
-type LiveHandlers = Pick<
-  ApiHandlers<typeof CONTRACT, "instance">,
+type LiveHandlers = Handlers<
   | "watchEvents"
   | "listDecisions"
   | "getDecision"

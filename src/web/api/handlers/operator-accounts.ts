@@ -4,12 +4,11 @@ import { parseUsd, usdText } from "../../../core/billing/price.ts";
 import { accountById } from "../../../hosted/accounts/accounts.ts";
 import { creditAccountOnce } from "../../../hosted/accounts/operator-credit.ts";
 import { grantCustomAccess } from "../../../hosted/profiles/custom-access.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiHandlers } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
 import { instant } from "./keys-view.ts";
 
-type GiftHandlers = Pick<ApiHandlers<typeof CONTRACT>, "grantCustomAccess" | "creditAccount">;
+type GiftHandlers = Handlers<"grantCustomAccess" | "creditAccount">;
 
 /** Creates the handlers. */
 export function operatorAccountHandlers({ runtime, store, changes }: HandlerParts): GiftHandlers {

@@ -11,15 +11,13 @@ import {
 import { type RevenueDay, revenueByDay } from "../../../hosted/operator/revenue.ts";
 import type { WalletReport } from "../../../payments/payments.ts";
 import { allPurchases } from "../../../payments/purchase/all-purchases.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiHandlers } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
 import { instant, instantOrNull } from "./keys-view.ts";
 import { purchaseBody } from "./purchases.ts";
 import { cachedView } from "./usage.ts";
 
-type MoneyHandlers = Pick<
-  ApiHandlers<typeof CONTRACT>,
+type MoneyHandlers = Handlers<
   "listAccounts" | "listAccountKeys" | "listAllPurchases" | "listWallets" | "getRevenue"
 >;
 

@@ -5,15 +5,13 @@ import type { AddressLimit } from "../../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
 import type { OperatorCordon } from "../../../hosted/operator/records.ts";
 import type { ShownError } from "../../../upstream/provider-query.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiHandlers } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import { reloadDetail } from "../action-log.ts";
 import type { InstanceParts } from "../instance-parts.ts";
 import type { ComparedAnswer, ProviderTest } from "../operator-providers.ts";
 import { instant } from "./keys-view.ts";
 
-type ProviderHandlers = Pick<
-  ApiHandlers<typeof CONTRACT, "instance">,
+type ProviderHandlers = Handlers<
   | "listCordons"
   | "cordonProvider"
   | "uncordonProvider"

@@ -6,16 +6,12 @@ import { apiFault } from "../../../core/faults/api-fault.ts";
 import { NOTHING_USED, sumOf, usageReport } from "../../../hosted/accounts/usage.ts";
 import type { AuditFindings } from "../../../hosted/audit/audit.ts";
 import { type AuditResult, lastAudit } from "../../../hosted/audit/audit-results.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiHandlers } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
 import { instant } from "./keys-view.ts";
 import { usedView } from "./usage.ts";
 
-type OperatorHandlers = Pick<
-  ApiHandlers<typeof CONTRACT>,
-  "getOperatorUsage" | "getOperatorAudit" | "getLastAudit"
->;
+type OperatorHandlers = Handlers<"getOperatorUsage" | "getOperatorAudit" | "getLastAudit">;
 
 const MAX_DIFFERENCES = 100;
 /** Longest wait of one request for an audit, and the suggested delay before the next try. */

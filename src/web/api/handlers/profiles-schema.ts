@@ -1,8 +1,9 @@
 // Documents the format of Custom profiles: the JSON Schema that documents are checked against, its
 // limits, and examples for common workloads.
+
 import { z } from "zod";
 import { MAX_PROVIDERS, RESERVED_SLUGS } from "../../../hosted/profiles/document.ts";
-import * as shape from "../../contract/schemas/profiles.ts";
+import * as shape from "../../contract/profiles.ts";
 import type { HandlerParts } from "../parts.ts";
 
 /** The schema with the limits of this instance. */

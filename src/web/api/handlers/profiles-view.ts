@@ -1,5 +1,6 @@
 // Renders Custom profiles for their owners: URLs and header values hidden, with the current status
 // of each provider.
+
 import type { z } from "zod";
 import {
   type ProfileDocument,
@@ -8,7 +9,7 @@ import {
 } from "../../../hosted/profiles/document.ts";
 import { type ProfileRecord, profileSlugs } from "../../../hosted/profiles/profiles.ts";
 import type { ProfileRevision } from "../../../hosted/profiles/revisions.ts";
-import type * as shape from "../../contract/schemas/profiles.ts";
+import type * as shape from "../../contract/profiles.ts";
 import type { HandlerParts } from "../parts.ts";
 import type { StatusOf } from "../provider-status.ts";
 import { instant, instantOrNull } from "./keys-view.ts";

@@ -24,15 +24,14 @@ import {
   writeRefusal,
 } from "../../../hosted/profiles/profiles.ts";
 import type { ProviderCheck } from "../../../upstream/provider-check.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiCaller, ApiHandlers, ApiInput } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
+import type { ApiCaller, ApiInput } from "../../contract/operation.ts";
 import type { HandlerParts } from "../parts.ts";
 import { instant } from "./keys-view.ts";
 import { configurationDocument } from "./profiles-schema.ts";
 import { dryView, profileView, revisionView } from "./profiles-view.ts";
 
-type ProfileHandlers = Pick<
-  ApiHandlers<typeof CONTRACT>,
+type ProfileHandlers = Handlers<
   | "listProfiles"
   | "getProfile"
   | "putProfile"

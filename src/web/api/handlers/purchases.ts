@@ -1,5 +1,6 @@
 // Handlers of paid operations: the order of each, the answer after its payment has settled, and the
 // state of a purchase. Knows no payment protocol and no header.
+
 import type { z } from "zod";
 import { cuFor, usdText } from "../../../core/billing/price.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
@@ -9,15 +10,14 @@ import { isSubscribed } from "../../../hosted/profiles/custom-access.ts";
 import type { PaidPurchase, PurchaseView } from "../../../payments/payments.ts";
 import { purchasesOfAccount } from "../../../payments/purchase/account-purchases.ts";
 import { prefixOf } from "../../../secrets/secret.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiCaller, ApiHandlers } from "../../contract/operation.ts";
-import type * as shape from "../../contract/schemas/payments.ts";
+import type { Handlers } from "../../contract/contract.ts";
+import type { ApiCaller } from "../../contract/operation.ts";
+import type * as shape from "../../contract/payments.ts";
 import type { HandlerParts } from "../parts.ts";
 import { balanceView, instant, instantOrNull } from "./keys-view.ts";
 import { daysN, orderedN } from "./order-amount.ts";
 
-type PurchaseHandlers = Pick<
-  ApiHandlers<typeof CONTRACT>,
+type PurchaseHandlers = Handlers<
   "fundAgentKey" | "buyCredit" | "buyCustomAccess" | "listPurchases" | "getPurchase"
 >;
 type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;

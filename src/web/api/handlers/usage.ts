@@ -2,18 +2,14 @@
 import { usdText } from "../../../core/billing/price.ts";
 import { accountUsage } from "../../../hosted/accounts/account-usage.ts";
 import { NOTHING_USED, sumOf, type Used } from "../../../hosted/accounts/usage.ts";
-import type { CONTRACT } from "../../contract/contract.ts";
-import type { ApiHandlers } from "../../contract/operation.ts";
+import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
 import { instant } from "./keys-view.ts";
 
 const DAY_CHARS = "2026-11-23".length;
 
 /** Creates the handler. */
-export function usageHandlers({
-  store,
-  runtime,
-}: HandlerParts): Pick<ApiHandlers<typeof CONTRACT>, "getUsage"> {
+export function usageHandlers({ store, runtime }: HandlerParts): Handlers<"getUsage"> {
   return {
     async getUsage({ query, caller }) {
       const nowMs = runtime.wallMs();

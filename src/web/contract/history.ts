@@ -1,0 +1,292 @@
+// What happened lately, what changed, errors of providers, streams, and the nodes that serve
+// together.
+
+import { z } from "zod";
+import { ERROR_CATEGORIES } from "../../core/provider-errors/category.ts";
+import { instant } from "../../hosted/keys/key-fields.ts";
+import { FEED_EVENT_TYPES } from "../../observe/feed/feed-event.ts";
+import { MAX_CHANGES } from "../../observe/feed/recent-changes.ts";
+import { HISTORY_SPANS } from "../../observe/history/history-report.ts";
+import { LIVE, LIVE_FAULTS, name } from "./live.ts";
+import { answer, type Operation } from "./operation.ts";
+import { is, list, map, oneOf, record, recordOrNull, rows } from "./shapes.ts";
+
+const known = <T extends z.ZodType>(value: T) => list(value.nullable());
+
+/** Query of `getHistory`. */
+const historyQuery = record({
+  range: oneOf(HISTORY_SPANS).default("hour").describe("How far back."),
+  profile: name.optional().describe("With `chain`; without both the whole service."),
+  chain: name.optional().describe("Name of a chain of that profile."),
+  provider: name.optional().describe("Of that profile and chain, by the id that is shown."),
+  points: z.coerce
+    .number()
+    .int()
+    .min(10)
+    .max(1_440)
+    .default(120)
+    .describe("Most steps that are returned; steps are joined to whole multiples."),
+});
+
+const series = record({
+  kind: oneOf(["service", "chain", "provider", "class"]),
+  profile: is.textOrNull,
+  chain: is.textOrNull,
+  provider: is.textOrNull,
+  class: is.textOrNull.describe("Class of methods, by how long their calls may take."),
+  calls: known(is.count).describe("Calls of callers; of a provider the attempts at it."),
+  errors: map(known(is.count)).describe("By kind of error; only what occurred."),
+  p50_ms: known(is.amount),
+  p95_ms: known(is.amount),
+  p99_ms: known(is.amount),
+  added_p50_ms: known(is.amount).nullable().describe("What the service itself added to a call."),
+  added_p95_ms: known(is.amount).nullable(),
+  share: known(is.number).nullable().describe("Of all attempts of the profile on the chain."),
+  lag_blocks: known(is.count).nullable().describe("The most in the step."),
+  circuit: known(oneOf(["closed", "recovered", "never_answered", "half_open", "open", "cordoned"]))
+    .nullable()
+    .describe("The worst in the step."),
+}).meta({
+  id: "HistorySeries",
+  description: "Columns with one value for each step; null where nothing is known.",
+});
+
+/** Answer of `getHistory`. */
+const history = record({
+  range: oneOf(HISTORY_SPANS),
+  step_s: is.count.describe("Length of a step, in seconds."),
+  from: instant,
+  to: instant,
+  times: list(is.count).describe("Beginning of each step, in seconds since the epoch."),
+  series: list(series).describe("The whole first, then providers, then classes of methods."),
+  kept: record({
+    bytes: is.count.describe("Memory that history takes."),
+    max_bytes: is.count,
+    bytes_per_provider: is.count.nullable(),
+    method_classes: is.flag.describe("False = dropped, for history took too much memory."),
+    day: is.flag.describe("False = dropped as well."),
+    providers: is.flag.describe("False = some providers have no history for that reason."),
+    stored: is.flag.describe("Whether hours are kept in the database, for 90 days."),
+    hours: recordOrNull({
+      waiting: is.count.describe("Hours that are over and not written: it does not answer."),
+      lost: is.count.describe("Hours that could not wait longer, since the start."),
+      complete: is.flag.describe("False = some hour had more rows than are kept."),
+    }).describe("How the hours of this node get there; null where nothing keeps them."),
+  }).describe("What is kept of history."),
+}).meta({ id: "History", description: "What happened lately, in steps." });
+
+/** Query of `listChanges`. */
+const changesQuery = record({
+  limit: z.coerce.number().int().min(1).max(MAX_CHANGES).default(MAX_CHANGES),
+});
+
+/** Answer of `listChanges`. */
+const changes = record({
+  changes: rows({
+    type: oneOf(FEED_EVENT_TYPES).exclude(["call"]),
+    at: instant,
+    data: map(is.anything).describe("As in the live feed."),
+  }),
+}).meta({ id: "Changes", description: "What changed lately, newest first." });
+
+/** Query of `listProviderErrors`. */
+const errorsQuery = record({
+  profile: name.optional(),
+  chain: name.optional(),
+  provider: name.optional(),
+  category: oneOf(ERROR_CATEGORIES).optional(),
+  limit: z.coerce.number().int().min(1).max(500).default(200),
+});
+
+/** Answer of `listProviderErrors`. */
+const providerErrors = record({
+  total: is.count.describe("Errors that the shapes stand for."),
+  shapes: rows({
+    profile: is.text,
+    chain: is.text,
+    provider: is.text,
+    method: is.text,
+    category: is.text,
+    group: is.text,
+    code: is.intOrNull,
+    http_status: is.intOrNull,
+    sample: is.textOrNull.describe("Redacted."),
+    count: is.count,
+    first_seen: instant.nullable(),
+    last_seen: instant,
+    rule: recordOrNull({ yaml: is.text, entry: map(is.anything) }).describe(
+      "The entry of `error_rules` that would classify it; only of unknown ones.",
+    ),
+  }).describe("Unknown ones first, each part newest first."),
+}).meta({ id: "ProviderErrors", description: "The errors of providers, by shape." });
+
+/** Query of `listStreams`. */
+const streamsQuery = record({ profile: name.optional(), chain: name.optional() });
+
+/** Answer of `listStreams`. */
+const streams = record({
+  totals: record({
+    streams: is.count,
+    subscribers: is.count,
+    events: is.count,
+    failovers: map(is.count).describe("By reason."),
+    blocks_filled: is.count,
+    ended: is.count.describe("Streams that could not go on without a gap."),
+    log_checks: map(is.count).describe("Checks for logs left out, by result."),
+  }).describe("Of the whole service, for every query."),
+  streams: rows({
+    profile: is.text,
+    chain: is.text,
+    kind: is.text,
+    state: oneOf(["opening", "live", "recovering"]),
+    provider: is.textOrNull,
+    pinned: is.flag,
+    subscribers: is.count,
+    block_height: is.count.nullable(),
+    blocks_behind: is.count.nullable(),
+    events: is.count,
+    failovers: is.count,
+    blocks_filled: is.count,
+    lag_ms: is.amountOrNull.describe("Average time from the provider's event to its callers."),
+    worker: is.text,
+  }).describe("The most subscribed first, 500 at most of a worker."),
+  truncated: is.flag,
+}).meta({ id: "Streams", description: "The subscriptions upstream." });
+
+/** What one process tells of itself; also kept in the database, where other versions read it. */
+export const processReport = record({
+  version: is.text,
+  worker: is.textOrNull.describe("Null = this process is the whole node."),
+  started_at: instant,
+  draining: is.flag,
+  calls_per_s: is.amountOrNull.describe("Calls of callers; null = not measured yet."),
+  cpu_cores: is.amountOrNull.describe("Processor time, in cores; null = not measured yet."),
+  event_loop_busy: is.amountOrNull.describe("0 to 1: 1 = everything waits."),
+  memory_bytes: is.count,
+});
+
+/** How a node finds a provider. */
+const seenProvider = record({
+  circuit: oneOf([
+    "closed",
+    "recovered",
+    "never_answered",
+    "half_open",
+    "open",
+    "cordoned",
+  ]).describe("The worst transport."),
+  success_rate: is.number.nullable(),
+  latency_ms: is.amountOrNull,
+  lag_blocks: is.count.nullable(),
+});
+
+/** The providers of a node, as it tells of them. */
+export const providerReports = list(
+  seenProvider.extend({ profile: is.text, chain: is.text, provider: is.text }),
+);
+
+const node = record({
+  id: is.text,
+  alias: is.textOrNull.describe("As callers see it; null where one node serves alone."),
+  this: is.flag.describe("Whether it is the node that answers."),
+  region: is.textOrNull,
+  state: oneOf(["live", "draining", "silent", "gone"]).describe(
+    "`silent`: no heartbeat lately; `gone`: it left, or was found dead.",
+  ),
+  version: is.textOrNull,
+  started_at: instant.nullable(),
+  last_heartbeat_at: instant
+    .nullable()
+    .describe("By the clock of the database; null where one node serves alone."),
+  clock_ahead_ms: is.intOrNull.describe("Its clock less that of the database."),
+  calls_per_s: is.amountOrNull.describe("Of all its workers."),
+  cpu_cores: is.amountOrNull,
+  memory_bytes: is.count.nullable().describe("Of its workers, without their supervisor."),
+  workers: list(processReport),
+  jobs: list(is.text).describe("What it does for all nodes, or did last."),
+}).meta({ id: "ServiceNode", description: "A node of the service. Null = unknown." });
+
+/** Answer of `listNodes`. */
+export const nodes = record({
+  clustered: is.flag.describe("False = one node serves alone, and does every job."),
+  nodes: list(node),
+  jobs: rows({
+    name: is.text,
+    node: is.text.describe("That does it, or did it last."),
+    running: is.flag,
+    due_at: instant,
+  }),
+  providers: rows({
+    profile: is.text,
+    chain: is.text,
+    provider: is.text,
+    seen: list(seenProvider.extend({ node: is.text })),
+  }).describe("The same providers as each node finds them, at most 500 of a node."),
+  problems: list(is.text).describe("What cannot be told of, and why; clocks apart."),
+}).meta({
+  id: "Nodes",
+  description:
+    "The nodes that serve together. Those of other nodes are observations that they write every " +
+    "five seconds; after half a minute without one their load is unknown.",
+});
+
+/** Operations on what is recorded. */
+export const HISTORY_OPERATIONS = {
+  getHistory: {
+    ...LIVE,
+    path: "/api/v1/history",
+    summary: "Read what happened lately",
+    description:
+      "Calls, errors, latencies, shares, head lag and circuits in steps: 10 s for an hour, 1 min " +
+      "for a day, of all workers of this instance; hours for 90 days, of all nodes that share " +
+      "its database. Where `data_dir` cannot be used there are no 90 days: 503 `unavailable`. " +
+      "Other nodes write their hours every ten minutes, and one that was killed lost what it " +
+      "had not written. Without the operator token managed providers are shown by alias, and " +
+      "classes of methods are left out. Where the status is not public, sessions of accounts " +
+      "read that too.",
+    auth: ["none", "operator"],
+    query: historyQuery,
+    answers: { 200: answer("The history.", history) },
+    faults: ["invalid_field", "not_found", ...LIVE_FAULTS],
+  },
+  listChanges: {
+    ...LIVE,
+    path: "/api/v1/operator/changes",
+    summary: "List what changed lately",
+    description:
+      "The latest 200 events of the live feed that are no calls, of all workers, newest first; " +
+      "what several workers tell of the same change counts once. Heads are looked at every 10 " +
+      "s.",
+    query: changesQuery,
+    answers: { 200: answer("The changes.", changes) },
+    faults: ["invalid_field", ...LIVE_FAULTS],
+  },
+  listNodes: {
+    ...LIVE,
+    path: "/api/v1/operator/nodes",
+    summary: "List the nodes of the service",
+    description:
+      "With their load, clocks and workers, the jobs that one does for all, and how each finds " +
+      "the providers. A node that serves alone is the only row.",
+    answers: { 200: answer("The nodes.", nodes) },
+    faults: LIVE_FAULTS,
+  },
+  listProviderErrors: {
+    ...LIVE,
+    path: "/api/v1/operator/errors",
+    summary: "List the errors of providers",
+    description: "By provider and category, with a redacted sample; unknown ones first.",
+    query: errorsQuery,
+    answers: { 200: answer("The errors.", providerErrors) },
+    faults: ["invalid_field", ...LIVE_FAULTS],
+  },
+  listStreams: {
+    ...LIVE,
+    path: "/api/v1/operator/streams",
+    summary: "List the subscriptions upstream",
+    description: "With their sources, failovers and lag, of all workers.",
+    query: streamsQuery,
+    answers: { 200: answer("The subscriptions.", streams) },
+    faults: ["invalid_field", ...LIVE_FAULTS],
+  },
+} as const satisfies Readonly<Record<string, Operation>>;
