@@ -1,4 +1,5 @@
-// Values of unknown shape: messages of other processes, rows of other versions, JSON of anybody.
+// Values of unknown shape: messages of other processes, rows of other versions, JSON and texts of
+// anybody.
 
 /** A value with fields of unknown types. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -26,3 +27,15 @@ export function parseJson(text: string): unknown {
     return null;
   }
 }
+
+/** At most so many characters, as a text of its own: a slice keeps the whole text in memory. */
+export function beginningOf(text: string, chars: number): string {
+  return text.length <= chars ? text : Buffer.from(text.slice(0, chars)).toString();
+}
+
+/**
+ * Text without control characters (U+0000 to U+001F, U+007F to U+009F): a pattern without property
+ * escapes and flags, so that every generator of clients of the API understands it.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+export const NO_CONTROLS: RegExp = /^[^\u0000-\u001f\u007f-\u009f]*$/;

@@ -2,8 +2,7 @@
 // rule, and, at debug level, every call. Repetitions are limited. Knows no URLs, headers or
 // provider addresses.
 import type { Logger } from "pino";
-import { noteSeen } from "../core/provider-errors/seen-errors.ts";
-import { noteUnknown } from "../core/provider-errors/unknown-errors.ts";
+import { noteSeen, noteUnknown } from "../core/provider-errors/error-samples.ts";
 import type { AnswerSource } from "../core/routing/answer-source.ts";
 import type { Strategy } from "../core/routing/strategy.ts";
 import type { Failure } from "../core/rpc/failure.ts";

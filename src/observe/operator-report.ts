@@ -1,6 +1,6 @@
 // What an operator reads of one process beside metrics: decisions, errors of providers and streams.
 // Each answer of one process can be merged with those of the others. Shows real provider ids.
-import { errorGroupOf } from "../core/provider-errors/error-group.ts";
+import { errorGroupOf } from "../core/provider-errors/category.ts";
 import type { PlanChange } from "../core/routing/what-if.ts";
 import { FAILOVER_REASONS, type FailoverReason } from "../upstream/stream/subscriber.ts";
 import type { Subscriptions } from "../upstream/stream/subscriptions.ts";

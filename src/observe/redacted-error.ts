@@ -1,7 +1,7 @@
 // What of the words of providers and callers may be shown to the operator: without secrets, and
 // without hex, which may be what a caller sent or was told.
 import type { Provider } from "../core/provider/profile.ts";
-import { withoutHex } from "../core/provider-errors/unknown-errors.ts";
+import { withoutHex } from "../core/provider-errors/error-samples.ts";
 import { REDACTED, redact } from "../core/redact/redact.ts";
 import { repeatsSecret } from "../upstream/engine/refusal.ts";
 

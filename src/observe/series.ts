@@ -1,7 +1,7 @@
 // The counters of one profile on one chain.
 import { Histogram } from "../core/provider/latency.ts";
-import type { SeenErrors } from "../core/provider-errors/seen-errors.ts";
-import { UnknownErrors } from "../core/provider-errors/unknown-errors.ts";
+import type { SeenErrors } from "../core/provider-errors/error-samples.ts";
+import { UnknownErrors } from "../core/provider-errors/error-samples.ts";
 import type { AnswerSource } from "../core/routing/answer-source.ts";
 import type { CacheUse } from "../core/routing/cache-use.ts";
 import { METHOD_SLOTS } from "../core/rpc/method.ts";

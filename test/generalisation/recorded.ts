@@ -2,8 +2,9 @@
 // some of them are taken for unseen.
 import { readFileSync } from "node:fs";
 import type { Verdict } from "../../src/core/provider/attempt.ts";
-import { DECISIONS, type Phrase, type Rule } from "../../src/core/provider-errors/category.ts";
+import { DECISIONS } from "../../src/core/provider-errors/category.ts";
 import { ruleFor } from "../../src/core/provider-errors/classify.ts";
+import type { Phrase, Rule } from "../../src/core/provider-errors/rule.ts";
 import { RULES } from "../../src/core/provider-errors/rules.ts";
 import type { Failure } from "../../src/core/rpc/failure.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
@@ -86,11 +87,17 @@ function outcome(row: Recorded, rules: readonly Rule[]): string {
   return `${step} ${JSON.stringify(effect)}`;
 }
 
+/** The rows that each rule decides: what it was written from. */
+const DECIDED: ReadonlyMap<Rule | undefined, readonly Recorded[]> = Map.groupBy(RECORDED, (row) =>
+  decidingRule(row),
+);
+
 function tableWithout(judged: readonly Recorded[], strictness: Strictness): readonly Rule[] {
   const ids = new Set(judged.map((row) => row.id));
   const seen = RECORDED.filter((row) => !ids.has(row.id));
   return RULES.flatMap((rule) => {
-    if (rule.from.length > 0 && rule.from.every((id) => ids.has(id))) return [];
+    const decided = DECIDED.get(rule);
+    if (decided?.every(({ id }) => ids.has(id))) return [];
     if (strictness === "rule" || rule.text === undefined) return [rule];
     const text = rule.text.filter(
       (phrase) => !isOwedTo(phrase, rule, judged) || isOwedTo(phrase, rule, seen),
@@ -102,7 +109,8 @@ function tableWithout(judged: readonly Recorded[], strictness: Strictness): read
 /** Whether a phrase is what makes a rule decide about one of the rows. */
 function isOwedTo(phrase: Phrase, rule: Rule, rows: readonly Recorded[]): boolean {
   const alone = { ...rule, text: [phrase] };
-  return rows.some((row) => rule.from.includes(row.id) && decidingRule(row, [alone]) === alone);
+  const decided = DECIDED.get(rule) ?? [];
+  return rows.some((row) => decided.includes(row) && decidingRule(row, [alone]) === alone);
 }
 
 function read<T>(name: string): readonly T[] {

@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { Histogram } from "../../src/core/provider/latency.ts";
-import { UnknownErrors } from "../../src/core/provider-errors/unknown-errors.ts";
+import { UnknownErrors } from "../../src/core/provider-errors/error-samples.ts";
 import { expositionText } from "../../src/observe/exposition.ts";
 import { ChainCounts } from "../../src/observe/history/history-counts.ts";
 import {

@@ -6,14 +6,8 @@ import type { ErrorRule } from "../provider/profile.ts";
 import type { BlockRef } from "../rpc/call.ts";
 import type { Failure } from "../rpc/failure.ts";
 import type { Method } from "../rpc/method.ts";
-import {
-  type CategoryDecision,
-  DECISIONS,
-  type ErrorCategory,
-  type MethodGroup,
-  type Phrase,
-  type Rule,
-} from "./category.ts";
+import { type CategoryDecision, DECISIONS, decisionOf, type ErrorCategory } from "./category.ts";
+import type { MethodGroup, Phrase, Rule } from "./rule.ts";
 import { RULES } from "./rules.ts";
 import { VOCABULARY, type WordFamily } from "./vocabulary.ts";
 
@@ -41,7 +35,7 @@ export function classify(failure: Failure, method: Method, context: ClassifyCont
     operatorCategory(failure, context.rules) ??
     decidingRule(shape, RULES_BY_KIND)?.category ??
     "unknown";
-  const [replaySafe, otherwise, effect] = DECISIONS.get(category) ?? UNKNOWN;
+  const [replaySafe, otherwise, effect] = decisionOf(category);
   return {
     category,
     step: method.replaySafe ? replaySafe : otherwise,
@@ -65,7 +59,6 @@ export function ruleFor(
   );
 }
 
-const UNKNOWN: CategoryDecision = ["next", "return", { kind: "ignored" }];
 /**
  * Most characters of a message that are read, in UTF-16 units; of `data` fewer, and only near its
  * surface.
@@ -241,7 +234,7 @@ function mayBeInData(rule: Rule, { groups }: Shape): boolean {
 }
 
 function cordons(category: ErrorCategory): boolean {
-  const effect = DECISIONS.get(category)?.[2];
+  const effect = decisionOf(category)[2];
   return typeof effect === "object" && effect.kind === "cordon";
 }
 

@@ -1,10 +1,8 @@
 // Redacts keys, tokens, credentials in URLs, private keys and seed phrases in a text, by their
 // shape. Where a secret and a harmless text look alike, both are redacted, except in the cases that
 // the table of passes names.
-import { isSecretHex } from "./hex.ts";
-import { withoutPhrases } from "./phrase.ts";
 import { withoutUrlSecrets } from "./url.ts";
-import { isSecretWord } from "./word.ts";
+import { isSecretHex, isSecretWord } from "./word.ts";
 
 /** Replaces a redacted piece of text. */
 export const REDACTED = "[redacted]";
@@ -92,3 +90,56 @@ const PASSES: readonly Pass[] = [
   redacting(/(?<![\w+/-])(?=[\w/-]*[+=])(?=\S*[A-Z])(?=\S*[a-z])(?=\S*\d)[\w+/-]{24,}={0,2}/g),
   (text) => text.replace(/[\w-]{20,}/g, (word) => (isSecretWord(word) ? REDACTED : word)),
 ];
+
+const LEAST_WORDS = 12;
+const PHRASE_WORD = /^[a-z]{3,8}$/i;
+/** What may separate two words of a phrase: spaces, commas, quotes, and list numbers. */
+const BETWEEN_WORDS = /^(?=.{1,12}$)[\s,;|"'`·]*(?:\d{1,2}\s*[.):-]?)?[\s,;|"'`·]*$/s;
+/** Common words that are not in BIP-39. */
+const STOP_WORDS: ReadonlySet<string> = new Set(
+  (
+    "the and for with from but was were are not has had his her its our your their them these " +
+    "those been than which would could should did does done how who " +
+    "why while being here get got gets send sent see seen says said calls called request " +
+    "requests errors returned via per let works worked failed " +
+    "fails after without through both every some many most provider gateway endpoint chain " +
+    "server polygon arbitrum optimism linea zkevm mainnet testnet ethereum binance gnosis " +
+    "mantle taiko"
+  ).split(" "),
+);
+
+/**
+ * Replaces seed phrases by `mark`: 12 or more consecutive words that could all be in the BIP-39
+ * list. Uses no word list: BIP-39 words have 3 to 8 letters, and ordinary prose rarely has twelve
+ * such words in a row without a common word that BIP-39 lacks.
+ */
+export function withoutPhrases(text: string, mark: string): string {
+  const pieces = text.split(/([A-Za-z]+)/);
+  let out = "";
+  let copied = 0;
+  for (let i = 1; i < pieces.length; ) {
+    const end = phraseEnd(pieces, i);
+    const words = (end - i) / 2 + 1;
+    if (end >= i && words >= LEAST_WORDS) {
+      out += `${pieces.slice(copied, i).join("")}${mark}`;
+      copied = end + 1;
+    }
+    i = Math.max(i, end) + 2;
+  }
+  return out + pieces.slice(copied).join("");
+}
+
+/**
+ * Index at which the run of possible words that begins at `start` ends; less than `start` = there
+ * is none.
+ */
+function phraseEnd(pieces: readonly string[], start: number): number {
+  let end = start - 2;
+  for (let i = start; i < pieces.length; i += 2) {
+    const word = pieces[i] ?? "";
+    if (!PHRASE_WORD.test(word) || STOP_WORDS.has(word.toLowerCase())) break;
+    if (i > start && !BETWEEN_WORDS.test(pieces[i - 1] ?? "")) break;
+    end = i;
+  }
+  return end;
+}

@@ -1,7 +1,6 @@
 // Removes credentials from URLs: user and password, and keys in host names, paths and queries. The
 // rest still shows which service it is.
-import { isSecretHex } from "./hex.ts";
-import { isKnownId, isSlug } from "./word.ts";
+import { isKnownId, isSecretHex, isSlug } from "./word.ts";
 
 /** Replaces the secrets in all URLs of a text, with or without a scheme, by `mark`. */
 export function withoutUrlSecrets(text: string, mark: string): string {

@@ -1,5 +1,7 @@
 // Tells random words (keys, tokens) from names, ids and slugs by how often they change between
-// lower case, upper case and digits.
+// lower case, upper case and digits; and private keys and hex tokens from addresses, hashes and
+// call data. A hash and a private key look the same: the text before them decides, and without such
+// a text they count as a key.
 import { methodOf } from "../rpc/method.ts";
 
 const SHORT_PIECE_CHARS = 4;
@@ -13,7 +15,7 @@ const LEAST_LETTERS = 0.3;
 
 /**
  * Whether a word of 20 characters or more looks random. UUIDs do not count, since most are ids; nor
- * does long hex, which `hex.ts` judges.
+ * does long hex, which `isSecretHex` judges.
  */
 export function isSecretWord(word: string): boolean {
   if (isKnownId(word) || methodOf(word).name === word || HEX.test(word) || UUID.test(word))
@@ -71,3 +73,35 @@ function kindOf(code: number): number {
   if (code >= UPPER_A && code <= UPPER_Z) return 1;
   return code >= ZERO && code <= NINE ? 2 : SIGN;
 }
+
+const HASH_CHARS = 64;
+const ADDRESS_CHARS = 40;
+const CONTEXT_CHARS = 60;
+/** How numbers and addresses begin that are padded to a 32-byte word. */
+const PADDED = /^0{16}/;
+const HASH_WORD = /\b(?:tx|txn|txs|txid)\b|hash|transaction|block|receipt|topic|root|commit/i;
+const SECRET_WORD =
+  /priv|secret|seed|\bpk\b|\bsign|mnemonic|key|(?:api|auth|access)[_ -]?token|password/i;
+
+/**
+ * Whether a run of hex digits (32 or more, optionally after `0x`) may be a secret; `before` is the
+ * text in front of it.
+ */
+export function isSecretHex(hex: string, before: string): boolean {
+  const prefixed = /^0x/i.test(hex);
+  const digits = prefixed ? hex.slice(2) : hex;
+  if (/^\d+$/.test(hex) || PADDED.test(digits)) return false;
+  if (prefixed && (digits.length <= ADDRESS_CHARS || digits.length > HASH_CHARS)) return false;
+  return !isCalledHash(before);
+}
+
+/** Whether the text announces a hash (other hashes may come between) and names no secret. */
+function isCalledHash(before: string): boolean {
+  const context = before
+    .slice(-MAX_LIST_CHARS)
+    .replace(/\b(?:0x)?[0-9a-f]{32,}/gi, "#")
+    .slice(-CONTEXT_CHARS);
+  return HASH_WORD.test(context) && !SECRET_WORD.test(context);
+}
+
+const MAX_LIST_CHARS = 1_000;

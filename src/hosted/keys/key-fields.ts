@@ -2,7 +2,7 @@
 // The contract of the API and its answers derive from here. Knows no operation and no secret.
 import { z } from "zod";
 import type { ApiFault } from "../../core/faults/api-fault.ts";
-import { NO_CONTROLS } from "../../core/patterns.ts";
+import { NO_CONTROLS } from "../../core/fields.ts";
 import { CONSISTENCIES, type Consistency } from "../../core/routing/consistency.ts";
 import type { ApiKeyTable } from "../../store/tables.ts";
 import {

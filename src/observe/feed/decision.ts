@@ -1,7 +1,7 @@
 // One decision: a call at its end, with the plan it was routed by, its attempts and where its
 // answer came from. Taken from the routed call so that nothing of the caller's request or answer
 // is kept; shown to the operator with redacted errors.
-import { beginningOf } from "../../core/beginning.ts";
+import { beginningOf } from "../../core/fields.ts";
 import type { Attempt } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { type AnswerSource, providerOf } from "../../core/routing/answer-source.ts";

@@ -2,7 +2,7 @@
 // methods, since they were taken last. Costs a few additions a call. Knows no time.
 import type { Attempt } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import { errorGroupIndex } from "../../core/provider-errors/error-group.ts";
+import { ERROR_GROUPS, errorGroupOf } from "../../core/provider-errors/category.ts";
 import { upstreamMsOf } from "../../core/routing/evidence.ts";
 import type { DeadlineClass, Method } from "../../core/rpc/method.ts";
 import type { Outcome } from "../../upstream/engine/answer.ts";
@@ -119,7 +119,7 @@ export class ChainCounts {
     if (counts === undefined) return;
     increment(counts, 0);
     if (verdict === null) addLatency(counts, ATTEMPT_ROW.latencyAt, latencyMs);
-    else increment(counts, 1 + errorGroupIndex(verdict.category));
+    else increment(counts, 1 + ERROR_GROUPS.indexOf(errorGroupOf(verdict.category)));
   }
 
   /** A circuit of a provider has opened: it counts as open in this step. */

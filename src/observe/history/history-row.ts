@@ -1,7 +1,7 @@
 // One step of history as a row of whole numbers: how many calls, which errors, a small histogram of
 // latencies. Rows of one layout can be added up, over steps, providers and workers alike. Knows no
 // time and no provider.
-import { ERROR_GROUPS } from "../../core/provider-errors/error-group.ts";
+import { ERROR_GROUPS } from "../../core/provider-errors/category.ts";
 import { CIRCUIT_STATES, type CircuitOrCordon } from "../../upstream/health/health-report.ts";
 
 /** What the columns of a row mean; the first one is the number of calls. */

@@ -1,7 +1,7 @@
 // Claims, claim links and connections.
 
 import { z } from "zod";
-import { NO_CONTROLS } from "../../core/patterns.ts";
+import { NO_CONTROLS } from "../../core/fields.ts";
 import { accountId, instant } from "../../hosted/keys/key-fields.ts";
 import { secretParams } from "./keys.ts";
 import { ANY, answer, BODY, KNOWN, type Operation } from "./operation.ts";

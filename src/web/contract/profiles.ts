@@ -2,7 +2,7 @@
 // JSON Schema, and that answers follow.
 
 import { z } from "zod";
-import { NO_CONTROLS } from "../../core/patterns.ts";
+import { NO_CONTROLS } from "../../core/fields.ts";
 import { CONSISTENCIES } from "../../core/routing/consistency.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
 import { HIDDEN } from "../../hosted/profiles/document.ts";

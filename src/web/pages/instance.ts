@@ -4,7 +4,7 @@
 import type { ClusterHealth } from "../../core/cluster-health.ts";
 import type { Chain } from "../../core/provider/chain.ts";
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
-import { unknownShapes } from "../../core/provider-errors/unknown-errors.ts";
+import { unknownShapes } from "../../core/provider-errors/error-samples.ts";
 import type { StreamFacts } from "../../observe/readings.ts";
 import type { Series } from "../../observe/series.ts";
 import type { BudgetReport } from "../../upstream/budget/provider-budget.ts";

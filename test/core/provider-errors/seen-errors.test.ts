@@ -2,7 +2,7 @@
 // that is at most a minute old when they come often.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { noteSeen, type SeenErrors } from "../../../src/core/provider-errors/seen-errors.ts";
+import { noteSeen, type SeenErrors } from "../../../src/core/provider-errors/error-samples.ts";
 
 const START_MS = Date.UTC(2026, 10, 23);
 

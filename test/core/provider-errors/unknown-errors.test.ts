@@ -8,7 +8,7 @@ import {
   UnknownErrors,
   type UnknownOccurrence,
   unknownShapes,
-} from "../../../src/core/provider-errors/unknown-errors.ts";
+} from "../../../src/core/provider-errors/error-samples.ts";
 
 const note = (
   errors: UnknownErrors,

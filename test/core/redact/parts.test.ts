@@ -2,10 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { isSecretHex } from "../../../src/core/redact/hex.ts";
-import { withoutPhrases } from "../../../src/core/redact/phrase.ts";
+import { withoutPhrases } from "../../../src/core/redact/redact.ts";
 import { withoutUrlSecrets } from "../../../src/core/redact/url.ts";
-import { isKnownId, isSecretWord, isSlug } from "../../../src/core/redact/word.ts";
+import { isKnownId, isSecretHex, isSecretWord, isSlug } from "../../../src/core/redact/word.ts";
 
 const MARK = "[x]";
 const HEX = "0123456789abcdef";

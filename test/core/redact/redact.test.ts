@@ -147,7 +147,7 @@ test("no name that this service tells everyone is taken for a secret", () => {
 
 test("the words that part prose are not of the list that seed phrases are made of", () => {
   const source = readFileSync(
-    new URL("../../../src/core/redact/phrase.ts", import.meta.url),
+    new URL("../../../src/core/redact/redact.ts", import.meta.url),
     "utf8",
   );
   const words = Array.from(source.matchAll(/^ {4}"([a-z ]+)"/gm), ([, line = ""]) =>
