@@ -68,7 +68,7 @@ function engine(mode: Mode): () => void {
       const [hash, parentHash] = [`h${number}`, `h${number - 1}`];
       tracker.recordHead(provider, number, { number, hash, parentHash });
     }
-    tracker.recordFinalized(provider, 950);
+    tracker.recordNamed(provider, "finalized", 950);
   }
   const settings = {
     maxBytes: 16_777_216,

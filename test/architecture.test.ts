@@ -122,7 +122,7 @@ const PRIVATE_WORDS: Readonly<Record<string, string>> = {
   teller: "EventSink",
   tell: "emit",
   trouble: "failure",
-  lenient: "BreakerBypass",
+  lenient: "counts",
   loose: "BestEffort",
   wheel: "TimerWheel",
   alarm: "Timer",

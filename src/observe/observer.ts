@@ -12,7 +12,7 @@ import type { Answer, Outcome } from "../upstream/engine/answer.ts";
 import { ViewReasks } from "../upstream/engine/layers/view-reasks.ts";
 import { newSplitCounts, type SplitCounts } from "../upstream/engine/ranges/split-parts.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
-import type { HealthChange } from "../upstream/health/tracker.ts";
+import type { HealthChange } from "../upstream/health/provider-records.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
 import { CallLog } from "./call-log.ts";
 import { EventFeed, type UnplacedEvent } from "./feed/event-feed.ts";

@@ -114,7 +114,7 @@ function bench({ method, coalesce, hedge, params, cache, view }: StackUnderTest)
   if (cache === true) {
     for (const provider of providers) {
       tracker.recordHead(provider, 100);
-      tracker.recordFinalized(provider, 90);
+      tracker.recordNamed(provider, "finalized", 90);
     }
   }
   const sent: Sent[] = [];

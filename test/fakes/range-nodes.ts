@@ -124,7 +124,7 @@ export function rangeFixture(options: RangeFixtureOptions): RangeFixture {
     counts,
     out: () => out,
     finalize(height) {
-      for (const { provider } of nodes) tracker.recordFinalized(provider, height);
+      for (const { provider } of nodes) tracker.recordNamed(provider, "finalized", height);
     },
     ask: (filter, how) => askOf({ runtime, tracker, router }, filter, how),
   };

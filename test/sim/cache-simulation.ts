@@ -212,7 +212,7 @@ class CacheWorld {
   #pushed(node: SimulatedNode, block: NodeBlock): void {
     const provider = this.#tracker.set.providers[node.index] ?? assert.fail();
     this.#tracker.recordHead(provider, block.number, block);
-    this.#tracker.recordFinalized(provider, finalOf(node.told, node.finality));
+    this.#tracker.recordNamed(provider, "finalized", finalOf(node.told, node.finality));
   }
 
   /** Nodes are probed from time to time, those at once that push no heads. */
@@ -222,7 +222,7 @@ class CacheWorld {
       const provider = this.#tracker.set.providers[node.index] ?? assert.fail();
       const result = { kind: "ok", chainId: CHAIN_ID, height: node.chain.length - 1 } as const;
       this.#tracker.recordProbe({ provider, transport: "http", latencyMs: 1, result });
-      this.#tracker.recordFinalized(provider, finalOf(node.chain, node.finality));
+      this.#tracker.recordNamed(provider, "finalized", finalOf(node.chain, node.finality));
     }
     this.runtime.after(everyMs, () => this.#poll(everyMs));
   }

@@ -28,7 +28,8 @@ const TERMS = "core/routing/cache-terms.ts";
 const FAILOVER = "upstream/engine/attempts/failover.ts";
 const RANGES = "upstream/engine/ranges/range-run.ts";
 const RECHECK = "upstream/engine/layers/recheck-null.ts";
-const TRACKER = "upstream/health/tracker.ts";
+const PLANS = "upstream/health/plans.ts";
+const RECORDS = "upstream/health/provider-records.ts";
 
 /** The rules. */
 export const RULES: readonly Rule[] = [
@@ -111,7 +112,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: "11.25 those that reach the end first",
-    file: TRACKER,
+    file: PLANS,
     edits: [
       { from: "if (!isThere) return all;", to: "if (isThere || !isThere) return all;" },
       { from: ': presence === "lacks"),', to: ": false)," },
@@ -190,10 +191,10 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: "11.26 sockets that trail vouch for nothing",
-    file: TRACKER,
+    file: RECORDS,
     edits: [
       { from: "if (state.pollsAhead === POLLS_AHEAD) this.blocks.clear(state);", to: "" },
-      { from: "if (providerState.pollsAhead === POLLS_AHEAD) return;", to: "" },
+      { from: "if (state.pollsAhead === POLLS_AHEAD) return;", to: "" },
     ],
     world: "pushes trail",
     shows: "wrong",

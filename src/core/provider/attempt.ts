@@ -79,3 +79,26 @@ export interface Attempt extends Channel {
   /** Only of a hedge: how long (ms) the attempt had taken beside which this one was begun. */
   readonly hedgedAfterMs?: number;
 }
+
+/**
+ * What the outcome of a request counts for at the providers that it asks.
+ *
+ * `all`: as that of a caller's call. `answers`: failures do not count, and providers with an open
+ * circuit are asked last instead of being excluded: the retries of many streams after one lost
+ * connection would otherwise open every circuit for longer than a stream may wait. Their user
+ * limits how often it asks. `limits`: one provider is asked that is chosen already, its circuit is
+ * respected, and only successes, rate limits and refusals of the service count. `nothing`: one
+ * provider is asked that is chosen already, even if its circuit is open.
+ */
+export type Counting = "all" | "answers" | "limits" | "nothing";
+
+/** An attempt as it is recorded; null = it is not. */
+export function counted(attempt: Attempt, counts: Counting): Attempt | null {
+  const { verdict } = attempt;
+  if (counts === "nothing") return null;
+  if (counts === "all" || verdict === null) return attempt;
+  const { kind } = verdict.effect;
+  if (counts === "answers") return kind === "failure" ? null : attempt;
+  if (kind === "cooldown" || kind === "cordon") return attempt;
+  return { ...attempt, verdict: { ...verdict, effect: { kind: "ignored" } } };
+}

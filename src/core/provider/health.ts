@@ -232,11 +232,6 @@ export function recordFailedProbe(health: Health, nowMs: number): void {
   health.breaker = probeFailed(circuitOf(health, nowMs));
 }
 
-/** Records that a probe was told what a call had been told: excluded until a probe succeeds. */
-export function recordRefusedProbe(health: Health, reason: Cordon): void {
-  health.cordon = reason;
-}
-
 /** Records that another worker's circuit to this provider opened, or closed. */
 export function recordCircuitHint(health: Health, kind: "opened" | "closed", nowMs: number): void {
   if (kind === "opened") health.breaker = warned(health.breaker);

@@ -1,11 +1,12 @@
 // The input of the engine: a call, and how it is to be routed.
+import type { Counting } from "../../core/provider/attempt.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { SeenBlock } from "../../core/routing/seen.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import type { Call } from "../../core/rpc/call.ts";
 import type { View } from "../../core/rpc/view.ts";
-import type { RoutingState } from "../health/tracker.ts";
+import type { Tracker } from "../health/tracker.ts";
 import type { Room, Upstream } from "../transport.ts";
 import type { OwnTransactions } from "./exchange/accepted-transactions.ts";
 
@@ -15,7 +16,7 @@ export type Upstreams = Readonly<Partial<Record<Transport, Pick<Upstream, "send"
 /** A call with its routing parameters. */
 export interface RouteRequest {
   readonly call: Call;
-  readonly tracker: RoutingState;
+  readonly tracker: Tracker;
   readonly strategy: Strategy;
   readonly pin: Provider | null;
   /** Null = the better transport of each provider. */
@@ -25,6 +26,8 @@ export interface RouteRequest {
    * service itself, for a stream.
    */
   readonly caller: CallerIdentity;
+  /** What its outcome counts for at the providers that are asked; omitted = everything. */
+  readonly counts?: Counting | undefined;
   /** Providers that must not be asked, even if the plan lists them. */
   readonly avoid: ReadonlySet<string> | null;
   readonly deadlineMs: number;

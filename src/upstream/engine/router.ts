@@ -126,7 +126,8 @@ export class Router {
     const view = hasView && (resolution !== undefined || isViewed(method));
     const own = (request.own ?? null) !== null;
     const settings = { maxAttempts, cache, coalesce, hedge, split: isSplit, view, own };
-    const policy = policyOf(method, block, settings);
+    const usual = policyOf(method, block, settings);
+    const policy = (request.counts ?? "all") === "all" ? usual : aloneOf(usual);
     const startedAtMs = runtime.now();
     const times = { startedAtMs, endsAtMs: startedAtMs + request.deadlineMs };
     const routed = new RoutedJob(request, policy, times, done);
@@ -173,6 +174,11 @@ function hedgeOf(
   const { hedge } = tracker.set;
   if (caller === SERVICE_CALLER) return null;
   return hedge === undefined ? usual() : hedge;
+}
+
+/** Where little counts, one provider is asked at a time, and its answer stands. */
+function aloneOf(policy: Policy): Policy {
+  return { ...policy, lanes: 1, recheckNull: false };
 }
 
 /** Its parts may be asked of any provider, in the usual way. */

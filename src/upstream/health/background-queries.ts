@@ -73,18 +73,18 @@ export class BackgroundQueries {
     const { provider } = target;
     this.#finalized = {
       call: namedCall("finalized"),
-      reportedAtMs: () => tracker.finalizedAtMs(provider),
+      reportedAtMs: () => tracker.namedAtMs(provider, "finalized"),
       record(height) {
-        tracker.recordFinalized(provider, height);
+        tracker.recordNamed(provider, "finalized", height);
         parts.onFinalized?.(tracker, provider, height);
       },
       atMs: Number.NEGATIVE_INFINITY,
     };
     this.#safe = {
       call: namedCall("safe"),
-      reportedAtMs: () => tracker.safeAtMs(provider),
+      reportedAtMs: () => tracker.namedAtMs(provider, "safe"),
       record(height) {
-        tracker.recordSafe(provider, height);
+        tracker.recordNamed(provider, "safe", height);
         parts.onSafe?.(tracker, provider, height);
       },
       atMs: Number.NEGATIVE_INFINITY,

@@ -2,7 +2,7 @@
 // profile id and chain name.
 import type { Transport } from "../../core/provider/profile.ts";
 import type { Topic } from "../../core/workers/bus.ts";
-import type { HealthHint, Probe } from "./tracker.ts";
+import type { HealthHint, Probe } from "./provider-records.ts";
 
 /** A provider of a set, over one transport. */
 interface NamedChannel {

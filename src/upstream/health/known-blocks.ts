@@ -17,7 +17,7 @@ import type { Provider, ProviderSet } from "../../core/provider/profile.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { View } from "../../core/rpc/view.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { BlockForm, ProviderBlocks } from "./provider-blocks.ts";
+import type { BlockForm, ProviderState } from "./provider-state.ts";
 import { ServedView } from "./served-view.ts";
 
 /** The newest blocks at one moment. */
@@ -46,7 +46,7 @@ interface Newest extends BlocksSnapshot {
 export class KnownBlocks {
   readonly #set: ProviderSet;
   readonly #runtime: Runtime;
-  readonly #providers: readonly ProviderBlocks[];
+  readonly #providers: readonly ProviderState[];
   /** The one view that callers share. */
   readonly view: ServedView;
   readonly #changes = new BranchChanges();
@@ -59,7 +59,7 @@ export class KnownBlocks {
   constructor(
     set: ProviderSet,
     runtime: Runtime,
-    providers: readonly ProviderBlocks[],
+    providers: readonly ProviderState[],
     finalized: number | null,
   ) {
     this.#set = set;
@@ -149,14 +149,14 @@ export class KnownBlocks {
   }
 
   /** A provider does not push its blocks any more. */
-  clear({ branch }: ProviderBlocks): void {
+  clear({ branch }: ProviderState): void {
     clearBranch(branch);
     this.#newest = null;
     this.view.heard();
   }
 
   /** A provider has pushed a block; null = only its height is known. */
-  pushed(blocks: ProviderBlocks, block: PushedBlock | null): void {
+  pushed(blocks: ProviderState, block: PushedBlock | null): void {
     if (block === null) return this.clear(blocks);
     this.#newest = null;
     const abandoned = pushBlock(blocks.branch, block);
@@ -169,17 +169,12 @@ export class KnownBlocks {
     this.view.heard();
   }
 
-  /** A provider has reported the block that `safe` names. */
-  reportedSafe(blocks: ProviderBlocks, height: number): void {
-    blocks.safe = { height, atMs: this.#runtime.now() };
-    this.view.heard();
-  }
-
-  /** A provider has reported a height as final. */
-  reportedFinal(blocks: ProviderBlocks, height: number): void {
+  /** A provider has reported the height of the block that a tag names. */
+  reported(blocks: ProviderState, tag: "safe" | "finalized", height: number): void {
     const nowMs = this.#runtime.now();
-    blocks.finalized = { height, atMs: nowMs };
+    blocks[tag] = { height, atMs: nowMs };
     this.view.heard();
+    if (tag === "safe") return;
     this.#finalized = finalizedHeightOf({
       reports: this.#providers.map(({ finalized }) => finalized),
       servedTip: this.servedTip(),
@@ -189,7 +184,7 @@ export class KnownBlocks {
     });
   }
 
-  #of({ index, id }: Provider): ProviderBlocks | null {
+  #of({ index, id }: Provider): ProviderState | null {
     const blocks = this.#providers[index];
     if (blocks?.provider.id === id) return blocks;
     return this.#providers.find(({ provider }) => provider.id === id) ?? null;
@@ -226,7 +221,7 @@ export class KnownBlocks {
     return { epoch, servedTip, servedHash, tips, highest, pushing, fromMs: nowMs, untilMs };
   }
 
-  #pushes({ pushedAtMs }: ProviderBlocks): boolean {
+  #pushes({ pushedAtMs }: ProviderState): boolean {
     return this.#runtime.now() - pushedAtMs < this.#freshMs();
   }
 

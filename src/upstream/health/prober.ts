@@ -8,7 +8,8 @@ import { isAnswer } from "../../core/rpc/failure.ts";
 import { rpcCall } from "../rpc-call.ts";
 import { BackgroundQueries, type BackgroundQueriesParts } from "./background-queries.ts";
 import { callNumber, type FailedProbeCall } from "./probe-call.ts";
-import type { Probe, Tracker } from "./tracker.ts";
+import type { Probe } from "./provider-records.ts";
+import type { Tracker } from "./tracker.ts";
 
 /** Dependencies of probing. */
 export interface ProberParts extends BackgroundQueriesParts {

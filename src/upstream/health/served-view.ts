@@ -18,7 +18,7 @@ import type { ProviderSet } from "../../core/provider/profile.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { View } from "../../core/rpc/view.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { BlockForm, ProviderBlocks } from "./provider-blocks.ts";
+import type { BlockForm, ProviderState } from "./provider-state.ts";
 
 /** Hears that the tip has moved. `ancestor` null = unknown; absent = no reorganisation. */
 export type TipListener = (
@@ -37,7 +37,7 @@ const NAMED_FRESH_MS = 300_000;
 export class ServedView {
   readonly #set: ProviderSet;
   readonly #runtime: Runtime;
-  readonly #providers: readonly ProviderBlocks[];
+  readonly #providers: readonly ProviderState[];
   readonly #listeners = new Set<TipListener>();
   /** The blocks that were tips, or lie below one. */
   readonly #served: BranchView = new BranchView();
@@ -58,7 +58,7 @@ export class ServedView {
   /** Until when `#view` holds if nothing is heard. */
   #untilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(set: ProviderSet, runtime: Runtime, providers: readonly ProviderBlocks[]) {
+  constructor(set: ProviderSet, runtime: Runtime, providers: readonly ProviderState[]) {
     this.#set = set;
     this.#runtime = runtime;
     this.#providers = providers;
@@ -103,7 +103,7 @@ export class ServedView {
   }
 
   /** Whether a provider certainly lacks the tip of a view. */
-  lacks(blocks: ProviderBlocks, { number, hash }: View, nowMs: number): boolean {
+  lacks(blocks: ProviderState, { number, hash }: View, nowMs: number): boolean {
     const { sample, missing, highest } = blocks;
     if (missing !== null && missing <= number) return true;
     const isPushing = this.#isPushing(blocks, nowMs);
@@ -118,7 +118,7 @@ export class ServedView {
   }
 
   /** How a provider is asked for the block of a view by a method. */
-  formFor(blocks: ProviderBlocks, { byHashName }: Method): BlockForm {
+  formFor(blocks: ProviderState, { byHashName }: Method): BlockForm {
     if (this.#needsTag(blocks)) return "tag";
     return byHashName !== null || blocks.takesHash ? "hash" : "number";
   }
@@ -143,13 +143,13 @@ export class ServedView {
     return () => void this.#listeners.delete(listener);
   }
 
-  #needsTag({ neededTagAtMs }: ProviderBlocks): boolean {
+  #needsTag({ neededTagAtMs }: ProviderState): boolean {
     // Almost always: then the time is not read.
     if (neededTagAtMs === Number.NEGATIVE_INFINITY) return false;
     return this.#runtime.now() - neededTagAtMs < NEEDS_TAG_MS;
   }
 
-  #isPushing({ branch, pushedAtMs }: ProviderBlocks, nowMs: number): boolean {
+  #isPushing({ branch, pushedAtMs }: ProviderState, nowMs: number): boolean {
     return branch.tip !== -1 && nowMs - pushedAtMs < this.#pushedMs();
   }
 
@@ -276,7 +276,7 @@ export class ServedView {
 
   /** The second highest of the fresh reports of a named block, or the only one; never lower. */
   #named(
-    reportOf: (blocks: ProviderBlocks) => FinalitySample | null,
+    reportOf: (blocks: ProviderState) => FinalitySample | null,
     before: number | null,
     most: number,
   ): number | null {

@@ -27,7 +27,8 @@ import {
 } from "./health-messages.ts";
 import { HintLimit } from "./hint-limit.ts";
 import type { Prober } from "./prober.ts";
-import type { HealthChange, Observation, Probe, Tracker } from "./tracker.ts";
+import type { HealthChange, Observation, Probe } from "./provider-records.ts";
+import type { Tracker } from "./tracker.ts";
 
 /** What sharing works with. */
 export interface SharedHealthParts {
@@ -115,10 +116,12 @@ export class SharedHealth {
         this.#hearHead(message);
       }),
       bus.subscribe(FINALIZED, ({ set, provider, height }) =>
-        this.#of(set, provider, ({ tracker }, known) => tracker.recordFinalized(known, height)),
+        this.#of(set, provider, ({ tracker }, known) =>
+          tracker.recordNamed(known, "finalized", height),
+        ),
       ),
       bus.subscribe(SAFE, ({ set, provider, height }) =>
-        this.#of(set, provider, ({ tracker }, known) => tracker.recordSafe(known, height)),
+        this.#of(set, provider, ({ tracker }, known) => tracker.recordNamed(known, "safe", height)),
       ),
       bus.subscribe(HASH_READS, ({ set, provider, served }) =>
         this.#of(set, provider, ({ tracker }, known) => tracker.recordHashReads(known, served)),

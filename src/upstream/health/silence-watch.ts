@@ -1,6 +1,6 @@
 // Watches the attempts in flight: finds providers that are silent rather than slow, and requests
 // that still wait for a connection. Sends nothing and changes no circuit: it notifies a listener.
-import type { Channel } from "../../core/provider/attempt.ts";
+import type { Channel, Counting } from "../../core/provider/attempt.ts";
 import type { Health } from "../../core/provider/health.ts";
 import { usualMs } from "../../core/provider/latency.ts";
 import { type CallerIdentity, type Silence, silenceOf } from "../../core/provider/silence.ts";
@@ -22,6 +22,8 @@ export type Departure =
 export interface Outstanding extends Channel, Linked<Outstanding> {
   readonly method: Method;
   readonly caller: CallerIdentity;
+  /** What its outcome counts for: only what counts for everything is watched. */
+  readonly counts: Counting;
   readonly startedAtMs: number;
   /** False = certainly nothing of it was sent. */
   readonly sent: boolean;

@@ -1,7 +1,7 @@
 // The providers that operators took out of use, for the trackers of this process: those that exist,
 // and those that a change of profiles creates.
 import type { Provider } from "../../core/provider/profile.ts";
-import type { ProviderCordon } from "../health/tracker.ts";
+import type { ProviderCordon } from "../health/provider-state.ts";
 import type { ProfileRegistry } from "./profile-registry.ts";
 
 /** A cordon of a provider, by its names. */

@@ -10,13 +10,9 @@ import {
 import type { SelectionSettings } from "../../core/routing/strategy.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ProviderBudgets } from "../budget/provider-budgets.ts";
-import {
-  type AttemptListener,
-  type HealthChange,
-  type ProviderCordon,
-  Tracker,
-  type TrackerSettings,
-} from "../health/tracker.ts";
+import type { HealthChange } from "../health/provider-records.ts";
+import type { ProviderCordon } from "../health/provider-state.ts";
+import { type AttemptListener, Tracker, type TrackerSettings } from "../health/tracker.ts";
 import { type Shares, WHOLE_SHARES } from "../worker-shares.ts";
 
 /** A profile with its routing state, by chain name. */

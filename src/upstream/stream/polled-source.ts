@@ -2,14 +2,14 @@
 // push. Every query passes the router, so circuits, rate limits and deadlines apply. The newest
 // block of a provider is polled once, however many streams need it. Keeps no continuity.
 import { fault } from "../../core/faults/rpc-fault.ts";
+import type { Counting } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
 import { type Head, inLiveShape, readHead } from "../../core/stream/chain-event.ts";
 import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall, Router } from "../engine/router.ts";
-import type { RoutingState, Tracker } from "../health/tracker.ts";
+import type { Tracker } from "../health/tracker.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
-import { BreakerBypass } from "./breaker-bypass.ts";
 import { OpenQueries, queryProvider, routeServiceCall, type ServiceQuery } from "./service-call.ts";
 import type { Polls, Source, SourceEvents } from "./source.ts";
 
@@ -29,19 +29,12 @@ const NEWEST = { method: "eth_getBlockByNumber", params: '["latest",false]' } as
 
 /** Creates polled sources; nothing is polled before the first one opens. */
 export function createPolls({ timerWheel, router }: PollsParts): Polls {
-  const polls = new WeakMap<RoutingState, Map<string, HeadPoll>>();
-  const breakerBypass = new WeakMap<RoutingState, RoutingState>();
-
-  function bypassOf(strict: RoutingState): RoutingState {
-    const tracker = breakerBypass.get(strict) ?? new BreakerBypass(strict);
-    breakerBypass.set(strict, tracker);
-    return tracker;
-  }
+  const polls = new WeakMap<Tracker, Map<string, HeadPoll>>();
 
   function pollOf(polled: PolledProvider): HeadPoll {
     const byProvider = polls.get(polled.tracker) ?? new Map<string, HeadPoll>();
     polls.set(polled.tracker, byProvider);
-    const { id } = polled.provider;
+    const id = `${polled.counts} ${polled.provider.id}`;
     const known = byProvider.get(id);
     if (known !== undefined) return known;
     const poll = new HeadPoll({ router, timerWheel }, polled, () => byProvider.delete(id));
@@ -50,21 +43,14 @@ export function createPolls({ timerWheel, router }: PollsParts): Polls {
   }
 
   return {
-    open(
-      { tracker: strict, strategy, pin, avoid, breakerBypass: bypassesBreaker, deadlineMs },
-      events,
-    ) {
-      const tracker = bypassesBreaker ? bypassOf(strict) : strict;
-      const polledIn = (bound: Tracker, provider: Provider): PolledProvider => ({
-        tracker: bypassesBreaker ? bypassOf(bound) : bound,
-        provider,
-      });
-      const source = new PolledSource(router, events, (bound, provider) =>
-        source.begin(polledIn(bound, provider), pollOf(polledIn(bound, provider))),
+    open({ tracker, strategy, pin, avoid, counts, deadlineMs }, events) {
+      const begin = (polled: PolledProvider): void => source.begin(polled, pollOf(polled));
+      const source = new PolledSource(router, events, (now, provider) =>
+        begin({ tracker: now, provider, counts }),
       );
       const opening = routeServiceCall(
         router,
-        { ...NEWEST, tracker, strategy, pin, avoid, transport: "http", deadlineMs },
+        { ...NEWEST, tracker, strategy, pin, avoid, counts, transport: "http", deadlineMs },
         ({ outcome, source: from }, route) => {
           const provider = providerOf(from);
           const isHead =
@@ -77,8 +63,7 @@ export function createPolls({ timerWheel, router }: PollsParts): Polls {
               route,
               lacking: provider,
             });
-          const polled = polledIn(strict, provider);
-          source.begin(polled, pollOf(polled));
+          begin({ tracker, provider, counts });
           events.opened({ kind: "open", source: source.of(provider), route });
         },
       );
@@ -100,17 +85,18 @@ function refusalOf(outcome: Outcome, { traces }: RoutedCall): Outcome {
 
 /** A provider that is polled, and where its health is kept. */
 interface PolledProvider {
-  readonly tracker: RoutingState;
+  readonly tracker: Tracker;
   readonly provider: Provider;
+  readonly counts: Counting;
 }
 
 /** A query to a polled provider, over HTTP. */
 function queryOf(
-  { tracker, provider }: PolledProvider,
+  { tracker, provider, counts }: PolledProvider,
   query: Pick<ServiceQuery, "method" | "params">,
 ) {
   const channel = { provider, transport: "http" } as const;
-  return { ...query, tracker, channel, deadlineMs: ASK_MS };
+  return { ...query, tracker, channel, counts, deadlineMs: ASK_MS };
 }
 
 /** One provider as the source of one stream. */

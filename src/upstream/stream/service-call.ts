@@ -1,6 +1,6 @@
 // Calls that the service makes by itself for its streams: openings, polls, backfill and checks of
 // logs. They pass the engine as the calls of callers do. Knows no stream.
-import type { Channel } from "../../core/provider/attempt.ts";
+import type { Channel, Counting } from "../../core/provider/attempt.ts";
 import type { Transport } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { NO_BLOCK } from "../../core/rpc/call.ts";
@@ -21,22 +21,22 @@ export interface ServiceQuery {
 /** A call of the service, and who may be asked. */
 export interface ServiceCall
   extends ServiceQuery,
-    Pick<RouteRequest, "tracker" | "strategy" | "pin" | "avoid" | "upstreams"> {
+    Pick<RouteRequest, "tracker" | "strategy" | "pin" | "avoid" | "counts" | "upstreams"> {
   readonly transport: Transport;
 }
 
 /** A query to one provider. */
 export interface ProviderQuery extends ServiceQuery, Pick<RouteRequest, "tracker"> {
   readonly channel: Channel;
+  readonly counts: Counting;
 }
 
 /** Routes a call of the service. */
 export function routeServiceCall(
   router: Pick<Router, "route">,
-  { method, params, tracker, strategy, pin, avoid, ...rest }: ServiceCall,
+  { method, params, transport, ...request }: ServiceCall,
   done: (answer: Answer, route: RoutedCall) => void,
 ): RoutedCall {
-  const { transport, deadlineMs, upstreams } = rest;
   const call = {
     methodName: method,
     method: methodOf(method),
@@ -44,19 +44,7 @@ export function routeServiceCall(
     ...writeRequest(method, Buffer.from(params)),
   };
   return router.route(
-    {
-      call,
-      tracker,
-      strategy,
-      pin,
-      caller: SERVICE_CALLER,
-      transport,
-      avoid,
-      deadlineMs,
-      mayStream: false,
-      room: undefined,
-      upstreams,
-    },
+    { ...request, call, transport, caller: SERVICE_CALLER, mayStream: false, room: undefined },
     done,
   );
 }

@@ -1,6 +1,7 @@
 // One provider as the source of one subscription: chosen by the router as for any call, subscribed,
 // and queried for missed blocks. Judges no events.
 import { fault } from "../../core/faults/rpc-fault.ts";
+import type { Counting } from "../../core/provider/attempt.ts";
 import type { Consistency, Provider } from "../../core/provider/profile.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
@@ -12,8 +13,6 @@ import type { RoutedCall, Router } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { AnswerListener, Dispatch, Sockets } from "../transport.ts";
-import { BreakerBypass } from "./breaker-bypass.ts";
-import { ChosenProvider } from "./chosen-provider.ts";
 import { OpenQueries, routeServiceCall } from "./service-call.ts";
 
 /** Dependencies of sources. */
@@ -46,8 +45,8 @@ export interface SourceRequest {
   readonly pin: Provider | null;
   /** Ids of excluded providers. */
   readonly avoid: ReadonlySet<string>;
-  /** Providers with open circuits may be tried, and failures are not counted. */
-  readonly breakerBypass: boolean;
+  /** What its outcome counts for. */
+  readonly counts: Counting;
   readonly deadlineMs: number;
 }
 
@@ -128,8 +127,7 @@ class Opening {
   }
 
   start(): void {
-    const { tracker, subscription, strategy, pin, avoid, breakerBypass, deadlineMs } =
-      this.#request;
+    const { tracker, subscription, strategy, pin, avoid, counts, deadlineMs } = this.#request;
     const upstreams: Upstreams = {
       ws: { send: (outgoing, listener) => this.#subscribe(outgoing.provider, listener) },
     };
@@ -138,10 +136,11 @@ class Opening {
       {
         method: "eth_subscribe",
         params: subscription.params,
-        tracker: breakerBypass ? new BreakerBypass(tracker) : tracker,
+        tracker,
         strategy,
         pin,
         avoid,
+        counts,
         transport: "ws",
         deadlineMs,
         upstreams,
@@ -176,12 +175,13 @@ class Opening {
     // do here.
     const follow = (): void => {};
     const channel = { provider, transport: "ws" } as const;
-    const tracker = new ChosenProvider(this.#request.tracker, channel, "nothing");
+    const counts = "nothing";
+    const { tracker } = this.#request;
     return {
       provider,
       pushesLogs: true,
       query: (method, params) =>
-        this.#queries.run({ tracker, channel, method, params, deadlineMs: ASK_MS }),
+        this.#queries.run({ tracker, channel, counts, method, params, deadlineMs: ASK_MS }),
       follow,
       close: () => this.close(),
     };

@@ -35,6 +35,7 @@ import {
   type SourceEvents,
   type SourceOpening,
   type SourceParts,
+  type SourceRequest,
 } from "./source.ts";
 import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
 import { type EventBlock, type HeldResults, TipBuffer } from "./tip-buffer.ts";
@@ -339,13 +340,13 @@ export class Stream {
     const attempt = ++this.#attempts;
     this.#seeking = true;
     const avoid = outage.avoid.union(outage.penalised);
-    const request = {
+    const request: SourceRequest = {
       tracker,
       subscription,
       strategy,
       pin,
       avoid,
-      breakerBypass: this.#everLive,
+      counts: this.#everLive ? "answers" : "all",
       deadlineMs: OPEN_MS,
     };
     const events: SourceEvents = {

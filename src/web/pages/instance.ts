@@ -8,7 +8,8 @@ import { unknownShapes } from "../../core/provider-errors/error-samples.ts";
 import type { StreamFacts } from "../../observe/readings.ts";
 import type { Series } from "../../observe/series.ts";
 import type { BudgetReport } from "../../upstream/budget/provider-budget.ts";
-import type { ProviderCordon, Tracker } from "../../upstream/health/tracker.ts";
+import type { ProviderCordon } from "../../upstream/health/provider-state.ts";
+import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry, ServedProfile } from "../../upstream/registry/profile-registry.ts";
 import { socketDocument, subscriptionsDocument } from "./stream-document.ts";
 

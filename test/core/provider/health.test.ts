@@ -14,7 +14,6 @@ import {
   recordAttempt,
   recordCut,
   recordGoodProbe,
-  recordRefusedProbe,
   recordSilence,
   recordVerdict,
 } from "../../../src/core/provider/health.ts";
@@ -255,7 +254,7 @@ test("no call begins a cordon or ends one: its method is avoided for 30 s, and n
   assert.deepEqual([health.cordon, kindOf(health), health.throttle], [null, "closed", null]);
   assert.deepEqual(limitedMethods(health, 30_999), [METHOD.name]);
   assert.deepEqual(limitedMethods(health, 31_000), []);
-  recordRefusedProbe(health, "auth");
+  health.cordon = "auth";
   record(health, null, 2_000);
   assert.equal(health.cordon, "auth");
 });

@@ -84,7 +84,7 @@ function createFixture(options: Options = {}) {
     runtime.advance(1);
   };
   for (let number = 80; number <= 100; number++) push(number);
-  for (const provider of providers) tracker.recordFinalized(provider, 90);
+  for (const provider of providers) tracker.recordNamed(provider, "finalized", 90);
   const route = (method: string, params: string, ask: object = {}) => {
     const written = writeRequest(method, Buffer.from(params));
     const call = {
@@ -202,7 +202,7 @@ test("what names no block is asked for anew once its block is final, unless it w
     it.ask("eth_getBalance", balance('"0x60"'));
     assert.equal(it.ask("eth_getBalance", balance('"0x60"')), '"0x1" block');
     it.push(101);
-    for (const provider of it.providers) it.tracker.recordFinalized(provider, 97);
+    for (const provider of it.providers) it.tracker.recordNamed(provider, "finalized", 97);
     assert.equal(it.ask("eth_getBalance", balance('"0x60"')), expected);
     assert.equal(it.ask("eth_getBalance", balance('"0x60"')), '"0x1" immutable');
   }
@@ -275,7 +275,7 @@ test("a receipt is kept by the block in it, and one that is not there yet never"
   it.say(receipt(99, "a"));
   assert.match(it.ask("eth_getTransactionReceipt", params), /miss/, "of another branch before");
   assert.match(it.ask("eth_getTransactionReceipt", params), /block$/);
-  for (const provider of it.providers) it.tracker.recordFinalized(provider, 99);
+  for (const provider of it.providers) it.tracker.recordNamed(provider, "finalized", 99);
   assert.match(it.ask("eth_getTransactionReceipt", params), /immutable$/);
 });
 
@@ -460,7 +460,7 @@ test("a shared answer of an abandoned block is not given to those who never knew
   team.ask("eth_getBalance", young);
   for (const number of [99, 100, 101]) team.push(number, "b");
   quick.push(101);
-  for (const provider of quick.providers) quick.tracker.recordFinalized(provider, 100);
+  for (const provider of quick.providers) quick.tracker.recordNamed(provider, "finalized", 100);
   assert.equal(quick.ask("eth_getBalance", young), '"0x1" miss');
 });
 

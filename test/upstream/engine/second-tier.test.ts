@@ -86,7 +86,7 @@ async function nodeAt(server: TierServer, settings: NodeSettings = {}) {
       const head = { number, hash: hashOf(number), parentHash: hashOf(number - 1) };
       tracker.recordHead(provider, number, head);
     }
-    tracker.recordFinalized(provider, finalized);
+    tracker.recordNamed(provider, "finalized", finalized);
   }
   const begin = (method: string, params: string, more: object = {}) => {
     const written = writeRequest(method, Buffer.from(params));

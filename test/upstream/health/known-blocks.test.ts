@@ -62,10 +62,10 @@ test("a provider on another chain takes its reports with it", () => {
   const wrong = { kind: "ok", chainId: 666, height: 5_000 } as const;
   tracker.recordProbe({ provider: liar, transport: "http", latencyMs: 1, result: wrong });
   assert.equal(tracker.blocks.agreedHash(5_000), null);
-  tracker.recordFinalized(liar, 4_000);
+  tracker.recordNamed(liar, "finalized", 4_000);
   assert.equal(tracker.blocks.finalized(), null);
   push(1, 200, "a200", "a199");
-  tracker.recordFinalized(honest, 190);
+  tracker.recordNamed(honest, "finalized", 190);
   assert.equal(tracker.blocks.finalized(), 190 - 64, "one alone counts less the margin");
 });
 

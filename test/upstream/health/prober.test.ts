@@ -194,6 +194,7 @@ test(
       transport: "ws" as const,
       method: methodOf("eth_getBalance"),
       caller: { key: "c" },
+      counts: "all" as const,
       startedAtMs: runtime.now(),
     };
     tracker.begin({

@@ -333,6 +333,7 @@ test(
         ...channel,
         method: methodOf("eth_getBalance"),
         caller: { key: "c" },
+        counts: "all" as const,
         startedAtMs: runtime.now(),
         sent: true,
         queued: false,

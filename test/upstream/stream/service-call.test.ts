@@ -9,7 +9,6 @@ import { readSubscription } from "../../../src/core/stream/subscription.ts";
 import type { RouteRequest } from "../../../src/upstream/engine/route-request.ts";
 import { Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
-import { ChosenProvider } from "../../../src/upstream/stream/chosen-provider.ts";
 import { OpenQueries, queryProvider } from "../../../src/upstream/stream/service-call.ts";
 import { Subscriptions } from "../../../src/upstream/stream/subscriptions.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
@@ -158,9 +157,10 @@ function chosen() {
     },
   });
   const channel = { provider, transport: "ws" } as const;
-  const queryOf = (counted: "nothing" | "limits") => ({
-    tracker: new ChosenProvider(tracker, channel, counted),
+  const queryOf = (counts: "nothing" | "limits") => ({
+    tracker,
     channel,
+    counts,
     method: "eth_getLogs",
     params: "[{}]",
     deadlineMs: 1_000,

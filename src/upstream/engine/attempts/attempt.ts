@@ -1,6 +1,6 @@
 // One try at one provider while it is out: its request, its deadline, and what is told of it. What
 // becomes of the call is its owner's business.
-import type { Attempt, Channel, Verdict } from "../../../core/provider/attempt.ts";
+import type { Attempt, Channel, Counting, Verdict } from "../../../core/provider/attempt.ts";
 import type { Provider, Transport } from "../../../core/provider/profile.ts";
 import { type CallerIdentity, SERVICE_CALLER } from "../../../core/provider/silence.ts";
 import type { Call } from "../../../core/rpc/call.ts";
@@ -10,7 +10,7 @@ import { isResolved, requestByHash } from "../../../core/rpc/resolved-call.ts";
 import type { WireRequest } from "../../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Departure, Outstanding } from "../../health/silence-watch.ts";
-import type { RoutingState } from "../../health/tracker.ts";
+import type { Tracker } from "../../health/tracker.ts";
 import type { Timer, TimerWheel } from "../../timer-wheel.ts";
 import type {
   AnswerListener,
@@ -67,7 +67,7 @@ export interface AttemptTerms {
 }
 
 /** The request as a provider is asked: by the tag, the number or the hash of its block. */
-function wireOf(call: Call, tracker: RoutingState, provider: Provider): WireRequest {
+function wireOf(call: Call, tracker: Tracker, provider: Provider): WireRequest {
   if (!isResolved(call)) return call;
   switch (tracker.blocks.formFor(provider, call.method)) {
     case "tag":
@@ -88,6 +88,7 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   readonly transport: Transport;
   readonly method: Method;
   readonly caller: CallerIdentity;
+  readonly counts: Counting;
   readonly startedAtMs: number;
   readonly isTrial: boolean;
   sentAtMs: number | null = null;
@@ -114,6 +115,7 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     this.transport = terms.channel.transport;
     this.method = job.request.call.method;
     this.caller = job.request.caller;
+    this.counts = job.request.counts ?? "all";
     this.isTrial = terms.isTrial;
     this.startedAtMs = parts.runtime.now();
     this.#parts = parts;
@@ -193,6 +195,7 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   }
 
   heard(): void {
+    if (this.counts === "nothing") return;
     this.#job.request.tracker.heard(this.provider, this.transport);
   }
 

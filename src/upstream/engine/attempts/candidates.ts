@@ -46,19 +46,19 @@ export class Candidates {
 
   /** The next one that may be asked; null = all were. */
   next(): Channel | null {
-    const { tracker, avoid, call } = this.#job.request;
+    const { tracker, avoid, call, counts } = this.#job.request;
     const { panic } = this.#job.plan;
     for (let channel = this.#take(); channel !== null; channel = this.#take()) {
       const { provider, transport } = channel;
       if (avoid?.has(provider.id) === true || !tracker.hasRoom(provider, call)) continue;
-      if (panic === true || tracker.admit(provider, transport)) return channel;
+      if (panic === true || tracker.admit(provider, transport, counts)) return channel;
       this.trialsTaken = true;
     }
     return null;
   }
 
   /** The first one that could be asked beside another at once; null = nobody. */
-  besideOthers(): Channel | null {
+  hedgeTarget(): Channel | null {
     for (let at = this.#cursor; at < this.#channels.length; at++) {
       const channel = this.#channels[at];
       if (channel !== undefined && this.#mayBeBeside(channel)) return channel;

@@ -41,7 +41,7 @@ export function lateMove(late: LateCall): LateMove {
     tracker.extraCalls.takeAnyway(costOf(pending.provider, call));
     return { kind: "next" };
   }
-  const target = candidates.besideOthers();
+  const target = candidates.hedgeTarget();
   const usualMs =
     tracker.usualMs(pending, call.method, 0.99) ??
     (target === null ? null : tracker.usualMs(target, call.method, 0.99));

@@ -2,7 +2,7 @@
 // given. A profile that is reloaded begins anew, since its providers may be others.
 import type { Provider } from "../../../core/provider/profile.ts";
 import type { KnownBlocks } from "../../health/known-blocks.ts";
-import type { RoutingState } from "../../health/tracker.ts";
+import type { Tracker } from "../../health/tracker.ts";
 import type { SecondTier, TierScope } from "../../second-tier/second-tier.ts";
 import type { AnswerCache } from "./answer-cache.ts";
 import type { ProviderTrust } from "./answer-slots.ts";
@@ -39,7 +39,7 @@ export class CacheScope {
   /** By provider and method. */
   readonly #trust = new Map<string, ProviderTrust>();
 
-  constructor(tracker: RoutingState, { cache, nextSpace, tier }: ScopeParts) {
+  constructor(tracker: Tracker, { cache, nextSpace, tier }: ScopeParts) {
     this.cache = cache;
     this.profileId = tracker.profileId;
     this.chainName = tracker.set.chain.chainName;
@@ -94,7 +94,7 @@ export function isCustom(profileId: string): boolean {
 }
 
 /** The same on every node that asks the same providers for the same profile and chain. Secret. */
-function described({ profileId, set }: RoutingState): unknown {
+function described({ profileId, set }: Tracker): unknown {
   const providers = set.providers.map(({ id, url, wsUrl, headers }) => [
     id,
     url,

@@ -2,7 +2,7 @@
 // account with Custom profiles, whose providers others must not believe.
 import type { CacheSettings } from "../../../core/routing/cache-settings.ts";
 import type { Method } from "../../../core/rpc/method.ts";
-import type { RoutingState } from "../../health/tracker.ts";
+import type { Tracker } from "../../health/tracker.ts";
 import type { BufferPool } from "../../http/buffer-pool.ts";
 import type { SecondTier, TierReport, TierScope } from "../../second-tier/second-tier.ts";
 import { AnswerCache } from "./answer-cache.ts";
@@ -34,7 +34,7 @@ export class CachedAnswers {
   readonly #shared: AnswerCache;
   /** By account, in the order of their use. */
   readonly #accounts = new Map<string, AnswerCache>();
-  readonly #scopes = new WeakMap<RoutingState, CacheScope>();
+  readonly #scopes = new WeakMap<Tracker, CacheScope>();
   /** The scope of a profile on a chain as it is served now. */
   readonly #byName = new Map<string, CacheScope>();
   #spaces = 0;
@@ -57,7 +57,7 @@ export class CachedAnswers {
   }
 
   /** Whether answers to a method are kept for the calls of a profile. */
-  isOn({ set, profileId }: RoutingState, method: Method): boolean {
+  isOn({ set, profileId }: Tracker, method: Method): boolean {
     const settings = this.#settings();
     if (settings === null || method.cache === null || set.cache?.isOn === false) return false;
     if (isCustom(profileId) && settings.accountMaxBytes === 0) return false;
@@ -69,7 +69,7 @@ export class CachedAnswers {
     return this.#settings();
   }
 
-  scopeOf(tracker: RoutingState): CacheScope {
+  scopeOf(tracker: Tracker): CacheScope {
     const known = this.#scopes.get(tracker);
     if (known !== undefined) return known;
     const { profileId } = tracker;

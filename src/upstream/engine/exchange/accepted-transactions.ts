@@ -8,7 +8,7 @@ import {
 } from "../../../core/rpc/transactions/signed-transaction.ts";
 import type { TransactionCall } from "../../../core/rpc/transactions/transaction-call.ts";
 import type { Runtime } from "../../../runtime.ts";
-import type { RoutingState } from "../../health/tracker.ts";
+import type { Tracker } from "../../health/tracker.ts";
 import { hashOfTransaction } from "./transaction-hash.ts";
 import { TransactionSenders } from "./transaction-senders.ts";
 
@@ -127,7 +127,7 @@ export class AcceptedTransactions {
   }
 
   /** Those of a provider set; null = there are none. */
-  of({ profileId, set: { chain } }: RoutingState): AcceptedSet | null {
+  of({ profileId, set: { chain } }: Tracker): AcceptedSet | null {
     const known = this.#sets.get(`${profileId} ${chain.chainName}`) ?? null;
     return known?.chainId === chain.chainId ? known : null;
   }
@@ -140,7 +140,7 @@ export class AcceptedTransactions {
 
   /** A provider has accepted a transaction of a caller. Its sender is looked for by `settle`. */
   accept(
-    { profileId, set: { chain } }: RoutingState,
+    { profileId, set: { chain } }: Tracker,
     accepted: {
       readonly raw: Buffer;
       readonly hash: string;

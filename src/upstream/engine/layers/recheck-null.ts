@@ -8,7 +8,7 @@ import type { CallerIdentity } from "../../../core/provider/silence.ts";
 import type { Call } from "../../../core/rpc/call.ts";
 import { blockNumberOf } from "../../../core/rpc/result-block.ts";
 import type { Runtime } from "../../../runtime.ts";
-import type { RoutingState } from "../../health/tracker.ts";
+import type { Tracker } from "../../health/tracker.ts";
 import { type Answer, type Outcome, resultOf } from "../answer.ts";
 import { Job } from "../job.ts";
 import type { RouteRequest } from "../route-request.ts";
@@ -23,7 +23,7 @@ import { isRecent, RecentProviders } from "./recent-providers.ts";
 
 /** The layer of rechecks. */
 export function recheckNull(runtime: Pick<Runtime, "now">): PolicyLayer {
-  const memories = new WeakMap<RoutingState, Memory>();
+  const memories = new WeakMap<Tracker, Memory>();
   return {
     appliesTo: (policy) => policy.recheckNull,
     layer: (next) => (job, listener) => {

@@ -2,7 +2,7 @@
 // results. Another filter may have more or fewer: what was found holds for the same one, a minute.
 import type { Call } from "../../../core/rpc/call.ts";
 import { readRangeCall } from "../../../core/rpc/range-call.ts";
-import type { RoutingState } from "../../health/tracker.ts";
+import type { Tracker } from "../../health/tracker.ts";
 import type { Job } from "../job.ts";
 
 interface FoundSize {
@@ -18,7 +18,7 @@ const MAX_FILTER_CHARS = 4_096;
 
 /** What was found, by provider set and filter. */
 export class FoundSizes {
-  readonly #sizes = new WeakMap<RoutingState, Map<string, FoundSize>>();
+  readonly #sizes = new WeakMap<Tracker, Map<string, FoundSize>>();
 
   /** Whether something holds for a call, and it asks for more. */
   isKnown(job: Job, nowMs: number): boolean {
@@ -37,7 +37,7 @@ export class FoundSizes {
     return found !== undefined && nowMs < found.untilMs ? found.blocks : null;
   }
 
-  add(tracker: RoutingState, call: Call, blocks: number, nowMs: number): void {
+  add(tracker: Tracker, call: Call, blocks: number, nowMs: number): void {
     const filter = filterOf(call);
     if (filter === null) return;
     const sizes = this.#sizes.get(tracker) ?? new Map<string, FoundSize>();

@@ -6,10 +6,10 @@ import {
   type SplitBounds,
 } from "../../../core/routing/range-parts.ts";
 import type { BlockRef, Call } from "../../../core/rpc/call.ts";
-import type { RoutingState } from "../../health/tracker.ts";
+import type { Tracker } from "../../health/tracker.ts";
 
 /** What a plan reads of a provider set. */
-type RangeLimits = Pick<RoutingState, "head" | "rangeLimits">;
+type RangeLimits = Pick<Tracker, "head" | "rangeLimits">;
 
 /** Parts of a call: 1 = it is asked for whole, since somebody accepts it or it has too many. */
 export function plannedParts(tracker: RangeLimits, call: Call, bounds: SplitBounds): number {

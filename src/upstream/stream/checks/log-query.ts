@@ -1,6 +1,6 @@
 // Queries one provider for the logs of one block, for a check. A block that the provider does not
 // know yet is queried again; failures do not count against the provider.
-import type { Channel } from "../../../core/provider/attempt.ts";
+import type { Channel, Counting } from "../../../core/provider/attempt.ts";
 import type { ErrorCategory } from "../../../core/provider-errors/category.ts";
 import type { Block, Log } from "../../../core/stream/chain-event.ts";
 import { ALL_LOGS, logsOfBlock } from "../../../core/stream/subscription.ts";
@@ -10,7 +10,6 @@ import type { Tracker } from "../../health/tracker.ts";
 import type { TimerWheel } from "../../timer-wheel.ts";
 import type { Shares } from "../../worker-shares.ts";
 import { readLogs } from "../backfill.ts";
-import { ChosenProvider } from "../chosen-provider.ts";
 import { queryProvider } from "../service-call.ts";
 
 /** Dependencies of queries. */
@@ -36,9 +35,9 @@ export interface BlockLogsQuery {
 /** What a provider said once. */
 type BlockAnswer = readonly Log[] | "unknown block" | "failed";
 
-/** A query with the state of its provider. */
-interface OneQuery extends Omit<BlockLogsQuery, "spend" | "tracker"> {
-  readonly tracker: ChosenProvider;
+/** A query, and what its outcome counts for. */
+interface OneQuery extends Omit<BlockLogsQuery, "spend"> {
+  readonly counts: Counting;
 }
 
 /** Waits before retries for a block that the provider does not know yet. */
@@ -48,14 +47,13 @@ const DEADLINE_MS = 2_000;
 /** Queries the logs; null = the provider did not answer. Never rejects. */
 export async function queryBlockLogs(
   parts: BlockLogsQueryParts,
-  { tracker, spend, ...query }: BlockLogsQuery,
+  { spend, ...query }: BlockLogsQuery,
 ): Promise<readonly Log[] | null> {
-  const state = new ChosenProvider(tracker, query.channel, "limits");
   for (const waitMs of [0, ...AGAIN_MS]) {
     if (waitMs > 0)
       await new Promise<void>((resolve) => void parts.timerWheel.set(waitMs, resolve));
     if (!spend()) return null;
-    const said = await queryOnce(parts.router, { ...query, tracker: state });
+    const said = await queryOnce(parts.router, { ...query, counts: "limits" });
     if (said === "failed") return null;
     if (said !== "unknown block") return said;
   }
@@ -67,17 +65,23 @@ export function queryBlock(
   { router }: Pick<BlockLogsQueryParts, "router">,
   { tracker, channel, block }: Pick<BlockLogsQuery, "tracker" | "channel" | "block">,
 ): Promise<BlockAnswer> {
-  const counted = channel.transport === "ws" ? "nothing" : "limits";
-  const state = new ChosenProvider(tracker, channel, counted);
+  const counts = channel.transport === "ws" ? "nothing" : "limits";
   const params = logsOfBlock(ALL_LOGS, block.hash);
-  return queryOnce(router, { tracker: state, channel, block, params });
+  return queryOnce(router, { tracker, channel, counts, block, params });
 }
 
 function queryOnce(
   router: Pick<Router, "route" | "reaches">,
-  { tracker, channel, block, params }: OneQuery,
+  { tracker, channel, counts, block, params }: OneQuery,
 ): Promise<BlockAnswer> {
-  const query = { tracker, channel, method: "eth_getLogs", params, deadlineMs: DEADLINE_MS };
+  const query = {
+    tracker,
+    channel,
+    counts,
+    method: "eth_getLogs",
+    params,
+    deadlineMs: DEADLINE_MS,
+  };
   return new Promise((resolve) => {
     queryProvider(router, query, (result, route) => {
       if (result === null) resolve(lacksBlock(route) ? "unknown block" : "failed");

@@ -1,0 +1,578 @@
+// What plans read of the routing state of one provider set: who may be asked for a call, in which
+// order, and how long to wait where nobody may. Changes nothing.
+import type { Channel, Counting } from "../../core/provider/attempt.ts";
+import { isFutureBlock } from "../../core/provider/blocks/future-block.ts";
+import {
+  HEAD_FRESH_MS,
+  lacksBlock,
+  lagBlocks,
+  presenceOf,
+} from "../../core/provider/blocks/head.ts";
+import { type Breaker, CLOSED, openRemainingMs } from "../../core/provider/breaker.ts";
+import {
+  type Condition,
+  capability,
+  learnedRange,
+  mayLackOldLogs,
+  rangeLimit,
+  type SetView,
+  unreachable,
+} from "../../core/provider/capability.ts";
+import type { ExclusionReason } from "../../core/provider/exclusion.ts";
+import {
+  circuitOf,
+  type Health,
+  isBehind,
+  methodLimitedForMs,
+  NEVER_MS,
+} from "../../core/provider/health.ts";
+import { type Reading, reading, STALE_MS, usualMs } from "../../core/provider/latency.ts";
+import {
+  type Provider,
+  type ProviderSet,
+  type Transport,
+  transportsOf,
+} from "../../core/provider/profile.ts";
+import type { StallRecord } from "../../core/provider/stall.ts";
+import { isUnserved } from "../../core/provider/unserved-methods.ts";
+import {
+  type Awaited,
+  betterOf,
+  type Considered,
+  type Plan,
+  panicPlanOf,
+  planOf,
+  preferring,
+  waitOf,
+} from "../../core/routing/plan.ts";
+import { PlanRecorder } from "../../core/routing/plan-inputs.ts";
+import {
+  type Draw,
+  minCallsOf,
+  type SelectionSettings,
+  type Strategy,
+} from "../../core/routing/strategy.ts";
+import type { BlockRef, Call } from "../../core/rpc/call.ts";
+import { isKnownByName, type Method } from "../../core/rpc/method.ts";
+import type { View } from "../../core/rpc/view.ts";
+import type { Runtime } from "../../runtime.ts";
+import { ProviderRecords, type RecordSettings } from "./provider-records.ts";
+import { isUsable, type ProviderState } from "./provider-state.ts";
+
+/** How the providers of a call are selected; a pin leaves no choice. */
+export interface Selection {
+  readonly strategy: Strategy;
+  /** Null = the better transport of each provider; HTTP if they are equal. */
+  readonly transport: Transport | null;
+  readonly pin: Provider | null;
+  /** What the outcome of the call counts for; absent = everything. */
+  readonly counts?: Counting | undefined;
+  /** True = what the plan is made from is kept with it. */
+  readonly record?: boolean;
+  /** The view at which the call is answered: who lacks its tip is asked last. Absent = none. */
+  readonly view?: View | null | undefined;
+  /** Ids of providers that stand before all others of their tier. Absent = nobody does. */
+  readonly prefer?: ReadonlySet<string> | null | undefined;
+}
+
+/** The providers with a higher head than another. */
+export interface Ahead {
+  /** The highest head known. */
+  readonly head: number;
+  /** Ids of those that have it. */
+  readonly best: ReadonlySet<string>;
+  /** Ids of those that are not ahead. */
+  readonly others: ReadonlySet<string>;
+}
+
+/** Settings of plans. */
+export type PlanSettings = SelectionSettings & RecordSettings;
+
+/** How a call is drawn for, and the recorder of such draws. */
+interface Draws {
+  readonly draw: Draw;
+  readonly recorder: PlanRecorder;
+}
+
+/** What plans read of one provider set. */
+export class Plans extends ProviderRecords {
+  readonly #safe: Draws;
+  readonly #unsafe: Draws;
+
+  constructor(
+    set: ProviderSet,
+    runtime: Runtime,
+    settings: PlanSettings,
+    previous: ProviderRecords | undefined,
+  ) {
+    super(set, runtime, settings, previous);
+    const drawsOf = (replaySafe: boolean): Draws => {
+      const draw = { settings, random: runtime.random, replaySafe };
+      return { draw, recorder: new PlanRecorder(draw) };
+    };
+    this.#safe = drawsOf(true);
+    this.#unsafe = drawsOf(false);
+  }
+
+  /**
+   * Plans a call: the providers to try, in order. A pin yields at most that provider: its limits
+   * and the strategy are ignored, its circuit is not.
+   */
+  plan(call: Call, selection: Selection): Plan {
+    const { counts = "all", pin, transport } = selection;
+    if (counts === "all") return this.#plan(call, selection);
+    if (counts === "answers") return withOpenCircuits(this.#plan(call, selection), transport);
+    // The provider and its transport are chosen already.
+    const chosen = pin === null || transport === null ? [] : [{ provider: pin, transport }];
+    return { candidates: chosen, excluded: [] };
+  }
+
+  #plan(call: Call, selection: Selection): Plan {
+    const { strategy, pin, prefer = null } = selection;
+    const query = this.#queryOf(call, selection);
+    const { draw, recorder } = call.method.replaySafe ? this.#safe : this.#unsafe;
+    if (pin !== null) {
+      const state = this.stateOf(pin);
+      return planOf(state === null ? [] : [this.#consider(state, query)], call, strategy, draw);
+    }
+    const considered = this.#considerAll(query);
+    const isRecorded = selection.record === true;
+    if (isRecorded) recorder.begin();
+    const plan = planOf(considered, call, strategy, isRecorded ? recorder.draw : draw);
+    const isPanic = plan.candidates.length === 0 && this.#allOpen(query.view.nowMs);
+    const made = isPanic ? (panicPlanOf(considered, call) ?? plan) : plan;
+    if (prefer !== null) return preferring(made, considered, prefer);
+    if (!isRecorded) return made;
+    const { block, methodName } = call;
+    const { providers } = this.set;
+    // Not the call itself: its body is its caller's.
+    const recorded = { block, methodName, strategy, providers };
+    const inputs = recorder.inputs(recorded, considered, (each, minCalls) =>
+      this.#readingOf(each, query, minCalls),
+    );
+    return { ...made, inputs };
+  }
+
+  /** What a strategy would look at that needs so many calls. */
+  #readingOf(
+    { provider, transport }: Considered,
+    { call, view }: PlanQuery,
+    minCalls: number,
+  ): Reading | null {
+    const health = this.healthOf({ provider, transport });
+    return health === null ? null : reading(health.latency, call.method, minCalls, view.nowMs);
+  }
+
+  /**
+   * Milliseconds until some provider that can serve the call may be asked; null = waiting does not
+   * help.
+   */
+  waitMs(call: Call, selection: Selection): number | null {
+    const { pin, transport } = selection;
+    const query = this.#queryOf(call, selection);
+    const states =
+      pin === null ? this.states : [this.stateOf(pin)].filter((state) => state !== null);
+    const transports: readonly Transport[] = transport === null ? ["http", "ws"] : [transport];
+    const isPanic = pin === null && this.#allOpen(query.view.nowMs);
+    return waitOf(
+      states.flatMap((state) =>
+        transports.map((way) => this.#awaitedOn(state, way, query, isPanic)),
+      ),
+      call,
+    );
+  }
+
+  /**
+   * The largest block ranges (last minus first block) that those who could serve a call over a
+   * range accept, each once, largest first; infinite = no limit is known. Empty = nobody could.
+   */
+  rangeLimits(call: Call): readonly number[] {
+    const nowMs = this.runtime.now();
+    if (!this.states.some((state) => isRangeLimited(state, nowMs))) return UNLIMITED;
+    const { block } = call;
+    const first = block.kind === "range" && block.from !== null ? block.from : 0;
+    const least = { ...call, block: { kind: "range", from: first, to: first } } as const;
+    const query = this.#queryOf(least, { strategy: "priority", transport: null, pin: null });
+    const usable: ProviderState[] = [];
+    const lagging: ProviderState[] = [];
+    let isSure = false;
+    for (const state of this.states) {
+      const { reason, breaker } = this.#consider(state, query);
+      if (breaker.kind === "open") continue;
+      if (reason === null) usable.push(state);
+      else if (reason === "lagging") lagging.push(state);
+      isSure ||= reason === null && breaker.kind === "closed";
+    }
+    // As a plan does: those that lag are asked where no circuit of the others is closed.
+    if (!isSure) usable.push(...lagging);
+    // A backup is not asked for more because it would take more.
+    const usual = usable.filter(({ provider }) => !provider.backup);
+    const limits = (usual.length === 0 ? usable : usual).map(({ provider, http, ws }) => {
+      const facts = http?.facts ?? ws?.facts ?? null;
+      return rangeLimit(provider, call.method, facts, nowMs);
+    });
+    return [...new Set(limits)].sort((left, right) => right - left);
+  }
+
+  /** Whether the provider's own limits let a call be sent to it now. */
+  hasRoom(provider: Provider, { methodName }: Pick<Call, "methodName">): boolean {
+    const budget = this.stateOf(provider)?.budget ?? null;
+    return budget === null || budget.shortageOf(methodName, this.runtime.now()) === null;
+  }
+
+  /**
+   * The latency (ms) within which this share of answers to such calls arrived; null = unknown.
+   */
+  usualMs({ provider, transport }: Channel, method: Method, share: number): number | null {
+    const health = this.healthOf({ provider, transport });
+    return health === null ? null : usualMs(health.latency, method, share);
+  }
+
+  /**
+   * How long (ms) a trial of the provider may keep its caller waiting, after it was admitted and
+   * before it begins; null = its circuit is closed and no trial of a stalled one is due, so it is
+   * not a trial.
+   */
+  trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null {
+    const health = this.healthOf({ provider, transport });
+    if (health === null) return null;
+    const isTrial = health.breaker.kind !== "closed" || health.stall.isTrialDue(this.runtime.now());
+    return isTrial ? patienceMs(health, method) : null;
+  }
+
+  /** Whether a call may be asked of the provider beside another: it is in the best health. */
+  mayBeAskedBeside({ provider, transport }: Channel, method: Method): boolean {
+    const state = this.stateOf(provider);
+    const health = state?.[transport] ?? null;
+    if (state === null || health === null || health.breaker.kind !== "closed") return false;
+    const nowMs = this.runtime.now();
+    return (
+      state.cordon === null &&
+      !health.wrongChain &&
+      health.cordon === null &&
+      !health.stall.isStalled(nowMs) &&
+      methodLimitedForMs(health, method, nowMs) === 0 &&
+      !state.isSpared(nowMs)
+    );
+  }
+
+  /**
+   * Who may know more than a provider that does not have what a call asks for: who has the highest
+   * head, and who is to be left out. Null = nobody in the best health has a higher head.
+   */
+  aheadOf(provider: Provider, call: Call): Ahead | null {
+    const nowMs = this.runtime.now();
+    const heightOf = ({ sample, highest }: ProviderState): number =>
+      sample !== null && nowMs - sample.atMs < HEAD_FRESH_MS
+        ? Math.max(sample.height, highest)
+        : -1;
+    const asked = this.stateOf(provider);
+    if (asked === null) return null;
+    const known = heightOf(asked);
+    const least = call.block.kind === "number" ? Math.max(known + 1, call.block.number) : known + 1;
+    const others = new Set<string>();
+    const best = new Set<string>();
+    let head = known;
+    for (const state of this.states) {
+      const { id } = state.provider;
+      const height = heightOf(state);
+      if (height < least || !this.#isInBestHealth(state, call)) {
+        others.add(id);
+        continue;
+      }
+      if (height > head) best.clear();
+      head = Math.max(head, height);
+      if (height === head) best.add(id);
+    }
+    return best.size === 0 ? null : { head, best, others };
+  }
+
+  #isInBestHealth({ provider, region }: ProviderState, call: Call): boolean {
+    return (
+      !provider.backup &&
+      region.reason === null &&
+      this.hasRoom(provider, call) &&
+      transportsOf(provider).some((transport) =>
+        this.mayBeAskedBeside({ provider, transport }, call.method),
+      )
+    );
+  }
+
+  /** Whether no provider can have a block of this number yet. */
+  isFutureBlock(number: number): boolean {
+    const samples = this.states.map(({ sample }) => sample);
+    return isFutureBlock(number, samples, this.set.chain, this.runtime.now());
+  }
+
+  #queryOf(call: Call, { strategy, transport, pin, view: at }: Selection): PlanQuery {
+    const nowMs = this.runtime.now();
+    const { maxLagBlocks, archivalThreshold } = this.set;
+    const view: SetView = { nowMs, head: this.head(nowMs), archivalThreshold, maxLagBlocks };
+    return { call, view, strategy, pinned: pin !== null, transport, at: at ?? null };
+  }
+
+  #considerAll(query: PlanQuery): readonly Considered[] {
+    const all = this.states.map((state) => this.#consider(state, query));
+    return query.call.block.kind === "range" && !query.pinned ? this.#thatReach(all, query) : all;
+  }
+
+  /**
+   * A list that ends before its range looks like a whole one: who lacks the last block is asked
+   * only where nobody is known to have it.
+   */
+  #thatReach(
+    all: readonly Considered[],
+    { call, view: { nowMs } }: PlanQuery,
+  ): readonly Considered[] {
+    const last = lastBlock(call.block);
+    if (last === null) return all;
+    const presences = this.states.map((state) => this.#presenceOf(state, last, nowMs));
+    const isThere = all.some(({ reason }, at) => reason === null && presences[at] === "has");
+    if (!isThere) return all;
+    return all.map((considered, at) =>
+      considered.reason === null && presences[at] === "lacks"
+        ? { ...considered, reason: "block_missing" }
+        : considered,
+    );
+  }
+
+  /** Considers a provider on the requested transport, or on the better of its two. */
+  #consider(state: ProviderState, query: PlanQuery): Considered {
+    const { transport, call } = query;
+    if (transport !== null) return this.#considerOn(state, transport, query);
+    if (state.ws === null) return this.#considerOn(state, "http", query);
+    if (state.http === null) return this.#considerOn(state, "ws", query);
+    const first = this.#considerOn(state, "http", query);
+    // Nothing is better than a healthy provider.
+    if (
+      first.reason === null &&
+      first.breaker.kind === "closed" &&
+      first.hasAnswered &&
+      !first.limited &&
+      !first.stalled
+    )
+      return first;
+    return betterOf(first, this.#considerOn(state, "ws", query), call);
+  }
+
+  #considerOn(state: ProviderState, transport: Transport, query: PlanQuery): Considered {
+    const { provider, region } = state;
+    const { regionRank } = region;
+    const health = state[transport];
+    if (health === null) return { ...ABSENT, provider, transport, regionRank };
+    const { call, strategy, pinned, at } = query;
+    const { nowMs } = query.view;
+    const condition = this.#conditionOf(state, transport, health, query);
+    const reason =
+      this.#reasonAgainst(state, query, condition) ??
+      state.budget?.shortageOf(call.methodName, nowMs) ??
+      null;
+    const minCalls = pinned ? null : minCallsOf(strategy, this.#safe.draw.settings);
+    const known = minCalls === null ? null : reading(health.latency, call.method, minCalls, nowMs);
+    const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
+    const last = call.resolution === undefined ? lastBlock(call.block) : null;
+    const presence = last === null ? null : this.#presenceOf(state, last, nowMs);
+    const stalled = this.#isAskedLater(state, health.stall, query);
+    const limited = methodLimitedForMs(health, call.method, nowMs) > 0 || state.isSpared(nowMs);
+    return {
+      provider,
+      transport,
+      reason,
+      reading: known,
+      probeMs,
+      regionRank,
+      breaker: circuitOf(health, nowMs),
+      limited,
+      stalled,
+      lacking:
+        mayLackOldLogs(provider, call, query.view) ||
+        (presence === null
+          ? at !== null && this.blocks.view.lacks(state, at, nowMs)
+          : presence === "lacks"),
+      unsure: presence === "unknown",
+      hasAnswered: health.hasAnswered,
+      heardAtMs: health.heardAtMs,
+      lagBlocks: condition.lagBlocks,
+    };
+  }
+
+  /**
+   * Whether others are asked first since calls hang at it. Its trial stands in its own place; where
+   * calls hang at all, there is none.
+   */
+  #isAskedLater({ provider }: ProviderState, stall: StallRecord, query: PlanQuery): boolean {
+    const { call, view } = query;
+    if (!stall.isStalled(view.nowMs)) return false;
+    if (!call.method.replaySafe || !stall.isTrialDue(view.nowMs)) return true;
+    return !this.hasOther(provider, view.nowMs, isFlowing);
+  }
+
+  #presenceOf({ sample, highest }: ProviderState, block: number, nowMs: number) {
+    return highest >= block ? "has" : presenceOf(sample, block, this.set.chain, nowMs);
+  }
+
+  #conditionOf(
+    state: ProviderState,
+    transport: Transport,
+    health: Health,
+    { call, view, pinned }: PlanQuery,
+  ): Condition {
+    const { nowMs } = view;
+    const lag = pinned ? null : lagBlocks(state.sample, view.head, this.set.chain, nowMs);
+    const lacking =
+      state.listening &&
+      call.block.kind === "number" &&
+      lacksBlock(state.sample, call.block.number, view.head, nowMs);
+    const unserved =
+      isKnownByName(call.method) && isUnserved(state.unserved, call.methodName, nowMs);
+    return {
+      transport,
+      wrongChain: health.wrongChain,
+      cordoned: health.cordon !== null,
+      cordonedByOperator: state.cordon !== null,
+      behind: lacking || isBehind(health, nowMs),
+      lagBlocks: lag,
+      facts: health.facts,
+      unserved,
+    };
+  }
+
+  #reasonAgainst(
+    state: ProviderState,
+    { call, view, pinned }: PlanQuery,
+    condition: Condition,
+  ): ExclusionReason | null {
+    return pinned
+      ? unreachable(state.provider, condition)
+      : (state.region.reason ?? capability(state.provider, call, view, condition));
+  }
+
+  /** When a provider can serve a call on one transport, if at all; a panic waits for no circuit. */
+  #awaitedOn(
+    state: ProviderState,
+    transport: Transport,
+    query: PlanQuery,
+    isPanic: boolean,
+  ): Awaited {
+    const health = state[transport];
+    if (health === null) return { reason: "transport_missing", waitMs: 0 };
+    const { nowMs } = query.view;
+    // Conditions that a probe may end are worth waiting for.
+    const reason = this.#reasonAgainst(state, query, {
+      ...this.#conditionOf(state, transport, health, query),
+      wrongChain: false,
+      cordoned: false,
+    });
+    const wrongChainMs = health.wrongChain ? this.set.probeIntervalMs : 0;
+    const excluded = health.cordon === null ? wrongChainMs : CORDON_PROBE_MS;
+    const untilProbeMs =
+      excluded === 0 ? 0 : Math.max(LEAST_WAIT_MS, health.probedAtMs + excluded - nowMs);
+    return {
+      reason,
+      waitMs: Math.max(
+        untilProbeMs,
+        state.budget?.waitMs(query.call.methodName) ?? 0,
+        isPanic
+          ? 0
+          : circuitWaitMs(circuitOf(health, nowMs), patienceMs(health, query.call.method), nowMs),
+      ),
+    };
+  }
+
+  /**
+   * Whether some providers may be asked apart from their circuits, and the circuits of all of them
+   * are open.
+   */
+  #allOpen(nowMs: number): boolean {
+    const askable = this.states
+      .filter(({ region, cordon }) => region.reason === null && cordon === null)
+      .flatMap(({ http, ws }) => [http, ws])
+      .filter((health) => health !== null && !health.wrongChain && health.cordon === null);
+    return (
+      askable.length > 0 &&
+      askable.every((health) => health !== null && circuitOf(health, nowMs).kind === "open")
+    );
+  }
+}
+
+/** The last block that a call reads, if it names it by number. */
+function lastBlock(block: BlockRef): number | null {
+  if (block.kind === "number") return block.number;
+  return block.kind === "range" ? block.to : null;
+}
+
+/**
+ * How long (ms) a trial may keep its caller waiting: as long as answers to such calls usually take.
+ */
+function patienceMs(health: Health, method: Method): number {
+  return Math.min(
+    LONGEST_TRIAL_MS,
+    Math.max(SHORTEST_TRIAL_MS, usualMs(health.latency, method, 0.95) ?? LONGEST_TRIAL_MS),
+  );
+}
+
+/** Milliseconds until a circuit admits an attempt. */
+function circuitWaitMs(breaker: Breaker, trialMs: number, nowMs: number): number {
+  if (breaker.kind === "half_open" && breaker.trialAtMs !== null)
+    return Math.max(LEAST_WAIT_MS, breaker.trialAtMs + trialMs - nowMs);
+  return openRemainingMs(breaker, nowMs);
+}
+
+const LONGEST_TRIAL_MS = 1_000;
+const SHORTEST_TRIAL_MS = 20;
+/** When a provider that refuses the service is probed again. */
+const CORDON_PROBE_MS = 120_000;
+/** The shortest `retry_after_ms`. */
+const LEAST_WAIT_MS = 100;
+
+/** Whether it is usable, and calls do not hang at it. */
+function isFlowing(health: Health | null, nowMs: number): boolean {
+  return health !== null && !health.stall.isStalled(nowMs) && isUsable(health, nowMs);
+}
+
+/** Input of one plan. */
+interface PlanQuery {
+  readonly call: Call;
+  readonly view: SetView;
+  readonly strategy: Strategy;
+  readonly pinned: boolean;
+  readonly transport: Transport | null;
+  /** The view at which the call is answered; null = none. */
+  readonly at: View | null;
+}
+
+const ABSENT = {
+  lacking: false,
+  unsure: false,
+  hasAnswered: false,
+  reason: "transport_missing",
+  reading: null,
+  probeMs: null,
+  breaker: CLOSED,
+  limited: false,
+  stalled: false,
+  heardAtMs: NEVER_MS,
+  lagBlocks: null,
+} as const;
+
+const UNLIMITED: readonly number[] = [Number.POSITIVE_INFINITY];
+
+function isRangeLimited({ provider, http, ws }: ProviderState, nowMs: number): boolean {
+  return (
+    provider.maxBlockRange !== null ||
+    learnedRange(http?.facts ?? null, nowMs) !== null ||
+    learnedRange(ws?.facts ?? null, nowMs) !== null
+  );
+}
+
+/** The plan of a call that asks those with an open circuit as well, after all others. */
+function withOpenCircuits({ candidates, excluded }: Plan, transport: Transport | null): Plan {
+  if (transport === null) return { candidates, excluded };
+  const isOpen = ({ reason }: Plan["excluded"][number]): boolean =>
+    reason === "circuit_open" || reason === "trial_in_flight";
+  const last = excluded.filter(isOpen).map(({ provider }) => ({ provider, transport }));
+  return {
+    candidates: [...candidates, ...last],
+    excluded: excluded.filter((exclusion) => !isOpen(exclusion)),
+  };
+}

@@ -1,0 +1,553 @@
+// What is recorded of the providers of one set: by probes, pushed heads, reports of blocks, what
+// other processes found, and operators. Tells its listeners what changes. Plans nothing and counts
+// no attempt.
+import type { Channel, Effect, Verdict } from "../../core/provider/attempt.ts";
+import type { PushedBlock } from "../../core/provider/blocks/branch-view.ts";
+import {
+  type Consensus,
+  consensusOf,
+  HEAD_FRESH_MS,
+  type HeadSample,
+  lagBlocks,
+  plausibleLead,
+} from "../../core/provider/blocks/head.ts";
+import { learnedAtMs } from "../../core/provider/capability.ts";
+import type { ExclusionReason } from "../../core/provider/exclusion.ts";
+import {
+  type AttemptEnding,
+  type Cordon,
+  endWaits,
+  Health,
+  NEVER_MS,
+  recordCircuitHint,
+  recordEffect,
+  recordFailedProbe,
+  recordGoodProbe,
+  recordVerdict,
+} from "../../core/provider/health.ts";
+import { type MethodReport, methodReadings } from "../../core/provider/latency.ts";
+import {
+  type Provider,
+  type ProviderSet,
+  type Transport,
+  transportsOf,
+} from "../../core/provider/profile.ts";
+import { regionPlacement } from "../../core/provider/region.ts";
+import {
+  learnUnserved,
+  type ServedNames,
+  unservedNames,
+} from "../../core/provider/unserved-methods.ts";
+import { isHeight } from "../../core/rpc/block-height.ts";
+import { type BlockRef, NO_BLOCK } from "../../core/rpc/call.ts";
+import { isKnownByName, methodOf } from "../../core/rpc/method.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { BudgetReport, ProviderBudget } from "../budget/provider-budget.ts";
+import {
+  CIRCUIT_STATES,
+  circuitStateOf,
+  type HealthReport,
+  type ProviderSummary,
+  reportOf,
+} from "./health-report.ts";
+import { KnownBlocks } from "./known-blocks.ts";
+import { isUsable, type ProviderCordon, ProviderState } from "./provider-state.ts";
+import type { WatchedChannel } from "./silence-watch.ts";
+
+/** The result of one probe. */
+export interface Probe extends Channel {
+  readonly latencyMs: number;
+  readonly result:
+    | { readonly kind: "ok"; readonly chainId: number; readonly height: number }
+    | {
+        readonly kind: "failed";
+        readonly category: string;
+        /** It was told the same as a call before it: why the provider is excluded. */
+        readonly cordon?: Cordon;
+      };
+}
+
+/** Hears of changes in a provider set. */
+export interface TrackerListener {
+  /** No provider is usable any more. */
+  outage(): void;
+  /**
+   * A provider with requests in flight has sent nothing for a while: check whether it is reachable.
+   * At most once a second per provider.
+   */
+  quiet(provider: Provider, transport: Transport): void;
+  /** A call was told that the provider refuses the service, or is of another chain. */
+  suspected(channel: Channel): void;
+  /** A circuit opened or closed, or a cordon began or ended. */
+  changed(change: HealthChange): void;
+  /** A provider has said something of itself in answer to a call; no failure was counted. */
+  observed(channel: Channel, observation: Observation): void;
+}
+
+/** What a provider said of itself: a limit, its credentials, what it lacks. */
+export interface Observation {
+  readonly effect: Effect;
+  /** As the caller wrote it. */
+  readonly methodName: string;
+  readonly block: BlockRef;
+}
+
+/** What another worker has found out about a provider by its own calls. */
+export type HealthHint =
+  | { readonly kind: "opened" | "closed" }
+  | ({ readonly kind: "observed" } & Observation);
+
+/** A change of a provider's health on a transport, for operators. */
+export interface HealthChange extends Channel {
+  readonly event: "circuit_opened" | "circuit_closed" | "cordoned" | "cordon_lifted";
+  /** The cause, for example an error category. */
+  readonly cause: string;
+}
+
+/** A tag whose block providers are asked for. */
+export type NamedTag = "safe" | "finalized";
+
+/** What belongs to the providers of a set beside their past. */
+export interface RecordSettings {
+  /** The id of its profile; absent = it has none. */
+  readonly profileId?: string;
+  readonly region: string | null;
+  /** What may still be sent to a provider; absent = nobody has limits. */
+  readonly budgetOf?: (provider: Provider) => ProviderBudget | null;
+  /** Which providers an operator took out of use; absent = none. */
+  readonly cordonOf?: (provider: Provider) => ProviderCordon | null;
+}
+
+/** How far (ms) the heads that a provider pushes may be behind those that it answers polls with. */
+const SOCKET_TRAILS_MS = 2_000;
+/** So often running it is found to be further behind. */
+const POLLS_AHEAD = 2;
+
+/** The records of the providers of one set. */
+export class ProviderRecords {
+  readonly set: ProviderSet;
+  /** The id of the profile that it belongs to. */
+  readonly profileId: string;
+  /** What the providers tell of their blocks. */
+  readonly blocks: KnownBlocks;
+  protected readonly runtime: Runtime;
+  protected readonly states: readonly ProviderState[];
+  /** Unlisted methods that some provider served. */
+  protected readonly served: ServedNames = new Map();
+  protected readonly listeners = new Set<Partial<TrackerListener>>();
+  #consensus: Consensus = { height: null, fromMs: Number.POSITIVE_INFINITY, untilMs: NEVER_MS };
+
+  constructor(
+    set: ProviderSet,
+    runtime: Runtime,
+    settings: RecordSettings,
+    previous: ProviderRecords | undefined,
+  ) {
+    const { budgetOf = () => null, cordonOf = () => null } = settings;
+    this.set = set;
+    this.profileId = settings.profileId ?? "";
+    this.runtime = runtime;
+    this.states = set.providers.map((provider) => {
+      const region = regionPlacement(provider, set.regionPreference, settings.region);
+      const placement = { region, budget: budgetOf(provider), cordon: cordonOf(provider) };
+      return new ProviderState(provider, placement, previous?.inherit(provider) ?? null);
+    });
+    const finalized = previous?.blocks.finalized() ?? null;
+    this.blocks = new KnownBlocks(set, runtime, this.states, finalized);
+  }
+
+  /** Adds a listener; the returned function removes it. */
+  attend(listener: Partial<TrackerListener>): () => void {
+    this.listeners.add(listener);
+    return () => void this.listeners.delete(listener);
+  }
+
+  /** The live state of the provider with the same id, for a successor. */
+  inherit(provider: Provider): ProviderState | null {
+    return this.states.find((state) => state.provider.id === provider.id) ?? null;
+  }
+
+  /**
+   * Records an event of a provider's socket, without a call: changes its circuit and limits, counts
+   * no attempt. `incident` is the event itself, which may also have failed calls.
+   */
+  recordSocket(provider: Provider, verdict: Verdict, incident?: object): void {
+    const channel = this.channelOf({ provider, transport: "ws" });
+    if (channel === null) return;
+    const before = conditionOf(channel);
+    const heard = { verdict, latencyMs: 0, ...(incident === undefined ? {} : { incident }) };
+    recordVerdict(channel.health, methodOf("eth_subscribe"), heard, this.ending(NO_BLOCK));
+    this.follow(channel, before, verdict.category);
+  }
+
+  /**
+   * Records a probe: height, latency, wrong chain, end of a cordon; a good one makes an open
+   * circuit half-open, and some in a row close one that no call tries. Never changes a success
+   * rate.
+   */
+  recordProbe({ provider, transport, latencyMs, result }: Probe): void {
+    const state = this.stateOf(provider);
+    const channel = state?.watched[transport] ?? null;
+    if (state === null || channel === null) return;
+    const { health } = channel;
+    const before = conditionOf(channel);
+    health.probedAtMs = this.runtime.now();
+    if (result.kind === "failed") {
+      recordFailedProbe(health, health.probedAtMs);
+      if (result.cordon === undefined) return;
+      const unrefused = conditionOf(channel);
+      health.cordon = result.cordon;
+      return this.follow(channel, unrefused, result.cordon);
+    }
+    health.heardAtMs = health.probedAtMs;
+    health.probeMs = latencyMs;
+    const { wrongChain } = health;
+    health.wrongChain = result.chainId !== this.set.chain.chainId;
+    if (health.wrongChain) return this.#foundWrongChain(state, channel, !wrongChain);
+    if (wrongChain || before.cordon !== null)
+      this.#notify({ provider, transport, event: "cordon_lifted", cause: "probe" });
+    health.cordon = null;
+    recordGoodProbe(health, latencyMs, health.probedAtMs);
+    this.#report(channel, { ...before, cordon: null }, "probe");
+    // A transport that is not probed takes the result of the other transport: otherwise its cordon
+    // would never end.
+    const other = transport === "http" ? state.ws : state.http;
+    if (other !== null && other.probedAtMs === NEVER_MS) other.cordon = null;
+    if (!isHeight(result.height) || state.cordon !== null) return;
+    this.#sample(state, { height: result.height, atMs: health.probedAtMs, polled: true });
+    this.#compare(state, result.height);
+  }
+
+  /** A socket that trails what its provider answers to polls vouches for nothing. */
+  #compare(state: ProviderState, height: number): void {
+    if (state.pushedNumber === -1) return;
+    const mostAhead = Math.max(1, SOCKET_TRAILS_MS / Math.max(1, this.set.chain.blockTimeMs));
+    const isAhead = height > state.pushedNumber + mostAhead;
+    state.pollsAhead = isAhead ? Math.min(POLLS_AHEAD, state.pollsAhead + 1) : 0;
+    if (state.pollsAhead === POLLS_AHEAD) this.blocks.clear(state);
+  }
+
+  #foundWrongChain(state: ProviderState, channel: WatchedChannel, isNew: boolean): void {
+    const { provider, transport, health } = channel;
+    recordFailedProbe(health, health.probedAtMs);
+    if (isNew) this.#notify({ provider, transport, event: "cordoned", cause: "wrong_chain" });
+    this.#forget(state);
+    if (isNew) this.#notifyOutage();
+  }
+
+  /** What a provider told of its blocks does not count any more. */
+  #forget(state: ProviderState): void {
+    this.#sample(state, null);
+    state.finalized = null;
+    state.safe = null;
+    this.blocks.clear(state);
+  }
+
+  /** When the provider was last probed; -Infinity = never. */
+  probedAtMs(provider: Provider, transport: Transport): number {
+    return this.healthOf({ provider, transport })?.probedAtMs ?? NEVER_MS;
+  }
+
+  /** Records what another worker has found out; opens no circuit. */
+  recordHint(provider: Provider, transport: Transport, hint: HealthHint): void {
+    const channel = this.channelOf({ provider, transport });
+    if (channel === null) return;
+    const nowMs = this.runtime.now();
+    if (hint.kind !== "observed") return recordCircuitHint(channel.health, hint.kind, nowMs);
+    const { effect, methodName, block } = hint;
+    if (effect.kind === "cordon") return this.suspect(channel);
+    const method = methodOf(methodName);
+    this.learn(provider, effect, isKnownByName(method) ? methodName : null);
+    recordEffect(channel.health, method, effect, this.ending(block));
+  }
+
+  /** A call alone excludes nobody, whatever was said to it: a probe is asked. */
+  protected suspect(channel: WatchedChannel): void {
+    for (const listener of [...this.listeners]) listener.suspected?.(channel);
+  }
+
+  /** Learns from a refusal for the rate of all requests, or of an unlisted method. */
+  protected learn(provider: Provider, effect: Effect, unlisted: string | null): void {
+    const state = this.stateOf(provider);
+    if (state === null) return;
+    const nowMs = this.runtime.now();
+    if (effect.kind === "cooldown" && effect.scope !== "method") state.rate.refused(nowMs);
+    if (unlisted === null || effect.kind !== "learn" || effect.what !== "method") return;
+    const atMs = learnedAtMs(nowMs, effect.brief === true);
+    learnUnserved(state.unserved, this.served, unlisted, atMs);
+  }
+
+  /** Sets whether the service is subscribed to the provider's heads. */
+  listen(provider: Provider, listening: boolean): void {
+    const state = this.stateOf(provider);
+    if (state === null) return;
+    state.listening = listening;
+    if (listening) return;
+    state.pushedNumber = -1;
+    state.pollsAhead = 0;
+    this.blocks.clear(state);
+  }
+
+  /** Records a pushed head; without `block` its hash is not known. */
+  recordHead(provider: Provider, height: number, block?: PushedBlock): void {
+    const state = this.stateOf(provider);
+    if (state === null || state.ws?.wrongChain === true || !isHeight(height)) return;
+    if (state.cordon !== null) return;
+    state.pushedAtMs = this.runtime.now();
+    if (state.ws !== null) {
+      state.ws.heardAtMs = state.pushedAtMs;
+      state.ws.hasAnswered = true;
+    }
+    state.pushedNumber = height;
+    if (state.pollsAhead === POLLS_AHEAD) return;
+    this.#sample(state, { height, atMs: state.pushedAtMs, polled: false });
+    this.blocks.pushed(state, block ?? null);
+  }
+
+  /** Records the height of the block that a tag names at a provider. */
+  recordNamed(provider: Provider, tag: NamedTag, height: number): void {
+    const state = this.stateOf(provider);
+    if (state === null || !isHeight(height) || state.cordon !== null || state.isWrongChain) return;
+    this.blocks.reported(state, tag, height);
+  }
+
+  /** When the provider last reported the block that a tag names; -Infinity = never. */
+  namedAtMs(provider: Provider, tag: NamedTag): number {
+    return this.stateOf(provider)?.[tag]?.atMs ?? NEVER_MS;
+  }
+
+  /** A provider has answered at a block: its head is at least this. */
+  hasBlock(provider: Provider, number: number): void {
+    const state = this.stateOf(provider);
+    if (state === null) return;
+    state.refused = null;
+    this.#raiseHighest(state, number);
+    if (state.sample !== null && state.sample.height >= number) return;
+    this.#sample(state, { height: number, atMs: this.runtime.now(), polled: true });
+  }
+
+  /** An answer of a provider named a block: its head is at least this, the tip stays as it is. */
+  namedBlock(provider: Provider, number: number): void {
+    const state = this.stateOf(provider);
+    if (state !== null && state.cordon === null) this.#raiseHighest(state, number);
+  }
+
+  /**
+   * A provider has said that it does not have a block. Where it says so of its own head twice
+   * running, it is asked for that by tag from now on.
+   */
+  lacksBlock(provider: Provider, number: number): void {
+    const state = this.stateOf(provider);
+    if (state === null) return;
+    state.missing = number;
+    if (state.sample === null || state.sample.height < number) return;
+    // One block may have been missing by chance.
+    if (state.refused !== null && state.refused !== number)
+      state.neededTagAtMs = this.runtime.now();
+    state.refused = number;
+  }
+
+  /** Records whether a provider answers reads of state by the hash of a block. */
+  recordHashReads(provider: Provider, served: boolean): void {
+    const state = this.stateOf(provider);
+    if (state === null) return;
+    state.takesHash = served;
+    state.hashReadsAtMs = this.runtime.now();
+  }
+
+  /** Whether it does, and when that was found; null = not known. */
+  hashReads(provider: Provider): { readonly served: boolean; readonly atMs: number } | null {
+    const state = this.stateOf(provider);
+    if (state === null || state.hashReadsAtMs === NEVER_MS) return null;
+    return { served: state.takesHash, atMs: state.hashReadsAtMs };
+  }
+
+  /** The consensus height; null = unknown. */
+  head(nowMs = this.runtime.now()): number | null {
+    if (nowMs < this.#consensus.fromMs || nowMs >= this.#consensus.untilMs)
+      this.#consensus = consensusOf(this.states, this.set.chain, nowMs);
+    return this.#consensus.height;
+  }
+
+  /** Whether the provider pushes its heads, so that they need not be polled. */
+  pushesHeads(provider: Provider): boolean {
+    return this.runtime.now() - (this.stateOf(provider)?.pushedAtMs ?? NEVER_MS) < HEAD_FRESH_MS;
+  }
+
+  health(provider: Provider, transport: Transport): HealthReport {
+    const nowMs = this.runtime.now();
+    const state = this.stateOf(provider);
+    const height = state?.sample?.height ?? null;
+    const position = { height, lagBlocks: this.#lagOf(state, nowMs) };
+    const report = reportOf(state?.[transport] ?? new Health(), position, nowMs);
+    if (state === null) return report;
+    const methods = [...report.learned.methods, ...unservedNames(state.unserved, nowMs)];
+    const requestsPerSecond = state.rate.limit(nowMs);
+    return { ...report, learned: { ...report.learned, methods, requestsPerSecond } };
+  }
+
+  /** The same in few words, over all transports. */
+  summary(provider: Provider): ProviderSummary {
+    const nowMs = this.runtime.now();
+    const state = this.stateOf(provider);
+    const circuits = [state?.http ?? null, state?.ws ?? null]
+      .filter((health) => health !== null)
+      .map((health) => CIRCUIT_STATES.indexOf(circuitStateOf(health, nowMs)));
+    const worst = CIRCUIT_STATES[Math.max(0, ...circuits)] ?? "closed";
+    const circuit = state !== null && state.cordon !== null ? "cordoned" : worst;
+    return { provider, lagBlocks: this.#lagOf(state, nowMs), circuit };
+  }
+
+  #lagOf(state: ProviderState | null, nowMs: number): number | null {
+    return lagBlocks(state?.sample ?? null, this.head(nowMs), this.set.chain, nowMs);
+  }
+
+  /** What was sent of what may be sent to the provider; null = it has no limits. */
+  budget(provider: Provider): BudgetReport | null {
+    return this.stateOf(provider)?.budget?.report() ?? null;
+  }
+
+  /** Reports of the methods with fresh readings. */
+  methods(provider: Provider, transport: Transport): readonly MethodReport[] {
+    const health = this.healthOf({ provider, transport });
+    return health === null ? [] : methodReadings(health.latency, this.runtime.now());
+  }
+
+  /**
+   * Whether some provider is usable: its circuit is not open, and it is not excluded for its chain
+   * or credentials.
+   */
+  isUsable(): boolean {
+    const nowMs = this.runtime.now();
+    return this.states.some((state) => state.isUsable(nowMs));
+  }
+
+  /** Why this node asks the provider by a pin only; null = it asks it like any other. */
+  refusalOf(provider: Provider): ExclusionReason | null {
+    return this.stateOf(provider)?.region.reason ?? null;
+  }
+
+  /**
+   * Takes a provider out of use, or (null) back: while it is out nothing but probes is sent to it,
+   * and what it tells of its blocks does not count.
+   */
+  setCordon(provider: Provider, cordon: ProviderCordon | null): void {
+    const state = this.stateOf(provider);
+    if (state === null) return;
+    const before = state.cordon;
+    state.cordon = cordon;
+    if ((before === null) === (cordon === null)) return;
+    const event = cordon === null ? "cordon_lifted" : "cordoned";
+    for (const transport of transportsOf(state.provider))
+      this.#notify({ provider: state.provider, transport, event, cause: "operator" });
+    if (cordon === null) return;
+    this.#forget(state);
+    this.#notifyOutage();
+  }
+
+  /** Null = an operator lets it be used. */
+  cordonOf(provider: Provider): ProviderCordon | null {
+    return this.stateOf(provider)?.cordon ?? null;
+  }
+
+  /** Ends its waits: an open circuit is half-open, and what a refusal began no longer holds. */
+  endWaits(provider: Provider): void {
+    const state = this.stateOf(provider);
+    for (const health of [state?.http, state?.ws]) if (health) endWaits(health, this.runtime.now());
+  }
+
+  protected stateOf(provider: Provider): ProviderState | null {
+    const state = this.states[provider.index];
+    return state?.provider.id === provider.id ? state : this.inherit(provider);
+  }
+
+  protected healthOf({ provider, transport }: Channel): Health | null {
+    return this.stateOf(provider)?.[transport] ?? null;
+  }
+
+  protected channelOf({ provider, transport }: Channel): WatchedChannel | null {
+    return this.stateOf(provider)?.watched[transport] ?? null;
+  }
+
+  protected ending(block: BlockRef, nowMs = this.runtime.now()): AttemptEnding {
+    return { block, head: this.#consensus.height, nowMs, random: this.runtime.random };
+  }
+
+  /** Whether a provider other than this one may be asked, on a transport that is like this. */
+  protected hasOther({ id }: Provider, nowMs: number, isSo = isUsable): boolean {
+    return this.states.some((state) => state.provider.id !== id && state.isUsable(nowMs, isSo));
+  }
+
+  /**
+   * Tells what changed of a channel since `before`, and moves the attempts away from one whose
+   * circuit has opened.
+   */
+  protected follow(channel: WatchedChannel, before: Circuit, cause: string): void {
+    const { health } = channel;
+    if (health.breaker === before.breaker && health.cordon === before.cordon) return;
+    this.#report(channel, before, cause);
+    if (isUsable(health, this.runtime.now())) return;
+    this.#notifyOutage();
+    if (health.breaker.kind !== "open" || before.breaker.kind === "open") return;
+    for (const out of channel.out.all()) out.leave(cause === SILENCE ? SILENCE : "opened");
+  }
+
+  #report({ provider, transport, health }: WatchedChannel, before: Circuit, cause: string): void {
+    const { breaker, cordon } = health;
+    const [was, is] = [before.breaker.kind, breaker.kind];
+    if (is !== was && is !== "half_open")
+      this.#notify({
+        provider,
+        transport,
+        event: is === "open" ? "circuit_opened" : "circuit_closed",
+        cause,
+      });
+    if (cordon !== null && before.cordon === null)
+      this.#notify({ provider, transport, event: "cordoned", cause: cordon });
+  }
+
+  #notify(change: HealthChange): void {
+    for (const listener of [...this.listeners]) listener.changed?.(change);
+  }
+
+  #notifyOutage(): void {
+    if (this.isUsable()) return;
+    for (const listener of [...this.listeners]) listener.outage?.();
+  }
+
+  /** It has this block, unless nobody could have it yet. */
+  #raiseHighest(state: ProviderState, number: number): void {
+    const tip = this.blocks.servedTip();
+    if (number <= state.highest) return;
+    if (tip !== null && number > tip + plausibleLead(this.set.chain)) return;
+    state.highest = number;
+    this.blocks.highestChanged();
+  }
+
+  /** Sets or clears a height sample; the consensus must then be computed again. */
+  #sample(state: ProviderState, sample: HeadSample | null): void {
+    const before = state.sample;
+    state.sample = sample;
+    if (sample === null) state.highest = -1;
+    else {
+      if (before === null || sample.height > before.height) state.roseAtMs = sample.atMs;
+      state.missing = null;
+      this.#raiseHighest(state, sample.height);
+      for (const health of [state.http, state.ws])
+        if (health !== null) health.behindAtMs = NEVER_MS;
+    }
+    this.#consensus = { ...this.#consensus, untilMs: NEVER_MS };
+    this.blocks.heightChanged();
+  }
+}
+
+/** The cause of an opened circuit whose provider did not answer. */
+export const SILENCE = "silence";
+
+/** What may change of a channel by something that is recorded. */
+export type Circuit = Pick<Health, "breaker" | "cordon">;
+
+/** The circuit of a channel now, to be compared with it later. */
+export function conditionOf({ health: { breaker, cordon } }: WatchedChannel): Circuit {
+  return { breaker, cordon };
+}

@@ -1,0 +1,153 @@
+// What is recorded of one provider: the health of its channels, and what it has told of the blocks
+// of its chain. Live and mutable; a new tracker takes it over when a profile is reloaded.
+import type { Channel } from "../../core/provider/attempt.ts";
+import { BranchView } from "../../core/provider/blocks/branch-view.ts";
+import type { FinalitySample } from "../../core/provider/blocks/finality.ts";
+import type { HeadSample } from "../../core/provider/blocks/head.ts";
+import { LearnedRate } from "../../core/provider/budget/learned-rate.ts";
+import { circuitOf, Health, NEVER_MS } from "../../core/provider/health.ts";
+import type { Provider, Transport } from "../../core/provider/profile.ts";
+import type { RegionPlacement } from "../../core/provider/region.ts";
+import { UnservedMethods } from "../../core/provider/unserved-methods.ts";
+import type { ProviderBudget } from "../budget/provider-budget.ts";
+import { AttemptsOut } from "./attempts-in-flight.ts";
+import type { Outstanding, WatchedChannel } from "./silence-watch.ts";
+
+/** A block in a request: by tag as its caller wrote it, by number, or by hash (EIP-1898). */
+export type BlockForm = "tag" | "number" | "hash";
+
+/** That an operator took a provider out of use. */
+export interface ProviderCordon {
+  readonly reason: string | null;
+  /** Wall clock. */
+  readonly atMs: number;
+}
+
+/** What belongs to a provider beside its past. */
+type Placement = Pick<ProviderState, "region" | "budget" | "cordon">;
+
+/** The record of one provider. */
+export class ProviderState {
+  readonly provider: Provider;
+  /** Where it stands for this node. */
+  readonly region: RegionPlacement;
+  readonly http: Health | null;
+  readonly ws: Health | null;
+  /** Unlisted methods that it does not serve, on any transport. */
+  readonly unserved: UnservedMethods;
+  /** The channels with their attempts in flight. */
+  readonly watched: Readonly<Record<Transport, WatchedChannel | null>>;
+  /** Null = an operator lets it be used. */
+  cordon: ProviderCordon | null;
+  /** What may still be sent to it; null = it has no limits. */
+  readonly budget: ProviderBudget | null;
+  /** How many requests a second it seems to bear. */
+  readonly rate: LearnedRate;
+  /** True = the service is subscribed to its heads. */
+  listening = false;
+  sample: HeadSample | null;
+  /** The highest block that it was ever known to have; -1 = none. */
+  highest: number;
+  /** When its height last grew. */
+  roseAtMs: number;
+  /** What it last reported as final. */
+  finalized: FinalitySample | null;
+  /** What it last reported as safe. */
+  safe: FinalitySample | null;
+  /** A block that it said it does not have; null = its height says what it has. */
+  missing: number | null = null;
+  /** A number not above its own head that it refused; null = none since it answered at one. */
+  refused: number | null = null;
+  /** When it refused the number of its own head; -Infinity = never. */
+  neededTagAtMs: number;
+  /** It answers reads of state by the hash of a block. */
+  takesHash: boolean;
+  /** When it was last found whether it does; -Infinity = never. */
+  hashReadsAtMs: number;
+  /** The blocks that it has pushed. */
+  readonly branch: BranchView = new BranchView();
+  /** When it last pushed a head (ms). */
+  pushedAtMs: number = NEVER_MS;
+  /** The number of that head; -1 = none. */
+  pushedNumber = -1;
+  /** Polls running that found it further than that, as if another machine pushed. */
+  pollsAhead = 0;
+
+  /** `before`: the record of the provider with the same id, before profiles changed. */
+  constructor(provider: Provider, placement: Placement, before: ProviderState | null) {
+    const http = before?.provider.url === provider.url ? before.http : null;
+    const ws = before?.provider.wsUrl === provider.wsUrl ? before.ws : null;
+    const past = http === null && ws === null ? null : before;
+    const known = placement.cordon === null ? past : null;
+    this.provider = provider;
+    this.region = placement.region;
+    this.budget = placement.budget;
+    this.cordon = placement.cordon;
+    this.http = provider.url === null ? null : (http ?? new Health());
+    this.ws = provider.wsUrl === null ? null : (ws ?? new Health());
+    this.watched = {
+      http: watchedOf({ provider, transport: "http" }, this.http, before),
+      ws: watchedOf({ provider, transport: "ws" }, this.ws, before),
+    };
+    this.unserved = past?.unserved ?? new UnservedMethods();
+    this.rate = past?.rate ?? new LearnedRate();
+    this.sample = known?.sample ?? null;
+    this.finalized = known?.finalized ?? null;
+    this.safe = known?.safe ?? null;
+    this.highest = known?.highest ?? -1;
+    this.roseAtMs = before?.roseAtMs ?? NEVER_MS;
+    this.neededTagAtMs = past?.neededTagAtMs ?? NEVER_MS;
+    this.takesHash = past?.takesHash === true;
+    this.hashReadsAtMs = past?.hashReadsAtMs ?? NEVER_MS;
+  }
+
+  /** This node may ask it without a pin, and no operator took it out of use. */
+  get isPlaced(): boolean {
+    return this.region.reason === null && this.cordon === null;
+  }
+
+  /** Whether it is of another chain on one of its transports. */
+  get isWrongChain(): boolean {
+    return this.http?.wrongChain === true || this.ws?.wrongChain === true;
+  }
+
+  /** Whether it may be asked, on a transport that is like this. */
+  isUsable(nowMs: number, isSo = isUsable): boolean {
+    return this.isPlaced && (isSo(this.http, nowMs) || isSo(this.ws, nowMs));
+  }
+
+  /** Whether others are asked first, so that it keeps credits or need not refuse. */
+  isSpared(nowMs: number): boolean {
+    return this.budget?.isAheadOfPace(nowMs) === true || this.rate.isBeyond(nowMs);
+  }
+}
+
+/** Whether a channel may be asked: its circuit is not open, and nothing excludes it. */
+export function isUsable(health: Health | null, nowMs: number): boolean {
+  return (
+    health !== null &&
+    !health.wrongChain &&
+    health.cordon === null &&
+    circuitOf(health, nowMs).kind !== "open"
+  );
+}
+
+/** The channel of a successor with the same health keeps the attempts in flight. */
+function watchedOf(
+  channel: Channel,
+  health: Health | null,
+  before: ProviderState | null,
+): WatchedChannel | null {
+  if (health === null) return null;
+  const known = before?.watched[channel.transport] ?? null;
+  const { out, askedAtMs, unheardSinceMs } = known?.health === health ? known : FRESH;
+  return {
+    ...channel,
+    health,
+    out: out ?? new AttemptsOut<Outstanding>(),
+    askedAtMs,
+    unheardSinceMs,
+  };
+}
+
+const FRESH = { out: null, askedAtMs: NEVER_MS, unheardSinceMs: NEVER_MS } as const;
