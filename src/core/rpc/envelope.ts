@@ -3,6 +3,7 @@
 // transports or callers.
 import {
   BACKSLASH,
+  CLOSE_OBJECT,
   COMMA,
   LETTER_N,
   MAX_DEPTH,
@@ -10,15 +11,20 @@ import {
   OPEN_ARRAY,
   OPEN_OBJECT,
   QUOTE,
+  type Span,
   skipSpace,
   skipString,
   skipValue,
   startsWith,
+  valueAfterName,
 } from "./json.ts";
 
 /** The members of one request, by position. */
 export interface Envelope {
   readonly kind: "request";
+  /** Byte offsets of the object. */
+  readonly start: number;
+  readonly end: number;
   /** Raw JSON text of the id; null = a notification. */
   readonly id: string | null;
   /** Byte offsets of the id; -1 when absent. */
@@ -37,83 +43,128 @@ export interface Envelope {
   readonly notify: boolean;
 }
 
-/**
- * Valid JSON that is not a valid request, with the id to answer under (`null` if it has no usable
- * one).
- */
+/** Bytes that are no valid request, with the id to answer under (`null` = no usable one). */
 export interface InvalidRequest {
   readonly kind: "invalid";
+  /** Whether they are valid JSON. */
+  readonly isJson: boolean;
   readonly id: string;
   readonly message: string;
 }
 
-/** Reads one request that is known to be valid JSON between `start` and `end`. */
+/** Checks and reads one request between `start` and `end`, in one pass. */
 export function readRequest(bytes: Buffer, start: number, end: number): Envelope | InvalidRequest {
-  if (bytes[start] !== OPEN_OBJECT) return invalid(null, "a request is a JSON object");
-  let id: string | null = null;
-  let idStart = -1;
-  let idEnd = -1;
-  let method: string | null = null;
-  let version = false;
-  let paramsStart = -1;
-  let paramsEnd = -1;
-  let seen = 0;
-  let plain = true;
-  let notify = false;
-  let problem = "";
-  let members = 0;
-  for (let at = skipSpace(bytes, start + 1, end); at < end && bytes[at] === QUOTE; ) {
-    const keyEnd = skipString(bytes, at, end);
-    const valueStart = skipSpace(bytes, skipSpace(bytes, keyEnd, end) + 1, end);
-    const valueEnd = skipValue(bytes, valueStart, end, MAX_DEPTH);
-    if (++members > MAX_MEMBERS) return invalid(id, TOO_MANY_MEMBERS);
-    const member = memberOf(bytes, at, keyEnd);
-    const again = (seen & member) !== 0;
-    if (again) problem = "a member appears twice";
-    seen |= member;
-    if (member === ID) {
-      id = again ? "" : readId(bytes, valueStart, valueEnd);
-      if (id === "") problem ||= "id must be a string, an integer or null";
-      idStart = valueStart;
-      idEnd = valueEnd;
-    } else if (member === METHOD) {
-      method = readMethod(bytes, valueStart, valueEnd);
-    } else if (member === VERSION) {
-      version = isVersion(bytes, valueStart, valueEnd);
-    } else if (member === PARAMS) {
-      const c = bytes[valueStart];
-      if (c === OPEN_ARRAY || c === OPEN_OBJECT) {
-        paramsStart = valueStart;
-        paramsEnd = valueEnd;
-      } else if (c !== LETTER_N) problem = "params must be an array or an object";
-    } else {
-      plain = false;
-      if (isText(bytes, at, keyEnd, META)) notify = isText(bytes, valueStart, valueEnd, NOTIFY);
+  if (bytes[start] !== OPEN_OBJECT) return noObject(bytes, start, end);
+  const reading = new Reading();
+  let at = skipSpace(bytes, start + 1, end);
+  let isOpen = bytes[at] !== CLOSE_OBJECT;
+  while (isOpen) {
+    const keyEnd = bytes[at] === QUOTE ? skipString(bytes, at, end) : -1;
+    const valueStart = keyEnd === -1 ? -1 : valueAfterName(bytes, keyEnd, end);
+    const valueEnd = valueStart === -1 ? -1 : skipValue(bytes, valueStart, end, MAX_DEPTH - 1);
+    if (valueEnd === -1) return NOT_JSON;
+    if (++reading.members <= MAX_MEMBERS) {
+      const member = memberOf(bytes, at, keyEnd);
+      if (member === OTHER)
+        reading.takeOther(bytes, at, keyEnd, { start: valueStart, end: valueEnd });
+      else reading.take(bytes, member, valueStart, valueEnd);
     }
     at = skipSpace(bytes, valueEnd, end);
-    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end);
+    isOpen = bytes[at] === COMMA && at < end;
+    if (isOpen) at = skipSpace(bytes, at + 1, end);
   }
-  if (method === null) problem ||= "method must be a string of 1 to 128 characters";
-  if (!version) problem ||= 'jsonrpc must be "2.0"';
-  if (problem !== "" || method === null) return invalid(id, problem);
-  return {
-    kind: "request",
-    id,
-    idStart,
-    idEnd,
-    method,
-    paramsStart,
-    paramsEnd,
-    plain: plain && id !== null && paramsStart !== -1,
-    notify,
-  };
+  const isClosed = at < end && bytes[at] === CLOSE_OBJECT;
+  if (!isClosed || skipSpace(bytes, at + 1, end) !== end) return NOT_JSON;
+  return reading.result(start, at + 1);
+}
+
+/** What was read of a request so far. */
+class Reading {
+  members = 0;
+  #seen = 0;
+  #id: string | null = null;
+  #idStart = -1;
+  #idEnd = -1;
+  #method: string | null = null;
+  #version = false;
+  #paramsStart = -1;
+  #paramsEnd = -1;
+  #plain = true;
+  #notify = false;
+  #problem = "";
+
+  /** Takes the value of a member of every request. */
+  take(bytes: Buffer, member: number, start: number, end: number): void {
+    const again = (this.#seen & member) !== 0;
+    if (again) this.#problem = "a member appears twice";
+    this.#seen |= member;
+    if (member === ID) {
+      this.#id = again ? "" : readId(bytes, start, end);
+      if (this.#id === "") this.#problem ||= "id must be a string, an integer or null";
+      this.#idStart = start;
+      this.#idEnd = end;
+    } else if (member === METHOD) {
+      this.#method = readMethod(bytes, start, end);
+    } else if (member === VERSION) {
+      this.#version = isVersion(bytes, start, end);
+    } else if (member === PARAMS) {
+      const c = bytes[start];
+      if (c === OPEN_ARRAY || c === OPEN_OBJECT) {
+        this.#paramsStart = start;
+        this.#paramsEnd = end;
+      } else if (c !== LETTER_N) this.#problem = "params must be an array or an object";
+    } else this.#plain = false;
+  }
+
+  /** Takes a member that is none of a request. */
+  takeOther(bytes: Buffer, quote: number, keyEnd: number, value: Span): void {
+    this.#plain = false;
+    if (isText(bytes, quote, keyEnd, META))
+      this.#notify = isText(bytes, value.start, value.end, NOTIFY);
+  }
+
+  /** The request between `start` and `end`. */
+  result(start: number, end: number): Envelope | InvalidRequest {
+    const id = this.#id;
+    const method = this.#method;
+    if (this.members > MAX_MEMBERS) return invalid(id, TOO_MANY_MEMBERS);
+    if (method === null) this.#problem ||= "method must be a string of 1 to 128 characters";
+    if (!this.#version) this.#problem ||= 'jsonrpc must be "2.0"';
+    if (this.#problem !== "" || method === null) return invalid(id, this.#problem);
+    return {
+      kind: "request",
+      start,
+      end,
+      id,
+      idStart: this.#idStart,
+      idEnd: this.#idEnd,
+      method,
+      paramsStart: this.#paramsStart,
+      paramsEnd: this.#paramsEnd,
+      plain: this.#plain && id !== null && this.#paramsStart !== -1,
+      notify: this.#notify,
+    };
+  }
+}
+
+/** What begins with something else than an object may still be valid JSON. */
+function noObject(bytes: Buffer, start: number, end: number): InvalidRequest {
+  const valueEnd = start < end ? skipValue(bytes, start, end, MAX_DEPTH) : -1;
+  if (valueEnd === -1 || skipSpace(bytes, valueEnd, end) !== end) return NOT_JSON;
+  return invalid(null, "a request is a JSON object");
 }
 
 /** `id`: null or empty = it has no usable one. */
 function invalid(id: string | null, message: string): InvalidRequest {
-  return { kind: "invalid", id: id || "null", message };
+  return { kind: "invalid", isJson: true, id: id || "null", message };
 }
 
+const NOT_JSON: InvalidRequest = {
+  kind: "invalid",
+  isJson: false,
+  id: "null",
+  message: "the request is not valid JSON",
+};
 const TOO_MANY_MEMBERS = `a request has at most ${MAX_MEMBERS} members`;
 const META = '"svc_meta"';
 const NOTIFY = '"notify"';
@@ -139,9 +190,10 @@ const MEMBERS: readonly (readonly [name: string, bit: number])[] = [
 
 /** Which member a key names; escapes in the key are decoded. Returns the member's bit, or OTHER. */
 export function memberOf(bytes: Buffer, quote: number, keyEnd: number): number {
+  const length = keyEnd - quote - 2;
   for (const [name, bit] of MEMBERS)
-    if (keyEnd - quote - 2 === name.length && startsWith(bytes, quote + 1, name)) return bit;
-  if (keyEnd - quote > 64 || bytes.subarray(quote, keyEnd).indexOf(BACKSLASH) === -1) return OTHER;
+    if (length === name.length && startsWith(bytes, quote + 1, name)) return bit;
+  if (length > 62 || bytes.subarray(quote, keyEnd).indexOf(BACKSLASH) === -1) return OTHER;
   const meant = String(JSON.parse(bytes.toString("utf8", quote, keyEnd)));
   return MEMBERS.find(([name]) => name === meant)?.[1] ?? OTHER;
 }

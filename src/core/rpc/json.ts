@@ -30,9 +30,8 @@ export function skipValue(bytes: Buffer, at: number, end: number, depth: number)
     case QUOTE:
       return skipString(bytes, at, end);
     case OPEN_OBJECT:
-      return skipMembers(bytes, at, end, depth);
     case OPEN_ARRAY:
-      return skipElements(bytes, at, end, depth);
+      return depth === 0 ? -1 : skipItems(bytes, at, end, depth - 1);
     case LETTER_T:
       return skipWord(bytes, at, end, "true");
     case LETTER_F:
@@ -103,13 +102,6 @@ export function membersOf(bytes: Buffer, { start, end }: Span): ReadonlyMap<stri
 /** Of a request, an answer or an event: decoding the names of millions would keep all waiting. */
 export const MAX_MEMBERS = 64;
 
-/** Offset of the end of a message without trailing white space. */
-export function endOf(bytes: Buffer): number {
-  let end = bytes.length;
-  while (end > 0 && (bytes[end - 1] ?? 0) <= SPACE) end--;
-  return end;
-}
-
 /** True when the bytes at `at` spell `text` (ASCII). */
 export function startsWith(bytes: Buffer, at: number, text: string): boolean {
   for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
@@ -171,42 +163,46 @@ function escapeLength(bytes: Buffer, at: number): number {
   return 6;
 }
 
-function skipMembers(bytes: Buffer, open: number, end: number, depth: number): number {
-  if (depth === 0) return -1;
-  let at = skipSpace(bytes, open + 1, end);
-  if (bytes[at] === CLOSE_OBJECT && at < end) return at + 1;
+/** Offset after the object or array that opens at `open`; what is in it may be `depth` deep. */
+function skipItems(bytes: Buffer, open: number, end: number, depth: number): number {
+  const isObject = bytes[open] === OPEN_OBJECT;
+  const close = isObject ? CLOSE_OBJECT : CLOSE_ARRAY;
+  const item = isObject ? QUOTE : VALUE;
+  let awaits = item;
+  let mayClose = true;
+  let at = open + 1;
   while (at < end) {
-    if (bytes[at] !== QUOTE) return -1;
-    const keyEnd = skipString(bytes, at, end);
-    if (keyEnd === -1) return -1;
-    const colon = skipSpace(bytes, keyEnd, end);
-    if (colon >= end || bytes[colon] !== COLON) return -1;
-    const value = skipSpace(bytes, colon + 1, end);
-    const valueEnd = value < end ? skipValue(bytes, value, end, depth - 1) : -1;
-    if (valueEnd === -1) return -1;
-    at = skipSpace(bytes, valueEnd, end);
-    if (at >= end) return -1;
-    if (bytes[at] === CLOSE_OBJECT) return at + 1;
-    if (bytes[at] !== COMMA) return -1;
-    at = skipSpace(bytes, at + 1, end);
+    const c = bytes[at];
+    if (c === SPACE || c === LF || c === CR || c === TAB) {
+      at++;
+      continue;
+    }
+    if (c === close && mayClose) return at + 1;
+    if (awaits === VALUE) {
+      at = c === QUOTE ? skipString(bytes, at, end) : skipValue(bytes, at, end, depth);
+      awaits = COMMA;
+    } else if (c !== awaits) return -1;
+    else if (c === QUOTE) {
+      at = skipString(bytes, at, end);
+      awaits = COLON;
+    } else {
+      at++;
+      awaits = c === COMMA ? item : VALUE;
+    }
+    if (at === -1) return -1;
+    mayClose = awaits === COMMA;
   }
   return -1;
 }
 
-function skipElements(bytes: Buffer, open: number, end: number, depth: number): number {
-  if (depth === 0) return -1;
-  let at = skipSpace(bytes, open + 1, end);
-  if (bytes[at] === CLOSE_ARRAY && at < end) return at + 1;
-  while (at < end) {
-    const valueEnd = skipValue(bytes, at, end, depth - 1);
-    if (valueEnd === -1) return -1;
-    at = skipSpace(bytes, valueEnd, end);
-    if (at >= end) return -1;
-    if (bytes[at] === CLOSE_ARRAY) return at + 1;
-    if (bytes[at] !== COMMA) return -1;
-    at = skipSpace(bytes, at + 1, end);
-  }
-  return -1;
+/** In place of a byte that is awaited: any value. */
+const VALUE = -1;
+
+/** Offset of the value behind the name of a member that ends at `nameEnd`; -1 = there is none. */
+export function valueAfterName(bytes: Buffer, nameEnd: number, end: number): number {
+  const colon = skipSpace(bytes, nameEnd, end);
+  const value = colon < end && bytes[colon] === COLON ? skipSpace(bytes, colon + 1, end) : end;
+  return value < end ? value : -1;
 }
 
 function skipWord(bytes: Buffer, at: number, end: number, word: string): number {

@@ -5,7 +5,8 @@ import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
-import { endOf, isJson, OPEN_ARRAY, skipSpace } from "../../core/rpc/json.ts";
+import { readRequest } from "../../core/rpc/envelope.ts";
+import { isJson, OPEN_ARRAY, skipSpace } from "../../core/rpc/json.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { FREE_BYTES } from "../../upstream/transport.ts";
 import { type CallPayment, callPaymentOf, KEYLESS } from "../payment/call-payment.ts";
@@ -170,13 +171,15 @@ export class RpcRequest {
 
   #serve(bytes: Buffer, target: Target): void {
     if (target.payPerCall) return this.#session(bytes, target);
-    if (!isUtf8(bytes) || !isJson(bytes))
-      return this.refuse(fault("parse_error", "the body is not valid JSON"));
     const start = skipSpace(bytes, 0, bytes.length);
-    if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, target);
+    if (!isUtf8(bytes)) return this.refuse(NOT_JSON);
+    if (bytes[start] === OPEN_ARRAY)
+      return isJson(bytes) ? this.#batch(bytes, start, target) : this.refuse(NOT_JSON);
+    const envelope = readRequest(bytes, start, bytes.length);
+    if (envelope.kind === "invalid" && !envelope.isJson) return this.refuse(NOT_JSON);
     const incoming: PipelineRequest = {
       bytes,
-      span: { start, end: endOf(bytes) },
+      envelope,
       target: target,
       payment: this.#payment,
       caller: this.#identity,
@@ -287,4 +290,5 @@ const NO_VIEW = new CallerView({
   marks: () => new SeenBlocks(),
 });
 const UNKNOWN: CallerIdentity = { key: "unknown" };
+const NOT_JSON = fault("parse_error", "the body is not valid JSON");
 const COMPRESSED_BODY = fault("unsupported_media_type", "the body is compressed");

@@ -6,7 +6,7 @@ import type { Interruption } from "../../core/billing/charging.ts";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { readRequest } from "../../core/rpc/envelope.ts";
-import { endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/rpc/json.ts";
+import { isJson, OPEN_ARRAY, skipSpace } from "../../core/rpc/json.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import { FREE_BYTES } from "../../upstream/transport.ts";
 import type { Activity } from "../http/activity.ts";
@@ -214,7 +214,7 @@ export class SocketCalls {
   /** The deadline of a request's method; a batch and what is no request have that of a batch. */
   #deadlineMs({ bytes, start }: SocketRequest): number {
     if (bytes[start] === OPEN_ARRAY) return BATCH_DEADLINE_MS;
-    const envelope = readRequest(bytes, start, endOf(bytes));
+    const envelope = readRequest(bytes, start, bytes.length);
     if (envelope.kind === "invalid") return BATCH_DEADLINE_MS;
     const { methods, deadlineMs } = this.#parts.rpc;
     return deadlineMs(methods().of(envelope.method));
@@ -266,11 +266,10 @@ export class SocketCalls {
     if (target.kind === "fault") return this.#endRefused(request, target);
     const { bytes, start } = request;
     if (bytes[start] === OPEN_ARRAY) return this.#batch(request, target);
-    const span: Span = { start, end: endOf(bytes) };
     const { caller, keyContext } = this.#authenticated;
     const incoming = {
       bytes,
-      span,
+      envelope: readRequest(bytes, start, bytes.length),
       target,
       payment: this.#payment,
       caller,
@@ -311,7 +310,7 @@ export class SocketCalls {
 
   /** Refuses a message with the id of its request; a batch is refused as a whole. */
   #refuse({ bytes, start }: Pick<SocketRequest, "bytes" | "start">, why: Fault): void {
-    const request = readRequest(bytes, start, endOf(bytes));
+    const request = readRequest(bytes, start, bytes.length);
     if (request.id !== null) this.#sendFault(request.id, why);
   }
 

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { type Envelope, type InvalidRequest, readRequest } from "../../../src/core/rpc/envelope.ts";
+import { isJson, skipSpace } from "../../../src/core/rpc/json.ts";
 import {
   numberText,
   objectText,
@@ -232,11 +233,13 @@ test("ids of other types are refused and answered to null", () => {
 test("two ids are ambiguous, so the refusal is addressed to neither", () => {
   assert.deepEqual(read('{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"m"}'), {
     kind: "invalid",
+    isJson: true,
     id: "null",
     message: "a member appears twice",
   });
   assert.deepEqual(read('{"jsonrpc":"2.0","id":1,"method":"m","method":"n"}'), {
     kind: "invalid",
+    isJson: true,
     id: "1",
     message: "a member appears twice",
   });
@@ -269,6 +272,7 @@ test("everything that is no object is no request", () => {
       fc.pre(!text.startsWith("{"));
       assert.deepEqual(read(text), {
         kind: "invalid",
+        isJson: true,
         id: "null",
         message: "a request is a JSON object",
       });
@@ -294,8 +298,10 @@ test("a request can be found anywhere inside a longer document", () => {
         if (alone.kind === "invalid" || inside.kind === "invalid")
           return assert.deepEqual(inside, alone);
         const shift = (at: number): number => (at === -1 ? -1 : at + before.length);
-        const { idStart, idEnd, paramsStart, paramsEnd } = alone;
+        const { start, end, idStart, idEnd, paramsStart, paramsEnd } = alone;
         const moved = {
+          start: shift(start),
+          end: shift(end),
           idStart: shift(idStart),
           idEnd: shift(idEnd),
           paramsStart: shift(paramsStart),
@@ -349,7 +355,35 @@ test("a request of a million members is refused by its first few: nobody waits f
   assert.equal(read(request(64)).kind, "request");
   const refused = read(request(65));
   assert.deepEqual([refused.kind, refused.id], ["invalid", "7"]);
-  // Nothing behind the last member that counts is read: cut off there it reads the same.
-  const text = request(1_000_000);
-  assert.deepEqual(read(text), readRequest(Buffer.from(text), 0, 65 * 11));
+  // Of what follows the last member that counts only the grammar is read.
+  const rest = request(1_000_000).slice(0, -1);
+  assert.deepEqual(read(`${rest},"id":8}`), refused);
+  assert.deepEqual(read(`${rest},"id":8]`), { ...refused, ...NOT_JSON });
+});
+
+const NOT_JSON = { isJson: false, id: "null", message: "the request is not valid JSON" };
+
+test("what is no JSON is told from what is no request, as by the grammar alone", () => {
+  fc.assert(
+    fc.property(
+      members,
+      fc.array(whiteSpace, { maxLength: 8 }),
+      fc.nat(),
+      fc.constantFrom("", " ", "}", "]", ",", ":", '"', "\\", "1", "[", "{"),
+      (them, spaces, place, piece) => {
+        const text = objectText(them, spaces);
+        const at = place % (text.length + 1);
+        for (const changed of [
+          text.slice(0, at) + piece + text.slice(at),
+          text.slice(0, at) + piece + text.slice(at + 1),
+        ]) {
+          const bytes = Buffer.from(changed);
+          const start = skipSpace(bytes, 0, bytes.length);
+          const found = readRequest(bytes, start, bytes.length);
+          assert.equal(found.kind === "request" || found.isJson, isJson(bytes), changed);
+        }
+      },
+    ),
+    { numRuns: 2_000 },
+  );
 });

@@ -5,6 +5,7 @@ import { type Interruption, isCharged } from "../../../core/billing/charging.ts"
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import type { Transport } from "../../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
+import { readRequest } from "../../../core/rpc/envelope.ts";
 import { elements, type Span } from "../../../core/rpc/json.ts";
 import type { KeyContext } from "../../../hosted/keys/key-context.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
@@ -206,7 +207,7 @@ class BatchRun {
     };
     const item = {
       bytes,
-      span,
+      envelope: readRequest(bytes, span.start, span.end),
       target,
       payment,
       caller,

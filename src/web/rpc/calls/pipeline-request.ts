@@ -3,8 +3,7 @@ import type { Interruption } from "../../../core/billing/charging.ts";
 import type { Transport } from "../../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
 import type { PublicNode } from "../../../core/routing/evidence.ts";
-import type { Envelope } from "../../../core/rpc/envelope.ts";
-import type { Span } from "../../../core/rpc/json.ts";
+import type { Envelope, InvalidRequest } from "../../../core/rpc/envelope.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import type { MethodTable } from "../../../core/rpc/method-table.ts";
 import type { Admission } from "../../../hosted/admission/admission.ts";
@@ -39,10 +38,11 @@ export interface PipelineParts {
   readonly deadlineMs: (method: Method) => number;
 }
 
-/** One request of a caller. `bytes` within `span` are known to be valid JSON. */
+/** One request of a caller. */
 export interface PipelineRequest {
   readonly bytes: Buffer;
-  readonly span: Span;
+  /** What was read of `bytes`. */
+  readonly envelope: Envelope | InvalidRequest;
   readonly target: Target;
   /** Admits the request and pays for it. */
   readonly payment: CallPayment;

@@ -3,7 +3,6 @@
 import { fault } from "../../../core/faults/rpc-fault.ts";
 import { isDevelopmentChain } from "../../../core/provider/chain.ts";
 import { LOCAL_SOURCE } from "../../../core/routing/answer-source.ts";
-import { readRequest } from "../../../core/rpc/envelope.ts";
 import { methodOn } from "../../../core/rpc/method.ts";
 import { answerHere } from "./local-answer.ts";
 import type {
@@ -28,8 +27,7 @@ export function runPipeline(
   incoming: PipelineRequest,
   done: ReplyCallback,
 ): Cancel | null {
-  const { bytes, span } = incoming;
-  const envelope = readRequest(bytes, span.start, span.end);
+  const { envelope } = incoming;
   if (envelope.kind === "invalid") {
     parts.observer.refused("invalid_request");
     done(

@@ -17,8 +17,8 @@ export function callsOf(
   method: Method,
 ): number {
   if (method.block?.kind !== "filter") return 1;
-  const { payment, span } = incoming;
-  return payment.partsOf(span.start, () => plannedCalls(parts, incoming, envelope, method));
+  const { payment } = incoming;
+  return payment.partsOf(envelope.start, () => plannedCalls(parts, incoming, envelope, method));
 }
 
 /** The calls that a request over a range of blocks comes to, as far as is known now. */

@@ -1,7 +1,6 @@
 // A call to a provider: builds its request, routes it, and settles it by the answer.
 import { type Call, NO_BLOCK, readBlockRef } from "../../../core/rpc/call.ts";
 import type { Envelope } from "../../../core/rpc/envelope.ts";
-import type { Span } from "../../../core/rpc/json.ts";
 import { type WrittenRequest, writeRequest } from "../../../core/rpc/wire-request.ts";
 import type {
   Cancel,
@@ -25,9 +24,9 @@ export function route(
   request: GrantedRequest,
   done: ReplyCallback,
 ): Cancel | null {
-  const { bytes, span } = incoming;
+  const { bytes } = incoming;
   const { envelope, method, grant } = request;
-  const { body, idStart, idEnd, params } = requestIn(bytes, span, envelope);
+  const { body, idStart, idEnd, params } = requestIn(bytes, envelope);
   const call = {
     methodName: envelope.method,
     method,
@@ -97,8 +96,8 @@ function transportOf({ caller, target }: PipelineRequest): "http" | null {
 /**
  * The request as JSON: the caller's own bytes if they can be passed on unchanged, else rewritten.
  */
-function requestIn(bytes: Buffer, { start, end }: Span, envelope: Envelope): WrittenRequest {
-  const { method, plain, idStart, idEnd, paramsStart, paramsEnd } = envelope;
+function requestIn(bytes: Buffer, envelope: Envelope): WrittenRequest {
+  const { start, end, method, plain, idStart, idEnd, paramsStart, paramsEnd } = envelope;
   if (!plain)
     return writeRequest(method, paramsStart === -1 ? null : bytes.subarray(paramsStart, paramsEnd));
   const params = { start: paramsStart - start, end: paramsEnd - start };

@@ -6,7 +6,7 @@ import { usdText } from "../../../core/billing/price.ts";
 import type { ApiFault } from "../../../core/faults/api-fault.ts";
 import { type Fault, type FaultCode, fault } from "../../../core/faults/rpc-fault.ts";
 import { readRequest } from "../../../core/rpc/envelope.ts";
-import { endOf, isJson, skipSpace } from "../../../core/rpc/json.ts";
+import { isJson, skipSpace } from "../../../core/rpc/json.ts";
 import type { KeyContext } from "../../../hosted/keys/key-context.ts";
 import type {
   Order,
@@ -225,7 +225,7 @@ function refusalBy(why: Fault): Refusal {
 }
 
 function idOf(body: Buffer): string {
-  return readRequest(body, skipSpace(body, 0, body.length), endOf(body)).id ?? "null";
+  return readRequest(body, skipSpace(body, 0, body.length), body.length).id ?? "null";
 }
 
 const NO_KEY = fault("unauthorized", "a call without a key cannot be paid for here");

@@ -3,6 +3,7 @@
 import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
 import type { Fault } from "../../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
+import { readRequest } from "../../../core/rpc/envelope.ts";
 import type { Span } from "../../../core/rpc/json.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
 import { FREE_BYTES, type Room } from "../../../upstream/transport.ts";
@@ -113,7 +114,7 @@ export class SessionCalls {
     const { bytes, target, identity, requestId, room, view } = this.#request;
     const incoming = {
       bytes,
-      span,
+      envelope: readRequest(bytes, span.start, span.end),
       target,
       payment: this.#payment,
       caller: identity,

@@ -5,7 +5,7 @@ import { cuOf, type Tariff } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import type { Strategy } from "../../../core/routing/strategy.ts";
 import { type Envelope, readRequest } from "../../../core/rpc/envelope.ts";
-import { endOf, OPEN_ARRAY, type Span, skipSpace } from "../../../core/rpc/json.ts";
+import { OPEN_ARRAY, type Span, skipSpace } from "../../../core/rpc/json.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import type { MethodTable } from "../../../core/rpc/method-table.ts";
 import { unitsFor } from "../../../payments/session/sessions.ts";
@@ -53,17 +53,16 @@ export interface Pricing {
 export function pricedRequest(bytes: Buffer, pricing: Pricing): PricedRequest | RefusedRequest {
   const start = skipSpace(bytes, 0, bytes.length);
   if (bytes[start] === OPEN_ARRAY) return pricedBatch(bytes, start, pricing);
-  const span = { start, end: endOf(bytes) };
-  const envelope = readRequest(bytes, span.start, span.end);
+  const envelope = readRequest(bytes, start, bytes.length);
   if (envelope.kind === "invalid")
     return { kind: "refused", fault: fault("invalid_request", envelope.message), id: envelope.id };
   const { price, parts } = pricedItem(envelope, pricing);
   return {
     kind: "priced",
-    items: [span],
+    items: [{ start, end: envelope.end }],
     isBatch: false,
     ...price,
-    parts: new Map([[span.start, parts]]),
+    parts: new Map([[start, parts]]),
     tokens: parts,
     id: envelope.id ?? "null",
   };
