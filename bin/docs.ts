@@ -1,15 +1,16 @@
 // Writes what is rendered from tables: the JSON Schema and the reference of the configuration, and
 // the references of the API and of the metrics. Tests compare the committed files with them.
 import { mkdirSync, writeFileSync } from "node:fs";
-import { configJsonSchema } from "../src/config/allowed.ts";
+import { schemaOf } from "../src/config/allowed.ts";
 import { configReference } from "../src/config/reference.ts";
+import { configFile } from "../src/config/schema.ts";
 import { metricsReference } from "../src/observe/metrics-reference.ts";
 import { OPERATIONS } from "../src/web/contract/contract.ts";
 import { apiReference } from "../src/web/discovery/reference.ts";
 
 const root = new URL("../", import.meta.url);
 
-write("schema/svc.schema.json", `${JSON.stringify(configJsonSchema(), null, 2)}\n`);
+write("schema/svc.schema.json", `${JSON.stringify(schemaOf(configFile), null, 2)}\n`);
 write("docs/configuration.md", configReference());
 write("docs/api.md", apiReference(OPERATIONS, "{base_url}"));
 write("docs/metrics.md", metricsReference());

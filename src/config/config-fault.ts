@@ -1,7 +1,7 @@
 // Faults of a configuration as shown to the operator: place, setting, what is wrong and what is
 // allowed. Shows keys and variable names, never values, which may be secrets.
 import type { z } from "zod";
-import { allowedText, asNode, nodeAt, recordOf, type SchemaNode } from "./allowed.ts";
+import { allowedText, type JsonSchema, nodeAt, recordOf } from "../core/json-schema.ts";
 
 /** One fault of the configuration. */
 export interface ConfigFault {
@@ -54,7 +54,7 @@ export function pathText(path: readonly (string | number)[]): string {
  */
 export function tableFaults(
   issues: readonly z.core.$ZodIssue[],
-  schema: SchemaNode,
+  schema: JsonSchema,
   data: unknown,
 ): readonly TableFault[] {
   return issues.flatMap((issue): readonly TableFault[] => {
@@ -84,7 +84,7 @@ export function tableFaults(
             at: "key",
             message:
               "must be " +
-              `${allowedText(asNode(nodeAt(schema, path.slice(0, -1), data)?.propertyNames))}`,
+              `${allowedText(nodeAt(schema, path.slice(0, -1), data)?.propertyNames ?? null)}`,
           },
         ];
       case "invalid_type":
@@ -154,7 +154,7 @@ function isClose(a: string, b: string): boolean {
   return (row[b.length] ?? 0) <= limit;
 }
 
-function kindText(value: unknown, node: SchemaNode | null): string {
+function kindText(value: unknown, node: JsonSchema | null): string {
   if (value === undefined) return "is missing: ";
   if (value === null) return "is empty: ";
   if (Array.isArray(value)) return "is a list: ";

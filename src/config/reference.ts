@@ -2,15 +2,13 @@
 // itself, except in the introduction.
 import {
   allowedText,
-  asNode,
-  configJsonSchema,
-  itemOf,
+  type JsonSchema,
   recordOf,
-  type SchemaNode,
-  schemaOf,
+  valuesOf,
   variantsOf,
-} from "./allowed.ts";
-import { environment } from "./schema.ts";
+} from "../core/json-schema.ts";
+import { schemaOf } from "./allowed.ts";
+import { configFile, environment } from "./schema.ts";
 
 const INTRODUCTION = `# Configuration
 
@@ -63,12 +61,12 @@ const RULES = `## Rules across settings
 
 /** The reference as Markdown. */
 export function configReference(): string {
-  return [INTRODUCTION, ...sections(configJsonSchema(), ""), RULES, environmentSection()].join(
+  return [INTRODUCTION, ...sections(schemaOf(configFile), ""), RULES, environmentSection()].join(
     "\n",
   );
 }
 
-function sections(node: SchemaNode, path: string): readonly string[] {
+function sections(node: JsonSchema, path: string): readonly string[] {
   const members = membersOf(node).map(({ key, child }) => ({
     key,
     child,
@@ -77,7 +75,7 @@ function sections(node: SchemaNode, path: string): readonly string[] {
   const nested = members.flatMap(({ child, path: at }): readonly string[] => {
     const inner = innerOf(child);
     if (inner !== null) return sections(inner.node, `${at}${inner.suffix}`);
-    return variantsOf(itemOf(child) ?? child).flatMap(({ kind, node: variant }) =>
+    return variantsOf(child.items ?? child).flatMap(({ kind, node: variant }) =>
       sections(variant, `${at}[] of kind ${kind}`),
     );
   });
@@ -92,9 +90,9 @@ function sections(node: SchemaNode, path: string): readonly string[] {
   ];
 }
 
-function row(key: string, child: SchemaNode, required: boolean): string {
+function row(key: string, child: JsonSchema, required: boolean): string {
   const inner = innerOf(child);
-  const item = itemOf(child);
+  const item = child.items ?? null;
   const kind =
     inner === null && item !== null && child.title === undefined
       ? `a list, each ${allowedText(item)}`
@@ -109,27 +107,23 @@ function row(key: string, child: SchemaNode, required: boolean): string {
 
 interface Member {
   readonly key: string;
-  readonly child: SchemaNode;
+  readonly child: JsonSchema;
 }
 
-function membersOf(node: SchemaNode): readonly Member[] {
-  return Object.entries(node.properties ?? {}).flatMap(([key, value]) => {
-    const child = asNode(value);
-    return child === null ? [] : [{ key, child }];
-  });
+function membersOf(node: JsonSchema): readonly Member[] {
+  return Object.entries(node.properties ?? {}).map(([key, child]) => ({ key, child }));
 }
 
 /**
  * The record within a setting: the setting itself, the values of a map, or the items of a list;
  * null = there is none.
  */
-function innerOf(node: SchemaNode): { readonly node: SchemaNode; readonly suffix: string } | null {
+function innerOf(node: JsonSchema): { readonly node: JsonSchema; readonly suffix: string } | null {
   const record = recordOf(node);
   if (record !== null) return { node: record, suffix: "" };
-  const value = asNode(node.additionalProperties);
+  const value = valuesOf(node);
   if (value?.properties !== undefined) return { node: value, suffix: ".NAME" };
-  const item = itemOf(node);
-  return item?.properties === undefined ? null : { node: item, suffix: "[]" };
+  return node.items?.properties === undefined ? null : { node: node.items, suffix: "[]" };
 }
 
 function environmentSection(): string {

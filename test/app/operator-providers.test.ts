@@ -15,7 +15,7 @@ import type {
 import { CordonTable } from "../../src/upstream/registry/cordons.ts";
 import { ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
-import type { RecordAction } from "../../src/web/api/action-log.ts";
+import type { RecordAction } from "../../src/web/api/parts.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
 import { SELECTION, verdict } from "../fakes/providers.ts";
 import type { SimulatedWorld } from "../fakes/runtime.ts";

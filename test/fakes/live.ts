@@ -8,7 +8,7 @@ import type { RoutedCall } from "../../src/upstream/engine/router.ts";
 import { NOTHING_SENT } from "../../src/upstream/engine/stage.ts";
 import type { Tracker } from "../../src/upstream/health/tracker.ts";
 import { ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
-import type { LiveView } from "../../src/web/api/instance-parts.ts";
+import type { LiveView } from "../../src/web/api/parts.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION, verdict } from "./providers.ts";
 
 /** A call that was routed: the first provider failed, the second answered. */

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { addFeedback, readFeedback } from "../../src/hosted/feedback.ts";
 import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
-import { RETIRED } from "../../src/web/api/retired-routes.ts";
+import { RETIRED } from "../../src/web/api/routes.ts";
 import { OPERATIONS } from "../../src/web/contract/contract.ts";
 import { OPERATOR_TOKEN, serveApi } from "../fakes/hosted.ts";
 import { eachStore } from "../fakes/stores.ts";

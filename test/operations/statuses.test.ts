@@ -7,7 +7,7 @@ import { decideConnection } from "../../src/hosted/accounts/connections.ts";
 import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
 import { grantCustomAccess } from "../../src/hosted/profiles/custom-access.ts";
 import { newId, newSecret } from "../../src/secrets/secret.ts";
-import type { LiveView } from "../../src/web/api/instance-parts.ts";
+import type { LiveView } from "../../src/web/api/parts.ts";
 import { OPERATIONS } from "../../src/web/contract/contract.ts";
 import type { Operation } from "../../src/web/contract/operation.ts";
 import {

@@ -11,7 +11,7 @@ import type { ReportParts } from "../../observe/operator-report.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
-import type { LiveView } from "../../web/api/instance-parts.ts";
+import type { LiveView } from "../../web/api/parts.ts";
 import type { NodeView } from "../cluster.ts";
 import { busOf, type ServiceParts } from "../service-parts.ts";
 import type { JoinedNode } from "../store/provider-limits.ts";

@@ -5,7 +5,7 @@ import type { Bus, QuestionTopic } from "../../core/workers/bus.ts";
 import type { Store } from "../../store/store.ts";
 import type { CachedAnswers, PurgeSelection } from "../../upstream/engine/cache/cached-answers.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
-import type { PurgeCache } from "../../web/api/instance-parts.ts";
+import type { PurgeCache } from "../../web/api/parts.ts";
 
 /** What this process removes answers with. */
 export interface OwnPurgeParts {

@@ -6,7 +6,7 @@ import { isRecord, isText, parseJson } from "../../core/fields.ts";
 import type { ProviderRef } from "../../hosted/operator/records.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
-import type { Requester } from "../../web/api/operator-providers.ts";
+import type { Requester } from "../../web/api/parts.ts";
 
 /** What an operator did. */
 export type OperatorChange =

@@ -7,8 +7,9 @@ import type { OperatorRecords } from "../../hosted/operator/records.ts";
 import type { Runtime } from "../../runtime.ts";
 import { hashOf, newSecret } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
-import { createActionLog, type RecordAction } from "../../web/api/action-log.ts";
+import { createActionLog } from "../../web/api/action-log.ts";
 import { ConsoleSessions } from "../../web/api/console-sessions.ts";
+import type { RecordAction } from "../../web/api/parts.ts";
 
 export interface OperatorConsoleParts {
   readonly config: Config;

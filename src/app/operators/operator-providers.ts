@@ -10,15 +10,16 @@ import { type QueryParts, type QueryResult, queryProvider } from "../../upstream
 import type { CordonTable } from "../../upstream/registry/cordons.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
-import { type RecordAction, reloadDetail } from "../../web/api/action-log.ts";
+import { reloadDetail } from "../../web/api/action-log.ts";
 import type {
   ComparedAnswer,
   Comparison,
   OperatorProviders,
   ProviderTest,
+  RecordAction,
   ReloadedNode,
   Requester,
-} from "../../web/api/operator-providers.ts";
+} from "../../web/api/parts.ts";
 import type { OperatorChange, OperatorChanges } from "./operator-changes.ts";
 import type { Reload, ReloadAsked } from "./reload-service.ts";
 

@@ -4,7 +4,7 @@
 import type { AskedReload } from "../../cluster/asked-reloads.ts";
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { ReloadOutcome } from "../../web/api/operator-providers.ts";
+import type { ReloadOutcome } from "../../web/api/parts.ts";
 
 /** Reads the configuration again and applies it. */
 export type Reload = () => Promise<ReloadOutcome>;

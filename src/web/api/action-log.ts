@@ -1,16 +1,11 @@
 // The lines that say what operators did, one for each change.
 import type { Logger } from "pino";
-import type { OperatorAction, OperatorRecords } from "../../hosted/operator/records.ts";
+import type { OperatorRecords } from "../../hosted/operator/records.ts";
 import type { Runtime } from "../../runtime.ts";
 import { newId } from "../../secrets/secret.ts";
 import type { ApiCaller } from "../contract/operation.ts";
 import type { AnyInput, AnyResult, NamedOperation } from "./operation.ts";
-import type { ReloadOutcome } from "./operator-providers.ts";
-
-/** Writes a line; never fails: what was done is done. */
-export type RecordAction = (
-  action: Pick<OperatorAction, "actor" | "address" | "action" | "target" | "detail" | "outcome">,
-) => Promise<void>;
+import type { RecordAction, ReloadOutcome } from "./parts.ts";
 
 export interface ActionLogParts {
   readonly runtime: Runtime;

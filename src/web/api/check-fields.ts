@@ -2,37 +2,54 @@
 // invalid field allows. Repeats no value, since values may be secrets.
 import { z } from "zod";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import { allowedText, type JsonSchema, nodeAt } from "../../core/json-schema.ts";
 
 /** Valid fields, or their faults. */
 export type Checked =
   | { readonly kind: "checked"; readonly value: unknown }
-  | ApiFault<"invalid_field" | "unknown_field">;
+  | ApiFault<"invalid_field" | "invalid_config" | "unknown_field">;
 
-/** Checks an object. Reports unknown fields before invalid values. */
-export function checkFields(schema: z.ZodObject, given: object): Checked {
+type Path = readonly (string | number)[];
+
+/**
+ * Checks an object. Reports unknown fields before invalid values, which get the code `wrong`.
+ * `advice` is added to what is said of them.
+ */
+export function checkFields(
+  schema: z.ZodObject,
+  given: object,
+  wrong: "invalid_field" | "invalid_config" = "invalid_field",
+): Checked {
   const result = schema.safeParse(given);
   if (result.success) return { kind: "checked", value: result.data };
-  const { issues } = result.error;
-  const unknown = issues
-    .flatMap((issue) => (issue.code === "unrecognized_keys" ? issue.keys : []))
-    .map(shownName);
+  const issues = result.error.issues.slice(0, MAX_ISSUES);
+  const unknown = issues.flatMap((issue) =>
+    issue.code === "unrecognized_keys"
+      ? issue.keys.map((key) => pathText([...parsePath(issue.path), key]))
+      : [],
+  );
   const known = Object.keys(schema.shape);
-  if (unknown.length > 0) {
-    const nextAction =
-      known.length === 0 ? "send no field" : `remove it; the fields are: ${known.join(", ")}`;
+  if (unknown.length > 0)
     return apiFault("unknown_field", `unknown field: ${listed(unknown)}`, {
       details: unknown.slice(0, MAX_NAMED),
-      nextAction,
+      nextAction:
+        known.length === 0 ? "send no field" : `remove it; the fields are: ${known.join(", ")}`,
     });
-  }
-  const wrong = [...new Set(issues.map((issue) => pathText(issue.path)))].slice(0, MAX_NAMED);
-  const rules = [...new Set(issues.map((issue) => String(issue.path[0])))].map(
-    (name) => `${name}: ${allowedIn(schema, name)}`,
+  const root = parseJsonSchema(z.toJSONSchema(schema, { io: "input" }));
+  const rules = new Map(
+    issues.map(({ path }) => [pathText(parsePath(path)), ruleOf(root, parsePath(path), given)]),
   );
-  return apiFault("invalid_field", `invalid value: ${listed(wrong)}`, {
-    details: wrong,
-    nextAction: rules.join("; "),
-  });
+  const names = [...rules.keys()].slice(0, MAX_NAMED);
+  const advice = names.map((name) => `${name}: ${rules.get(name)}`).join("; ");
+  return wrong === "invalid_field"
+    ? apiFault(wrong, `invalid value: ${listed([...rules.keys()])}`, {
+        details: names,
+        nextAction: advice,
+      })
+    : apiFault(wrong, `the document is not right: ${listed([...rules.keys()])}`, {
+        details: names,
+        nextAction: `${advice}; GET /api/v1/configuration-schema shows what is allowed`,
+      });
 }
 
 /**
@@ -48,6 +65,7 @@ export function queryOf(url: string): object {
   return Object.fromEntries(fields);
 }
 
+const MAX_ISSUES = 200;
 const MAX_NAMED = 20;
 const MAX_NAME_CHARS = 64;
 
@@ -55,75 +73,36 @@ function listed(names: readonly string[]): string {
   return names.slice(0, MAX_NAMED).join(", ") + (names.length > MAX_NAMED ? ", …" : "");
 }
 
+/** The path of a field as text, like `chains.base.providers[0]`. */
+function pathText(path: Path): string {
+  return path
+    .map((part, i) =>
+      typeof part === "number" ? `[${part}]` : `${i === 0 ? "" : "."}${shownName(part)}`,
+    )
+    .join("");
+}
+
 /** A field name chosen by the caller, with control characters and possible secrets removed. */
-export function shownName(name: string): string {
+function shownName(name: string): string {
   return /^[\w.$ -]+$/.test(name) && !/svc_[a-z]{2}_/.test(name) && name.length <= MAX_NAME_CHARS
     ? name
     : "(a name that is not shown)";
 }
 
-/** The path of a field as text, like `chains.base.providers[0]`. */
-export function pathText(path: readonly PropertyKey[]): string {
-  return path
-    .map((part, i) =>
-      typeof part === "number" ? `[${part}]` : `${i === 0 ? "" : "."}${String(part)}`,
-    )
-    .join("");
-}
-
-interface Allowed {
-  readonly type?: string;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly pattern?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  /** The allowed values in words. */
-  readonly title?: string;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly items?: Allowed;
-  readonly anyOf?: readonly Allowed[];
-}
-
-function allowedIn(schema: z.ZodObject, name: string): string {
-  const { properties = {}, required = [] } = parseJsonSchema(
-    z.toJSONSchema(schema, { io: "input" }),
+/** The allowed values of a field in words. */
+function ruleOf(root: JsonSchema, path: Path, given: unknown): string {
+  const isRequired = nodeAt(root, path.slice(0, -1), given)?.required?.includes(
+    String(path.at(-1)),
   );
-  const rule = Object.hasOwn(properties, name) ? properties[name] : undefined;
-  return `${allowedText(rule ?? {})}${required.includes(name) ? " (required)" : ""}`;
+  return `${allowedText(nodeAt(root, path, given))}${isRequired === true ? " (required)" : ""}`;
 }
 
-function allowedText(rule: Allowed): string {
-  if (rule.title !== undefined) return rule.title;
-  if (rule.anyOf !== undefined) return rule.anyOf.map(allowedText).join(", or ");
-  switch (rule.type) {
-    case "string":
-      return rule.maxLength === undefined
-        ? `text that matches ${rule.pattern ?? ".*"}`
-        : `text of ${rule.minLength ?? 0} to ${rule.maxLength} characters`;
-    case "integer":
-      return `a whole number from ${rule.minimum} to ${rule.maximum}`;
-    case "array":
-      return (
-        `a list of ${rule.minItems ?? 0} to ${rule.maxItems ?? "any number of"}, each ` +
-        `${allowedText(rule.items ?? {})}`
-      );
-    default:
-      return rule.type ?? "any value";
-  }
+/** zod also allows symbols as keys; JSON has none. */
+function parsePath(path: readonly PropertyKey[]): Path {
+  return path.map((part) => (typeof part === "number" ? part : String(part)));
 }
 
-interface ObjectSchema {
-  readonly properties?: Readonly<Record<string, Allowed>>;
-  readonly required?: readonly string[];
-}
-
-/** The schema of an object, inline or behind a reference to a component. */
-function parseJsonSchema(schema: object): ObjectSchema {
-  const { $ref, $defs } = schema as {
-    readonly $ref?: string;
-    readonly $defs?: Readonly<Record<string, ObjectSchema>>;
-  };
-  return $ref === undefined ? schema : ($defs?.[$ref.replace(/^.*\//, "")] ?? {});
+/** zod makes JSON Schemas with these keywords. */
+function parseJsonSchema(schema: object): JsonSchema {
+  return schema as JsonSchema;
 }

@@ -18,8 +18,7 @@ import { type CookieRequest, cookieRequestOf } from "../http/console-cookie.ts";
 import { isLocalCaller } from "../http/local-caller.ts";
 import { type Headers, headersOf } from "../http/respond.ts";
 import type { AnyResult, NamedOperation, OperationRequest } from "./operation.ts";
-import { retiredAt } from "./retired-routes.ts";
-import { createRoutes, type OperationRoute } from "./routes.ts";
+import { createRoutes, type OperationRoute, retiredAt } from "./routes.ts";
 import {
   writeAnswer,
   writeApiFault,

@@ -1,18 +1,22 @@
 // Types of one request to an operation: its input, its caller, its handler and its result, for code
 // that serves any operation.
 import type { IncomingMessage } from "node:http";
-import type { ApiFault } from "../../core/faults/api-fault.ts";
+import type { z } from "zod";
+import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { PaidPurchase } from "../../payments/payments.ts";
 import type { OperationId } from "../contract/contract.ts";
 import type {
   ApiCaller,
+  ApiInput,
   NotedResult,
   Operation,
   Terms,
   WriteStream,
 } from "../contract/operation.ts";
+import { parseBody } from "../http/body.ts";
 import type { CookieRequest } from "../http/console-cookie.ts";
 import type { PaymentRefusal } from "../payment/purchase-paywall.ts";
+import { checkFields, queryOf } from "./check-fields.ts";
 
 /** An operation with its id. */
 export type NamedOperation = Operation & { readonly id: OperationId };
@@ -49,17 +53,12 @@ export type AnyResult =
   | PaymentRefusal;
 
 /** The validated input of an operation, without its caller. */
-export interface AnyInput {
+export interface AnyInput
+  extends Omit<ApiInput<Operation>, "params" | "query" | "body" | "caller"> {
   readonly kind: "input";
   readonly params: unknown;
   readonly query: unknown;
   readonly body: unknown;
-  readonly ifMatch: string | null;
-  readonly address: string;
-  readonly baseUrl: string;
-  readonly isLocal: boolean;
-  readonly cookie: CookieRequest;
-  readonly lastEventId: string | null;
 }
 
 /** The same with its caller. */
@@ -76,4 +75,54 @@ export interface AnyPaidHandler {
   readonly free: { includes(body: unknown): boolean; readonly serve: AnyHandler } | null;
   order(call: AnyCall): Terms | ApiFault | Promise<Terms | ApiFault>;
   answer(paid: PaidPurchase, input: AnyInput): AnyResult | Promise<AnyResult>;
+}
+
+/**
+ * Handlers by operation id. Their types were checked against the contract where they were defined.
+ */
+export function parseHandlers(handlers: object): ReadonlyMap<string, AnyHandler | AnyPaidHandler> {
+  return new Map(Object.entries(handlers) as [string, AnyHandler | AnyPaidHandler][]);
+}
+
+/** The validated input of an operation, or its faults. */
+export function inputOf(asked: OperationRequest): AnyInput | ApiFault {
+  const { operation, request, bytes, address, baseUrl, isLocal, cookie } = asked;
+  const params = checked(operation.params, asked.params ?? {});
+  if (params.kind === "api_fault") return wrongPath(operation, params);
+  const query = checked(operation.query, queryOf(request.url ?? "/"));
+  if (query.kind === "api_fault") return query;
+  const object = operation.body === undefined ? NOTHING : parseBody(bytes, request);
+  if (object.kind === "api_fault") return object;
+  const body = checked(operation.body, object.value, operation.wrongBody);
+  if (body.kind === "api_fault") return body;
+  const { "if-match": ifMatch = null, "last-event-id": lastId } = request.headers;
+  return {
+    kind: "input",
+    params: params.value,
+    query: query.value,
+    body: body.value,
+    ifMatch,
+    lastEventId: typeof lastId === "string" ? lastId : null,
+    address,
+    baseUrl,
+    isLocal,
+    cookie,
+  };
+}
+
+const NOTHING = { kind: "object", value: {} } as const;
+
+/** Null where the operation has no such part. */
+function checked(schema: z.ZodObject | undefined, given: object, wrong?: Operation["wrongBody"]) {
+  return schema === undefined
+    ? ({ kind: "checked", value: null } as const)
+    : checkFields(schema, given, wrong);
+}
+
+function wrongPath(operation: Operation, { details }: ApiFault): ApiFault<"invalid_field"> {
+  const names = Object.keys(operation.params?.shape ?? {}).map((name) => `{${name}}`);
+  return apiFault("invalid_field", `${names.join(", ")} in the path is no id`, {
+    details,
+    nextAction: `replace ${names.join(", ")} with an id that the API returned`,
+  });
 }

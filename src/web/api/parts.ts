@@ -1,5 +1,6 @@
 // The services and settings that handlers of the HTTP API are built from.
 
+import type { z } from "zod";
 import type { ManagedSlug } from "../../core/billing/access.ts";
 import type { AddressLimit, AwaitedAddressLimit } from "../../core/billing/address-limit.ts";
 import type { Invalidations } from "../../core/billing/invalidations.ts";
@@ -8,15 +9,29 @@ import type { Chain } from "../../core/provider/chain.ts";
 import type { Profile } from "../../core/provider/profile.ts";
 import type { AddressRules } from "../../core/public-address.ts";
 import type { MethodTable } from "../../core/rpc/method-table.ts";
+import type { OpenAddressLimit } from "../../core/workers/shared-address-limits.ts";
 import type { AccountTerms } from "../../hosted/accounts/accounts.ts";
 import type { AuditFindings } from "../../hosted/audit/audit.ts";
+import type {
+  OperatorAction,
+  OperatorCordon,
+  OperatorRecords,
+  ProviderRef,
+} from "../../hosted/operator/records.ts";
 import type { ProfileRef } from "../../hosted/profiles/profiles.ts";
+import type { FeedHub } from "../../observe/feed/feed-hub.ts";
+import type { HistoryReader } from "../../observe/history/service-history.ts";
+import type { OperatorReports } from "../../observe/operator-report.ts";
 import type { Payments } from "../../payments/payments.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../store/store.ts";
+import type { PurgeSelection } from "../../upstream/engine/cache/cached-answers.ts";
 import type { ProviderCheck } from "../../upstream/provider-check.ts";
-import type { RecordAction } from "./action-log.ts";
+import type { QueryResult, ShownError } from "../../upstream/provider-query.ts";
+import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
+import type { nodes } from "../contract/history.ts";
+import type { ConsoleSessions } from "./console-sessions.ts";
 import type { StatusOf } from "./provider-status.ts";
 
 export interface HandlerParts {
@@ -76,3 +91,140 @@ export interface HandlerSettings extends AccountTerms {
   readonly tariff: Tariff;
   readonly maxKeys: number;
 }
+
+export interface InstanceParts {
+  readonly runtime: Runtime;
+  readonly sessions: ConsoleSessions;
+  readonly summary: () => InstanceSummary;
+  readonly recordAction: RecordAction;
+  readonly records: Pick<OperatorRecords, "actions">;
+  readonly providers: OperatorProviders;
+  /** The method table of the current configuration. */
+  readonly methods: () => MethodTable;
+  /** Opens the limits of calls that operators send to providers. */
+  readonly openLimit: OpenAddressLimit;
+  readonly purgeCache: PurgeCache;
+  /** What the operator sees of the running service. */
+  readonly live: LiveView;
+}
+
+/** What the operator sees of the running service, and its history. */
+export interface LiveView {
+  readonly runtime: Pick<Runtime, "wallMs" | "after">;
+  readonly reports: OperatorReports;
+  readonly history: HistoryReader;
+  readonly nodes: () => Promise<z.output<typeof nodes>>;
+  readonly hub: FeedHub;
+  readonly registry: Pick<ProfileRegistry, "profile">;
+  readonly version: string;
+  /** This worker, and how many there are. */
+  readonly worker: string;
+  readonly workers: number;
+}
+
+/** Removes kept answers, in this process and wherever else they are. */
+export type PurgeCache = (selection: PurgeSelection) => Promise<PurgeResult>;
+
+/** What became of it. */
+export type PurgeResult =
+  | { readonly kind: "unknown"; readonly what: "profile" | "chain" }
+  | {
+      readonly kind: "purged";
+      /** The name of the chain; null = all chains. */
+      readonly chain: string | null;
+      /** Every worker of this service has removed them. */
+      readonly isComplete: boolean;
+      /** Whether the second tier has, too; null = there is none. */
+      readonly secondTier: { readonly isGone: boolean } | null;
+    };
+
+/** What an instance tells those who sign in. */
+export interface InstanceSummary {
+  readonly version: string;
+  readonly hosted: boolean;
+  readonly devnet: boolean;
+  /** Whether status pages are open to everyone. */
+  readonly isPublic: boolean;
+  /** This node by its alias; null = it serves alone. */
+  readonly node: string | null;
+}
+
+/** The state of a circuit. */
+export type CircuitState = "closed" | "open" | "half_open";
+
+/** A transport of a provider before and after its waits were ended. */
+export interface EndedWait {
+  readonly transport: "http" | "ws";
+  readonly was: CircuitState;
+  readonly now: CircuitState;
+}
+
+/** What a provider answered to a test on one transport. */
+export interface ProviderTest {
+  readonly transport: "http" | "ws";
+  readonly latencyMs: number;
+  readonly chainId: number | null;
+  readonly height: number | null;
+  /** Null = it answered. */
+  readonly error: ShownError | null;
+}
+
+/** A call that is asked of every provider of a set. */
+export interface Comparison {
+  readonly profile: string;
+  readonly chain: string;
+  readonly method: string;
+  /** The JSON array of parameters. */
+  readonly params: string;
+}
+
+/** What one provider answered. */
+export interface ComparedAnswer {
+  readonly provider: string;
+  readonly alias: string;
+  readonly transport: "http" | "ws";
+  /** `skipped`: it was not asked, for this reason. */
+  readonly answer: QueryResult | { readonly kind: "skipped"; readonly reason: string };
+}
+
+/** What came of reading the configuration again. */
+export interface ReloadOutcome {
+  /** Why the running configuration stays; null = it does not. */
+  readonly problem: string | null;
+  /** Tells one text of the file from another; null = it was not read. */
+  readonly revision: string | null;
+}
+
+/** The same at this node. */
+export interface ReloadedNode extends ReloadOutcome {
+  /** Null = the service is one node. */
+  readonly node: string | null;
+  readonly areOthersAsked: boolean;
+}
+
+/** Who asked for something, as the lines of actions say. */
+export interface Requester {
+  readonly actor: string;
+  readonly address: string;
+}
+
+/** What operators do. Null as a result = the provider, or its profile and chain, is not served. */
+export interface OperatorProviders {
+  cordons(): Promise<readonly OperatorCordon[]>;
+  /** `full`: there are as many cordons as may be. */
+  cordon(cordon: OperatorCordon): Promise<"done" | "unknown" | "full">;
+  uncordon(ref: ProviderRef): Promise<void>;
+  endWaits(ref: ProviderRef): readonly EndedWait[] | null;
+  test(ref: ProviderRef): Promise<readonly ProviderTest[] | null>;
+  compare(comparison: Comparison): Promise<readonly ComparedAnswer[] | null>;
+  /**
+   * Reads the configuration again and applies it; where that was done, the other nodes of a cluster
+   * are asked to do the same with theirs.
+   */
+  reload(by: Requester): Promise<ReloadedNode>;
+}
+
+/** Writes a line; never fails: what was done is done. */
+export type RecordAction = (
+  action: Pick<OperatorAction, "actor" | "address" | "action" | "target" | "detail" | "outcome">,
+) => Promise<void>;

@@ -1,32 +1,7 @@
 // Converts schemas of the contract to JSON Schema and collects the named ones as components. Knows
 // no operation.
 import { z } from "zod";
-
-/** A JSON Schema, with the keywords that documents read. */
-export interface JsonSchema {
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly description?: string;
-  readonly properties?: Readonly<Record<string, JsonSchema>>;
-  readonly required?: readonly string[];
-  readonly items?: JsonSchema;
-  readonly anyOf?: readonly JsonSchema[];
-  readonly oneOf?: readonly JsonSchema[];
-  readonly allOf?: readonly JsonSchema[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly pattern?: string;
-  readonly format?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly default?: unknown;
-  readonly examples?: readonly unknown[];
-  readonly additionalProperties?: boolean;
-}
+import type { JsonSchema } from "../../core/json-schema.ts";
 
 /** Prefix of references to named schemas. */
 export const COMPONENTS = "#/components/schemas/";
@@ -55,13 +30,11 @@ function plain({ jsonSchema: node }: { readonly jsonSchema: z.core.JSONSchema.Ba
   if (node.format !== undefined || node.$ref !== undefined) delete node.pattern;
 }
 
-type Root = JsonSchema & { readonly $defs?: Readonly<Record<string, JsonSchema>> };
-
 /** A copy as the type above, with references that point to components. */
-function parseNode(schema: object): Root {
+function parseNode(schema: object): JsonSchema {
   const { $schema: _, ...node } = JSON.parse(
     JSON.stringify(schema).replaceAll('"$ref":"#/$defs/', `"$ref":"${COMPONENTS}`),
-  ) as Root & { $schema?: string };
+  ) as JsonSchema & { $schema?: string };
   return node;
 }
 

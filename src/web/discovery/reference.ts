@@ -1,10 +1,11 @@
 // `/docs/api`: the reference of all operations as Markdown, rendered from the contract. Adds no
 // facts of its own.
 import { LEGACY_FORMS } from "../../core/faults/legacy-form.ts";
+import type { JsonSchema } from "../../core/json-schema.ts";
 import { rpcError } from "../contract/instance.ts";
 import { type Auth, isIdempotent } from "../contract/operation.ts";
 import { errorUrl } from "./errors.ts";
-import { type JsonSchema, Schemas } from "./json-schema.ts";
+import { Schemas } from "./json-schema.ts";
 import { cell, table } from "./markdown.ts";
 import {
   KEYED_FORMS,

@@ -1,5 +1,6 @@
 // Describes JSON Schema in words: the type of a value, and the fields of an object as table rows.
-import { COMPONENTS, fieldsOf, type JsonSchema } from "./json-schema.ts";
+import type { JsonSchema } from "../../core/json-schema.ts";
+import { COMPONENTS, fieldsOf } from "./json-schema.ts";
 import { cell } from "./markdown.ts";
 
 /** The type of a value in words. */

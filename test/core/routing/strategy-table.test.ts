@@ -5,8 +5,8 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { z } from "zod";
-import { configJsonSchema } from "../../../src/config/allowed.ts";
-import { RESERVED_CHAIN_NAMES } from "../../../src/config/schema.ts";
+import { schemaOf } from "../../../src/config/allowed.ts";
+import { configFile, RESERVED_CHAIN_NAMES } from "../../../src/config/schema.ts";
 import {
   byStrategy,
   DEFAULT_STRATEGY,
@@ -43,7 +43,7 @@ test("rows have names of their own, in the shape that paths take", () => {
 });
 
 test("the factors of the configuration are those of the table", () => {
-  const properties = at(configJsonSchema(), ["hosted", "tariff", "factors"]);
+  const properties = at(schemaOf(configFile), ["hosted", "tariff", "factors"]);
   assert.deepEqual(Object.keys(properties).sort(), [...STRATEGY_SPELLINGS.keys()].sort());
   for (const row of STRATEGIES) {
     const { factor, summary } = row;

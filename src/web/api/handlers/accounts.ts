@@ -1,13 +1,15 @@
 // Handlers of operations that read accounts and agents.
-
 import type { z } from "zod";
+import { usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
+import { accountUsage } from "../../../hosted/accounts/account-usage.ts";
 import { accountById, accountViewOf } from "../../../hosted/accounts/accounts.ts";
+import { NOTHING_USED, sumOf, type Used } from "../../../hosted/accounts/usage.ts";
 import type * as shape from "../../contract/accounts.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
-import { balanceView, instant, instantOrNull } from "./keys-view.ts";
 import { profilesOfAccount } from "./profiles-view.ts";
+import { balanceView, instant, instantOrNull, ok } from "./views.ts";
 
 type AccountHandlers = Handlers<"getCurrentAccount" | "getAccount" | "getCurrentAgent">;
 
@@ -16,7 +18,7 @@ export function accountHandlers(parts: HandlerParts): AccountHandlers {
   return {
     async getCurrentAccount({ caller }) {
       const { accountId, profiles } = caller.agent;
-      return { kind: "answer", status: 200, body: await accountView(parts, accountId, profiles) };
+      return ok(await accountView(parts, accountId, profiles));
     },
     async getAccount({ params, caller }) {
       const { accountId, profiles } = caller.agent;
@@ -24,7 +26,7 @@ export function accountHandlers(parts: HandlerParts): AccountHandlers {
         return apiFault("not_found", "no account that the token may see has this id", {
           nextAction: "GET /api/v1/accounts/current answers for the token's account",
         });
-      return { kind: "answer", status: 200, body: await accountView(parts, accountId, profiles) };
+      return ok(await accountView(parts, accountId, profiles));
     },
     getCurrentAgent({ caller }) {
       const { id, accountId, profiles, readOnly, expiresAtMs } = caller.agent;
@@ -33,7 +35,7 @@ export function accountHandlers(parts: HandlerParts): AccountHandlers {
         read_only: readOnly,
         expires_at: instantOrNull(expiresAtMs),
       };
-      return { kind: "answer", status: 200, body: { id, account_id: accountId, restrictions } };
+      return ok({ id, account_id: accountId, restrictions });
     },
   };
 }
@@ -71,4 +73,47 @@ export async function accountView(
     ),
     created_at: instant(account.createdAtMs),
   };
+}
+
+const DAY_CHARS = "2026-11-23".length;
+
+/** Creates the handler. */
+export function usageHandlers({ store, runtime }: HandlerParts): Handlers<"getUsage"> {
+  return {
+    async getUsage({ query, caller }) {
+      const nowMs = runtime.wallMs();
+      const scope =
+        caller.kind === "key"
+          ? ({ kind: "key", keyId: caller.key.id } as const)
+          : ({ kind: "account", scope: caller.agent } as const);
+      const usage = await accountUsage(store, scope, { days: query.days, nowMs });
+      return ok({
+        from: instant(usage.fromMs),
+        to: instant(nowMs),
+        totals: usedView(usage.byDay.reduce(sumOf, NOTHING_USED)),
+        by_day: usage.byDay.map((row) => ({
+          day: instant(row.dayMs).slice(0, DAY_CHARS),
+          ...usedView(row),
+        })),
+        by_method: usage.byMethod.map((row) => ({ method: row.method, ...usedView(row) })),
+        by_key: usage.byKey.map((row) => ({
+          key_id: row.keyId,
+          name: row.name,
+          key_prefix: row.prefix,
+          revoked: row.isRevoked,
+          ...usedView(row),
+        })),
+      });
+    },
+  };
+}
+
+/** An amount of usage as answers show it. */
+export function usedView(used: Used) {
+  return { calls: used.calls, cu: used.cu, usd: usdText(used.chargeN), ...cachedView(used) };
+}
+
+/** The part of an amount of usage that was answered from the cache. */
+export function cachedView({ cachedCalls, cachedCu }: Pick<Used, "cachedCalls" | "cachedCu">) {
+  return { cached_calls: cachedCalls, cached_cu: cachedCu };
 }

@@ -15,10 +15,17 @@ import { createAnonymousKey, type NewKey } from "../../../hosted/keys/create.ts"
 import { DEFAULT_PROFILE } from "../../../hosted/keys/key-profiles.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
-import { chainOfManaged, defaultChains } from "./key-chains.ts";
 import { creationRefusal } from "./keys.ts";
-import { balanceView, keyUrls, keyView } from "./keys-view.ts";
-import { orderedN } from "./order-amount.ts";
+import { orderedN } from "./purchases.ts";
+import {
+  balanceView,
+  chainOfManaged,
+  created,
+  defaultChains,
+  keyUrls,
+  keyView,
+  ok,
+} from "./views.ts";
 
 type AgentHandlers = Handlers<"listAgentChains" | "createAgentKey" | "getAgentKey" | "getPricing">;
 
@@ -30,26 +37,18 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
   return {
     listAgentChains() {
       const strategies = [...STRATEGY_NAMES];
-      return {
-        kind: "answer",
-        status: 200,
-        body: defaultChains(parts).map((chain) => ({
+      return ok(
+        defaultChains(parts).map((chain) => ({
           name: chain.chainName,
           chain_id: chain.chainId,
           strategies,
         })),
-      };
+      );
     },
     createAgentKey: keyCreation(parts),
-    getAgentKey: ({ caller }) => ({
-      kind: "answer",
-      status: 200,
-      body: keyView(caller.key, settings.tariff),
-    }),
-    getPricing: () => ({
-      kind: "answer",
-      status: 200,
-      body: {
+    getAgentKey: ({ caller }) => ok(keyView(caller.key, settings.tariff)),
+    getPricing: () =>
+      ok({
         cu_per_usd: NANO_PER_USD / settings.tariff.nanoPerCu,
         starting_grant_cu: settings.startingGrantCu,
         free_cu_per_month: settings.freeCuPerMonth,
@@ -65,8 +64,7 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
             notificationCuOf(settings.tariff, strategy),
           ),
         },
-      },
-    }),
+      }),
   };
 }
 
@@ -101,7 +99,7 @@ function keyCreation(parts: HandlerParts): AgentHandlers["createAgentKey"] {
           { name: body.name ?? "", grantN },
           runtime.wallMs(),
         );
-        return { kind: "answer", status: 201, body: view(made, grantN, baseUrl) };
+        return created(view(made, grantN, baseUrl));
       },
     },
     order({ body }) {
@@ -117,11 +115,10 @@ function keyCreation(parts: HandlerParts): AgentHandlers["createAgentKey"] {
       if (fulfilment.kind !== "create_key")
         throw new Error(`purchase ${purchase.id} bought something else than was asked for`);
       if (fulfilment.secret !== "")
-        return {
-          kind: "answer",
-          status: 201,
-          body: { ...view(fulfilment, fulfilment.balanceN, baseUrl), purchase_id: purchase.id },
-        };
+        return created({
+          ...view(fulfilment, fulfilment.balanceN, baseUrl),
+          purchase_id: purchase.id,
+        });
       return apiFault(
         "payment_conflict",
         `this payment bought the key ${fulfilment.prefix}… more than 7 days ago, and it is not ` +

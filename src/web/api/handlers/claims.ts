@@ -10,6 +10,7 @@ import { cameByConnection } from "../../../hosted/accounts/connections.ts";
 import type { KeyRecord } from "../../../hosted/keys/keys.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
+import { ok } from "./views.ts";
 
 type ClaimHandlers = Handlers<"claimAgentKey" | "createAgentClaimLink" | "createAccountClaimLink">;
 
@@ -25,13 +26,12 @@ export function claimHandlers(parts: HandlerParts): ClaimHandlers {
   async function linkOf(accountId: string, baseUrl: string) {
     const link = await createClaimLink(store, accountId, runtime.wallMs());
     if (link.kind === "api_fault") return link;
-    const body = {
+    return ok({
       key_prefix: link.keyPrefix,
       balance_cu: cuFor(settings.tariff, link.balanceN),
       claim_url: `${baseUrl}${CLAIM_PAGE}${link.token}`,
       expires_in: CLAIM_LINK_MS / MS_PER_S,
-    };
-    return { kind: "answer", status: 200, body } as const;
+    });
   }
 
   return {
@@ -97,11 +97,7 @@ function claimKeyHandler({
     if (claimed === "full")
       return apiFault("key_limit", "the account has as many keys as it may have");
     if (typeof claimed === "string") return NOT_CLAIMABLE;
-    return {
-      kind: "answer",
-      status: 200,
-      body: { account_id: claimed.accountId, key_prefix: claimed.keyPrefix, claimed: true },
-    };
+    return ok({ account_id: claimed.accountId, key_prefix: claimed.keyPrefix, claimed: true });
   };
 }
 

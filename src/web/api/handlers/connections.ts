@@ -14,7 +14,7 @@ import {
 } from "../../../hosted/accounts/connections.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
-import { instant, instantOrNull } from "./keys-view.ts";
+import { created, instant, instantOrNull, NO_CONTENT, ok } from "./views.ts";
 
 type ConnectionHandlers = Handlers<
   "createConnection" | "listConnections" | "getConnection" | "deleteConnection"
@@ -42,24 +42,16 @@ export function connectionHandlers({ store, runtime }: HandlerParts): Connection
       const made = await requestConnection(store, body.name, runtime.wallMs());
       if (made.kind === "api_fault") return made;
       const times = { expires_in: CONNECTION_MS / MS_PER_S, poll_interval: POLL_MS / MS_PER_S };
-      return {
-        kind: "answer",
-        status: 201,
-        body: {
-          id: made.id,
-          token: made.token,
-          approval_url: `${baseUrl}${CONNECTION_PAGE}${made.approval}`,
-          ...times,
-        },
-      };
+      return created({
+        id: made.id,
+        token: made.token,
+        approval_url: `${baseUrl}${CONNECTION_PAGE}${made.approval}`,
+        ...times,
+      });
     },
     async listConnections({ caller }) {
       const connections = await listConnections(store, caller.agent.accountId, runtime.wallMs());
-      return {
-        kind: "answer",
-        status: 200,
-        body: { connections: connections.map(connectionView) },
-      };
+      return ok({ connections: connections.map(connectionView) });
     },
     async getConnection({ params, caller }) {
       const polled = await pollConnection(
@@ -69,11 +61,7 @@ export function connectionHandlers({ store, runtime }: HandlerParts): Connection
       );
       if (polled.kind === "api_fault") return polled;
       const token = polled.token === null ? {} : { management_token: polled.token };
-      return {
-        kind: "answer",
-        status: 200,
-        body: { id: params.id, status: polled.status, ...token },
-      };
+      return ok({ id: params.id, status: polled.status, ...token });
     },
     async deleteConnection({ params, caller }) {
       const { accountId, profiles } = caller.agent;
@@ -83,7 +71,7 @@ export function connectionHandlers({ store, runtime }: HandlerParts): Connection
           "a management token that is restricted to some profiles revokes no connection",
         );
       const revoked = await revokeConnection(store, { id: params.id, accountId }, runtime.wallMs());
-      if (revoked === "revoked") return { kind: "answer", status: 204, body: null };
+      if (revoked === "revoked") return NO_CONTENT;
       return apiFault("not_found", "no connection of the account has this id", {
         nextAction: "GET /api/v1/connections lists the connections with their ids",
       });

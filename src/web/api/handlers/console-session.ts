@@ -3,8 +3,8 @@ import { apiFault } from "../../../core/faults/api-fault.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import { type CookieForm, setCookie } from "../../http/console-cookie.ts";
 import { cookieRefusal, SESSION_MS, type SessionCaller } from "../console-sessions.ts";
-import type { InstanceParts } from "../instance-parts.ts";
-import { instant } from "./keys-view.ts";
+import type { InstanceParts } from "../parts.ts";
+import { instant, NO_CONTENT, ok } from "./views.ts";
 
 type SessionHandlers = Handlers<"getSession" | "signIn" | "signOut">;
 
@@ -18,7 +18,7 @@ export function sessionHandlers(parts: InstanceParts): SessionHandlers {
       const caller = id === null ? null : await sessions.callerOf(id);
       const ended = id !== null && caller === null;
       const body = { ...viewOf(parts, caller), ended };
-      if (!ended || form === null) return { kind: "answer", status: 200, body };
+      if (!ended || form === null) return ok(body);
       return { kind: "answer", status: 200, body, headers: cookieHeader(form, null) };
     },
     async signIn({ body: { token }, cookie, address }) {
@@ -36,7 +36,7 @@ export function sessionHandlers(parts: InstanceParts): SessionHandlers {
     },
     async signOut({ cookie, address }) {
       const { form, id } = cookie;
-      if (form === null || id === null) return { kind: "answer", status: 204, body: null };
+      if (form === null || id === null) return NO_CONTENT;
       const refusal = cookieRefusal("DELETE", cookie);
       if (refusal !== null) return refusal;
       const caller = await sessions.callerOf(id);

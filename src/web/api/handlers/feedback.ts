@@ -9,7 +9,7 @@ import { categoryOf } from "../../contract/feedback.ts";
 import type { ApiCaller } from "../../contract/operation.ts";
 import { RPC_OPERATIONS } from "../../discovery/openapi-rpc.ts";
 import type { HandlerParts } from "../parts.ts";
-import { instant } from "./keys-view.ts";
+import { accepted, instant, ok } from "./views.ts";
 
 type FeedbackHandlers = Handlers<"submitFeedback" | "listFeedback">;
 
@@ -52,7 +52,7 @@ export function feedbackHandlers({
         { message, category, requestId: request_id, operation, accountId },
         runtime.wallMs(),
       );
-      return { kind: "answer", status: 202, body: { id } };
+      return accepted({ id });
     },
     async listFeedback({ query }) {
       const { reports, next } = await readFeedback(store, {
@@ -64,7 +64,7 @@ export function feedbackHandlers({
         created_at: instant(Number(created_at)),
         category: categoryOf(category),
       }));
-      return { kind: "answer", status: 200, body: { feedback, next } };
+      return ok({ feedback, next });
     },
   };
 }

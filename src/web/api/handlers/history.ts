@@ -15,8 +15,9 @@ import type {
   StepsReport,
 } from "../../../observe/history/service-history.ts";
 import type { Handlers } from "../../contract/contract.ts";
-import type { InstanceParts, LiveView } from "../instance-parts.ts";
+import type { InstanceParts, LiveView } from "../parts.ts";
 import { silent } from "./live.ts";
+import { ok } from "./views.ts";
 
 type HistoryHandlers = Handlers<"getHistory" | "listChanges" | "listNodes">;
 type Input = Parameters<HistoryHandlers["getHistory"]>[0];
@@ -30,7 +31,7 @@ type HistoryParts = Pick<LiveView, "runtime" | "history" | "nodes" | "registry">
 export function historyHandlers(parts: HistoryParts): HistoryHandlers {
   return {
     getHistory: (input) => history(parts, input),
-    listNodes: async () => ({ kind: "answer", status: 200, body: await parts.nodes() }),
+    listNodes: async () => ok(await parts.nodes()),
     async listChanges({ query }) {
       const found = await parts.history.changes();
       if (found === null) return silent();
@@ -39,7 +40,7 @@ export function historyHandlers(parts: HistoryParts): HistoryHandlers {
         at: data.at,
         data: { ...data },
       }));
-      return { kind: "answer", status: 200, body: { changes } };
+      return ok({ changes });
     },
   };
 }
@@ -62,7 +63,7 @@ async function history(parts: HistoryParts, { query, caller }: Input): Promise<R
   const shownMs = stepMs * range.joined;
   const firstMs = range.firstStep * stepMs;
   const times = Array.from({ length: range.count }, (_, n) => (firstMs + n * shownMs) / 1_000);
-  const body = {
+  return ok({
     range: query.range,
     step_s: shownMs / 1_000,
     from: new Date(firstMs).toISOString(),
@@ -70,8 +71,7 @@ async function history(parts: HistoryParts, { query, caller }: Input): Promise<R
     times,
     series: historyColumns(byAlias ? aliased(found.series) : found.series),
     kept: keptOf(found.use),
-  };
-  return { kind: "answer", status: 200, body };
+  });
 }
 
 function read(

@@ -14,9 +14,8 @@ import type { Handlers } from "../../contract/contract.ts";
 import type { ApiCaller, ApiInput } from "../../contract/operation.ts";
 import type { HandlerParts } from "../parts.ts";
 import { accountView } from "./accounts.ts";
-import { chainOfKey } from "./key-chains.ts";
-import { instant, keyUrls, keyView } from "./keys-view.ts";
 import { profilesOfAccount } from "./profiles-view.ts";
+import { chainOfKey, created, instant, keyUrls, keyView, NO_CONTENT, ok } from "./views.ts";
 
 type KeyHandlers = Handlers<
   "createKey" | "listKeys" | "getCurrentKey" | "getKey" | "updateKey" | "deleteKey" | "rotateKey"
@@ -38,37 +37,27 @@ export function keyHandlers(parts: HandlerParts): KeyHandlers {
         { limit: query.limit, after: query.after },
         runtime.wallMs(),
       );
-      return {
-        kind: "answer",
-        status: 200,
-        body: { keys: keys.map((key) => keyView(key, settings.tariff)), next },
-      };
+      return ok({ keys: keys.map((key) => keyView(key, settings.tariff)), next });
     },
-    getCurrentKey: ({ caller }) => ({
-      kind: "answer",
-      status: 200,
-      body: keyView(caller.key, settings.tariff),
-    }),
+    getCurrentKey: ({ caller }) => ok(keyView(caller.key, settings.tariff)),
     async getKey({ params, caller }) {
       const key = await keyById(store.db, params.id, caller.agent, runtime.wallMs());
       if (key === null)
         return apiFault("not_found", "no key of the account has this id", {
           nextAction: "GET /api/v1/keys lists the keys with their ids",
         });
-      return { kind: "answer", status: 200, body: keyView(key, settings.tariff) };
+      return ok(keyView(key, settings.tariff));
     },
     async updateKey({ params, body, caller }) {
       const patched = await patchKey(changing(), refOf(params.id, caller), {
         input: body,
         known: await profilesOfAccount(parts, caller.agent.accountId),
       });
-      return "kind" in patched
-        ? patched
-        : { kind: "answer", status: 200, body: keyView(patched, settings.tariff) };
+      return "kind" in patched ? patched : ok(keyView(patched, settings.tariff));
     },
     async deleteKey({ params, caller }) {
       const deleted = await deleteKey(changing(), refOf(params.id, caller));
-      return deleted === "deleted" ? { kind: "answer", status: 204, body: null } : deleted;
+      return deleted === "deleted" ? NO_CONTENT : deleted;
     },
     rotateKey: rotateKeyHandler(parts, changing),
   };
@@ -99,11 +88,7 @@ function rotateKeyHandler(
       key_prefix: prefix,
       previous_valid_until: instant(previousValidUntilMs),
     };
-    return {
-      kind: "answer",
-      status: 200,
-      body: { ...shown, ...keyUrls(baseUrl, secret, chain) },
-    };
+    return ok({ ...shown, ...keyUrls(baseUrl, secret, chain) });
   };
 }
 
@@ -144,11 +129,7 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
       balance_usd,
     };
     const token = made.token === null ? {} : { management_token: made.token };
-    return {
-      kind: "answer",
-      status: 201,
-      body: { ...shown, ...keyUrls(baseUrl, made.secret, chain), ...token },
-    };
+    return created({ ...shown, ...keyUrls(baseUrl, made.secret, chain), ...token });
   };
 }
 

@@ -7,7 +7,8 @@ import { type HubRefusal, MAX_READERS } from "../../../observe/feed/feed-hub.ts"
 import type { DecisionUse } from "../../../observe/feed/kept-decisions.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import { EventStream } from "../../http/event-stream.ts";
-import type { LiveView } from "../instance-parts.ts";
+import type { LiveView } from "../parts.ts";
+import { ok } from "./views.ts";
 
 type LiveHandlers = Handlers<
   | "watchEvents"
@@ -29,18 +30,17 @@ export function liveHandlers(parts: LiveView): LiveHandlers {
       const filter = filterOf(query);
       const found = await reports.read({ kind: "decisions", filter, limit: query.limit });
       if (found === null) return silent();
-      const body = {
+      return ok({
         decisions: [...found.calls.slice(0, query.limit)],
         kept: keptOf(found.uses),
         per_second: WATCHED_PER_S,
-      };
-      return { kind: "answer", status: 200, body };
+      });
     },
     async getDecision({ params }) {
       const decision = await reports.read({ kind: "decision", id: params.id });
       return decision === null
         ? apiFault("not_found", "this decision is not in memory, or no longer", ADVICE)
-        : { kind: "answer", status: 200, body: decision };
+        : ok(decision);
     },
     getWhatIf: (input) => whatIf(parts, input),
     async listProviderErrors({ query }) {
@@ -50,8 +50,7 @@ export function liveHandlers(parts: LiveView): LiveHandlers {
         MATCHED.every((name) => query[name] === undefined || query[name] === shape[name]),
       );
       const total = shapes.reduce((sum, { count }) => sum + count, 0);
-      const body = { total, shapes: shapes.slice(0, query.limit) };
-      return { kind: "answer", status: 200, body };
+      return ok({ total, shapes: shapes.slice(0, query.limit) });
     },
     async listStreams({ query }) {
       const found = await reports.read({ kind: "streams" });
@@ -60,7 +59,7 @@ export function liveHandlers(parts: LiveView): LiveHandlers {
         ({ profile, chain }) =>
           (query.profile ?? profile) === profile && (query.chain ?? chain) === chain,
       );
-      return { kind: "answer", status: 200, body: { ...found, streams } };
+      return ok({ ...found, streams });
     },
   };
 }
@@ -121,7 +120,7 @@ async function whatIf(
     return apiFault("invalid_field", "`without` names no provider of this decision", {
       details: ["without"],
     });
-  return { kind: "answer", status: 200, body: other };
+  return ok(other);
 }
 
 function watch(

@@ -13,9 +13,9 @@ import type { WalletReport } from "../../../payments/payments.ts";
 import { allPurchases } from "../../../payments/purchase/all-purchases.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
-import { instant, instantOrNull } from "./keys-view.ts";
+import { cachedView } from "./accounts.ts";
 import { purchaseBody } from "./purchases.ts";
-import { cachedView } from "./usage.ts";
+import { instant, instantOrNull, ok } from "./views.ts";
 
 type MoneyHandlers = Handlers<
   "listAccounts" | "listAccountKeys" | "listAllPurchases" | "listWallets" | "getRevenue"
@@ -40,13 +40,12 @@ function accountHandlers({
         });
       const nowMs = runtime.wallMs();
       const page = await listAccounts(store, { ...query, search, after, nowMs });
-      const body = {
+      return ok({
         from: instant(page.fromMs),
         to: instant(page.toMs),
         accounts: page.accounts.map(accountView),
         next: page.next,
-      };
-      return { kind: "answer", status: 200, body };
+      });
     },
     async listAccountKeys({ params: { id }, query: { after = null, ...query } }) {
       const nowMs = runtime.wallMs();
@@ -61,7 +60,7 @@ function accountHandlers({
         revoked_at: instantOrNull(key.revokedAtMs),
         ...usedView(key),
       }));
-      return { kind: "answer", status: 200, body: { keys, next: page.next } };
+      return ok({ keys, next: page.next });
     },
   };
 }
@@ -82,7 +81,7 @@ function incomeHandlers({
         })),
       }));
       const { counts, next } = page;
-      return { kind: "answer", status: 200, body: { purchases, counts, next } };
+      return ok({ purchases, counts, next });
     },
     async listWallets() {
       const wallets = (payments?.wallets() ?? []).map(({ wallet, chainId, ...rail }) => ({
@@ -90,18 +89,17 @@ function incomeHandlers({
         chain_id: chainId,
         wallet: wallet === null ? null : walletView(wallet),
       }));
-      return { kind: "answer", status: 200, body: { wallets } };
+      return ok({ wallets });
     },
     async getRevenue({ query: { days: count } }) {
       const days = await revenueByDay(store, { days: count, nowMs: runtime.wallMs() });
       const [first, last] = [days[0]?.dayMs ?? 0, days.at(-1)?.dayMs ?? 0];
-      const body = {
+      return ok({
         from: instant(first),
         to: instant(last + DAY_MS),
         days: days.map((day) => ({ day: instant(day.dayMs).slice(0, 10), ...moneyView(day) })),
         totals: moneyView(days.reduce(sum, NOTHING)),
-      };
-      return { kind: "answer", status: 200, body };
+      });
     },
   };
 }

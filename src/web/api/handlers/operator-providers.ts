@@ -7,9 +7,8 @@ import type { OperatorCordon } from "../../../hosted/operator/records.ts";
 import type { ShownError } from "../../../upstream/provider-query.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import { reloadDetail } from "../action-log.ts";
-import type { InstanceParts } from "../instance-parts.ts";
-import type { ComparedAnswer, ProviderTest } from "../operator-providers.ts";
-import { instant } from "./keys-view.ts";
+import type { ComparedAnswer, InstanceParts, ProviderTest } from "../parts.ts";
+import { instant, NO_CONTENT, ok } from "./views.ts";
 
 type ProviderHandlers = Handlers<
   | "listCordons"
@@ -39,7 +38,7 @@ function cordonHandlers({
   return {
     async listCordons() {
       const cordons = (await providers.cordons()).map(cordonView);
-      return { kind: "answer", status: 200, body: { cordons } };
+      return ok({ cordons });
     },
     async cordonProvider({ body: { reason = null, ...ref }, caller }) {
       const { profile, chain, provider } = ref;
@@ -47,7 +46,7 @@ function cordonHandlers({
       const cordon = { ...names, reason, actor: caller.actor, atMs: runtime.wallMs() };
       switch (await providers.cordon(cordon)) {
         case "done":
-          return { kind: "answer", status: 200, body: cordonView(cordon) };
+          return ok(cordonView(cordon));
         case "unknown":
           return UNKNOWN;
         case "full":
@@ -56,7 +55,7 @@ function cordonHandlers({
     },
     async uncordonProvider({ query: { profile, chain, provider } }) {
       await providers.uncordon({ profile, chain, provider });
-      return { kind: "answer", status: 204, body: null };
+      return NO_CONTENT;
     },
   };
 }
@@ -71,14 +70,14 @@ function callHandlers(
     endProviderWait({ body }) {
       const transports = providers.endWaits(body);
       if (transports === null) return UNKNOWN;
-      return { kind: "answer", status: 200, body: { transports: [...transports] } };
+      return ok({ transports: [...transports] });
     },
     async testProvider({ body }) {
       const limited = limitOf(tests, runtime.now());
       if (limited !== null) return limited;
       const tested = await providers.test(body);
       if (tested === null) return UNKNOWN;
-      return { kind: "answer", status: 200, body: { results: tested.map(testView) } };
+      return ok({ results: tested.map(testView) });
     },
     async compareProviders({ body: { profile, chain, method, params } }) {
       const { replaySafe, handling } = methods().of(method);
@@ -96,8 +95,7 @@ function callHandlers(
       const call = { profile, chain, method, params: JSON.stringify(params) };
       const answers = await providers.compare(call);
       if (answers === null) return UNKNOWN;
-      const body = { profile, chain, method, results: answers.map(comparedView) };
-      return { kind: "answer", status: 200, body };
+      return ok({ profile, chain, method, results: answers.map(comparedView) });
     },
   };
 }
@@ -118,7 +116,7 @@ function serviceHandlers({
     async listActions({ query: { limit, after = null } }) {
       const page = await records.actions({ limit, after });
       const actions = page.actions.map(({ atMs, ...action }) => ({ ...action, at: instant(atMs) }));
-      return { kind: "answer", status: 200, body: { actions, next: page.next } };
+      return ok({ actions, next: page.next });
     },
   };
 }
@@ -218,4 +216,35 @@ function inOrder(value: unknown, depth: number): { readonly value: unknown } | n
 
 function rounded(ms: number): number {
   return Math.round(ms * 100) / 100;
+}
+
+type CacheHandlers = Handlers<"purgeCache">;
+
+/** Creates the handler. */
+export function cacheHandlers({ purgeCache }: InstanceParts): CacheHandlers {
+  return {
+    async purgeCache({ query }) {
+      const { profile = null, provider = null, method = null } = query;
+      const chain = query.chain === undefined ? null : String(query.chain);
+      const purged = await purgeCache({ profile, chain, provider, method });
+      if (purged.kind === "unknown")
+        return apiFault("not_found", `there is no such ${purged.what}`, {
+          nextAction: "see GET /api/chains for chains, and the configuration for profiles",
+        });
+      const { secondTier, isComplete } = purged;
+      return ok({
+        profile,
+        chain: purged.chain,
+        provider,
+        method,
+        complete: isComplete,
+        redis: redisOf(secondTier),
+      });
+    },
+  };
+}
+
+function redisOf(secondTier: { readonly isGone: boolean } | null): "none" | "purged" | "pending" {
+  if (secondTier === null) return "none";
+  return secondTier.isGone ? "purged" : "pending";
 }

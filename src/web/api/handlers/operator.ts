@@ -1,15 +1,17 @@
 // Handlers of the operator's reports: usage, and the audit of the books.
-
 import { nanoOf } from "../../../core/billing/payment.ts";
-import { usdText } from "../../../core/billing/price.ts";
+import { parseUsd, usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
+import { accountById } from "../../../hosted/accounts/accounts.ts";
+import { creditAccountOnce } from "../../../hosted/accounts/operator-credit.ts";
 import { NOTHING_USED, sumOf, usageReport } from "../../../hosted/accounts/usage.ts";
 import type { AuditFindings } from "../../../hosted/audit/audit.ts";
 import { type AuditResult, lastAudit } from "../../../hosted/audit/audit-results.ts";
+import { grantCustomAccess } from "../../../hosted/profiles/custom-access.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
-import { instant } from "./keys-view.ts";
-import { usedView } from "./usage.ts";
+import { usedView } from "./accounts.ts";
+import { instant, ok } from "./views.ts";
 
 type OperatorHandlers = Handlers<"getOperatorUsage" | "getOperatorAudit" | "getLastAudit">;
 
@@ -76,7 +78,7 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
         accountId: query.account ?? null,
         nowMs: runtime.wallMs(),
       });
-      const body = {
+      return ok({
         from: instant(report.fromMs),
         to: instant(report.toMs),
         totals: usedView(report.byHour.reduce(sumOf, NOTHING_USED)),
@@ -89,19 +91,17 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
           ...usedView(row),
         })),
         by_hour: report.byHour.map((row) => ({ hour: instant(row.hourMs), ...usedView(row) })),
-      };
-      return { kind: "answer", status: 200, body };
+      });
     },
     async getLastAudit() {
       const { books, chains } = await lastAudit(store);
       const parts = [books, chains];
       const isWrong = parts.some((part) => part?.state === "unbalanced");
-      const body = {
+      return ok({
         state: isWrong ? "unbalanced" : balancedOrNever(books),
         books: resultView(books),
         chains: resultView(chains),
-      } as const;
-      return { kind: "answer", status: 200, body };
+      });
     },
     async getOperatorAudit() {
       const finished = await findings();
@@ -115,14 +115,13 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
         chain_id: chainId,
         reason,
       }));
-      const ok = differences.length === 0 && unread.length === 0;
-      const body = {
-        ok,
+      const isOk = differences.length === 0 && unread.length === 0;
+      return ok({
+        ok: isOk,
         checked_at: instant(finished.wallMs),
         differences: differences.slice(0, MAX_DIFFERENCES),
         unread_chains: unread,
-      };
-      return { kind: "answer", status: 200, body };
+      });
     },
   };
 }
@@ -165,4 +164,49 @@ function differencesOf({ books, money }: AuditFindings) {
       should_be_usd: usdText(nanoOf(difference.movedUnits)),
     })),
   ];
+}
+
+type GiftHandlers = Handlers<"grantCustomAccess" | "creditAccount">;
+
+/** Creates the handlers. */
+export function operatorAccountHandlers({ runtime, store, changes }: HandlerParts): GiftHandlers {
+  let grants = 0;
+  return {
+    async grantCustomAccess({ params, body }) {
+      const nowMs = runtime.wallMs();
+      const unique = `${Math.floor(nowMs).toString(36)}-${(++grants).toString(36)}-${Math.floor(runtime.random() * 36 ** 6).toString(36)}`;
+      const source =
+        body.reference === undefined ? `operator-once:${unique}` : `operator:${body.reference}`;
+      const given = await grantCustomAccess(
+        store,
+        { accountId: params.id, days: body.days, source },
+        nowMs,
+      );
+      if (given.kind === "api_fault") return given;
+      await changes.account(params.id);
+      return ok({
+        account_id: params.id,
+        from: instant(given.fromMs),
+        until: instant(given.untilMs),
+      });
+    },
+    async creditAccount({ params, body }) {
+      const nowMs = runtime.wallMs();
+      const posted = await creditAccountOnce(store, {
+        accountId: params.id,
+        idemKey: `operator:${body.reference}`,
+        amountN: parseUsd(body.usd) ?? 0n,
+        atMs: nowMs,
+      });
+      if (typeof posted !== "boolean") return posted;
+      // Also for a repeated request: the first attempt may have failed before this step.
+      await changes.account(params.id);
+      const account = await accountById(store, params.id, nowMs);
+      return ok({
+        account_id: params.id,
+        credited: posted,
+        balance_usd: usdText(account?.balanceN ?? 0n),
+      });
+    },
+  };
 }

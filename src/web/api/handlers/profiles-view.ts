@@ -12,7 +12,7 @@ import type { ProfileRevision } from "../../../hosted/profiles/revisions.ts";
 import type * as shape from "../../contract/profiles.ts";
 import type { HandlerParts } from "../parts.ts";
 import type { StatusOf } from "../provider-status.ts";
-import { instant, instantOrNull } from "./keys-view.ts";
+import { instant, instantOrNull } from "./views.ts";
 
 /** What is shown of a profile in addition to its document. */
 export interface ShownFacts {

@@ -27,9 +27,9 @@ import type { ProviderCheck } from "../../../upstream/provider-check.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { ApiCaller, ApiInput } from "../../contract/operation.ts";
 import type { HandlerParts } from "../parts.ts";
-import { instant } from "./keys-view.ts";
 import { configurationDocument } from "./profiles-schema.ts";
 import { dryView, profileView, revisionView } from "./profiles-view.ts";
+import { instant, NO_CONTENT, ok } from "./views.ts";
 
 type ProfileHandlers = Handlers<
   | "listProfiles"
@@ -60,24 +60,18 @@ export function profileHandlers(parts: HandlerParts): ProfileHandlers {
         isWithin(caller, slug),
       );
       const profiles = shown.map((record) => profileView(record, facts));
-      return {
-        kind: "answer",
-        status: 200,
-        body: {
-          profiles,
-          custom_access: openUntilMs === null ? null : { until: instant(openUntilMs) },
-          max_profiles: custom.maxProfiles,
-        },
-      };
+      return ok({
+        profiles,
+        custom_access: openUntilMs === null ? null : { until: instant(openUntilMs) },
+        max_profiles: custom.maxProfiles,
+      });
     },
     async getProfile({ params, caller }) {
       const { accountId } = caller.agent;
       const record = isWithin(caller, params.slug)
         ? await profileBySlug(kept, { accountId, slug: params.slug })
         : null;
-      return record === null
-        ? noSuch()
-        : { kind: "answer", status: 200, body: profileView(record, await factsOf(accountId)) };
+      return record === null ? noSuch() : ok(profileView(record, await factsOf(accountId)));
     },
     putProfile: putHandler(parts),
     ...revisionHandlers(parts),
@@ -92,13 +86,9 @@ export function profileHandlers(parts: HandlerParts): ProfileHandlers {
       if (typeof deleted !== "boolean") return deleted;
       if (!deleted) return noSuch();
       await custom.changed(ref);
-      return { kind: "answer", status: 204, body: null };
+      return NO_CONTENT;
     },
-    getConfigurationSchema: () => ({
-      kind: "answer",
-      status: 200,
-      body: configurationDocument(parts),
-    }),
+    getConfigurationSchema: () => ok(configurationDocument(parts)),
   };
 }
 
@@ -116,7 +106,7 @@ function revisionHandlers(
         revision,
         saved_at: instant(savedAtMs),
       }));
-      return { kind: "answer", status: 200, body: { slug, revisions: shown } };
+      return ok({ slug, revisions: shown });
     },
     async getProfileRevision({ params: { slug, revision }, caller }) {
       const found = isWithin(caller, slug)
@@ -126,7 +116,7 @@ function revisionHandlers(
         ? apiFault("not_found", "the profile has no such revision, or no longer", {
             nextAction: "GET /api/v1/profiles/{slug}/revisions lists those that are known",
           })
-        : { kind: "answer", status: 200, body: revisionView(slug, found) };
+        : ok(revisionView(slug, found));
     },
   };
 }
@@ -165,16 +155,11 @@ function putHandler(parts: HandlerParts): ProfileHandlers["putProfile"] {
         "the management token ended while the providers were being asked",
       );
     const document: ProfileDocument = namedByChain(chains, given);
-    if (query.dry_run === "true")
-      return { kind: "answer", status: 200, body: dryView(slug, document) };
+    if (query.dry_run === "true") return ok(dryView(slug, document));
     const saved = await saveProfile(kept, { ...change, nowMs: runtime.wallMs() }, document);
     if (saved.kind !== "profile") return saved;
     await custom.changed({ accountId, slug });
-    return {
-      kind: "answer",
-      status: 200,
-      body: profileView(saved, { accountId, isOpen: true, status: () => "verified" }),
-    };
+    return ok(profileView(saved, { accountId, isOpen: true, status: () => "verified" }));
   };
 }
 

@@ -1,21 +1,25 @@
 // Handlers of paid operations: the order of each, the answer after its payment has settled, and the
 // state of a purchase. Knows no payment protocol and no header.
-
 import type { z } from "zod";
-import { cuFor, usdText } from "../../../core/billing/price.ts";
+import { unitsOf } from "../../../core/billing/payment.ts";
+import { cuFor, parseUsd, usdText } from "../../../core/billing/price.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
 import { accountById } from "../../../hosted/accounts/accounts.ts";
 import { keyById } from "../../../hosted/keys/keys.ts";
 import { isSubscribed } from "../../../hosted/profiles/custom-access.ts";
-import type { PaidPurchase, PurchaseView } from "../../../payments/payments.ts";
+import type {
+  PaidPurchase,
+  PaymentRange,
+  Payments,
+  PurchaseView,
+} from "../../../payments/payments.ts";
 import { purchasesOfAccount } from "../../../payments/purchase/account-purchases.ts";
 import { prefixOf } from "../../../secrets/secret.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { ApiCaller } from "../../contract/operation.ts";
 import type * as shape from "../../contract/payments.ts";
 import type { HandlerParts } from "../parts.ts";
-import { balanceView, instant, instantOrNull } from "./keys-view.ts";
-import { daysN, orderedN } from "./order-amount.ts";
+import { balanceView, instant, instantOrNull, ok } from "./views.ts";
 
 type PurchaseHandlers = Handlers<
   "fundAgentKey" | "buyCredit" | "buyCustomAccess" | "listPurchases" | "getPurchase"
@@ -51,17 +55,13 @@ function funding({ settings, payments }: HandlerParts): PurchaseHandlers["fundAg
       const { amountN, id } = paid.purchase;
       const balance = balanceView(creditedN(paid), settings.tariff);
       const funded = { funded_cu: cuFor(settings.tariff, amountN), funded_usd: usdText(amountN) };
-      return {
-        kind: "answer",
-        status: 200,
-        body: {
-          key_prefix: prefixOf(params.key),
-          ...balance,
-          ...funded,
-          purchase_id: id,
-          receipt: receiptOf(paid.purchase),
-        },
-      };
+      return ok({
+        key_prefix: prefixOf(params.key),
+        ...balance,
+        ...funded,
+        purchase_id: id,
+        receipt: receiptOf(paid.purchase),
+      });
     },
   };
 }
@@ -83,13 +83,12 @@ function crediting(parts: HandlerParts): PurchaseHandlers["buyCredit"] {
     },
     answer(paid) {
       const { id, amountN } = paid.purchase;
-      const body = {
+      return ok({
         purchase_id: id,
         credited_usd: usdText(amountN),
         balance_usd: usdText(creditedN(paid)),
         receipt: receiptOf(paid.purchase),
-      };
-      return { kind: "answer", status: 200, body };
+      });
     },
   };
 }
@@ -136,12 +135,11 @@ function customAccess(parts: HandlerParts): PurchaseHandlers["buyCustomAccess"] 
         from: instant(fromMs),
         until: instant(untilMs),
       };
-      const body = {
+      return ok({
         ...given,
         balance_usd: usdText(account?.balanceN ?? 0n),
         receipt: receiptOf(purchase),
-      };
-      return { kind: "answer", status: 200, body };
+      });
     },
   };
 }
@@ -151,7 +149,7 @@ function purchaseListing({ store }: HandlerParts): PurchaseHandlers["listPurchas
     const { limit, after } = query;
     const page = await purchasesOfAccount(store.db, caller.agent.accountId, { limit, after });
     const purchases = page.purchases.map(purchaseBody);
-    return { kind: "answer", status: 200, body: { purchases, next: page.next } };
+    return ok({ purchases, next: page.next });
   };
 }
 
@@ -159,17 +157,14 @@ function purchaseReading({ payments, store }: HandlerParts): PurchaseHandlers["g
   return async ({ params, caller }) => {
     const purchase = payments === null ? null : await payments.purchase(params.id);
     if (purchase === null) return noPurchase();
-    if (caller.kind !== "agent")
-      return { kind: "answer", status: 200, body: publicPurchaseBody(purchase) };
+    if (caller.kind !== "agent") return ok(publicPurchaseBody(purchase));
     const accountId = accountOf(purchase) ?? (await createdAccount(store, purchase.id));
     const isTheirs =
       accountId !== null && (await isPartOf(store, accountId, caller.agent.accountId));
-    if (isTheirs) return { kind: "answer", status: 200, body: purchaseBody(purchase) };
+    if (isTheirs) return ok(purchaseBody(purchase));
     // A key created by a payment belongs to no account with tokens until it is claimed, so its
     // payer reads the purchase without one.
-    return purchase.purpose.kind === "create_key"
-      ? { kind: "answer", status: 200, body: publicPurchaseBody(purchase) }
-      : noPurchase();
+    return purchase.purpose.kind === "create_key" ? ok(publicPurchaseBody(purchase)) : noPurchase();
   };
 }
 
@@ -287,4 +282,41 @@ export function purchaseBody(purchase: PurchaseView): z.output<typeof shape.purc
     created_at: instant(purchase.createdAtMs),
     ended_at: instantOrNull(purchase.endedAtMs),
   };
+}
+
+type Selling = Pick<Payments, "range"> | null;
+
+/** The amount in the field `field` as nano-USD, or why it cannot be bought. */
+export function orderedN(
+  payments: Selling,
+  field: string,
+  usd: string,
+): bigint | ApiFault<"invalid_field" | "amount_out_of_range"> {
+  const { minN, maxN } = rangeOf(payments);
+  const amountN = parseUsd(usd);
+  if (amountN === null || unitsOf(amountN) === null)
+    return apiFault("invalid_field", `invalid value: ${field}`, {
+      details: [field],
+      nextAction: `${field}: US dollars with at most six places, like 0.10`,
+    });
+  if (amountN >= minN && amountN <= maxN) return amountN;
+  return apiFault("amount_out_of_range", "the amount is outside of what one purchase may have", {
+    details: [field],
+    nextAction: `${field}: from ${usdText(minN)} to ${usdText(maxN)}`,
+  });
+}
+
+/** The price of days of Custom access in nano-USD, or why so many cannot be bought. */
+function daysN(payments: Selling, days: number): bigint | ApiFault<"amount_out_of_range"> {
+  const { customDayN, maxCustomDays } = rangeOf(payments);
+  if (days >= 1 && days <= maxCustomDays) return customDayN * BigInt(days);
+  return apiFault("amount_out_of_range", "the days are outside of what one purchase may have", {
+    details: ["days"],
+    nextAction: `days: from 1 to ${maxCustomDays}`,
+  });
+}
+
+function rangeOf(payments: Selling): PaymentRange {
+  if (payments === null) throw new Error("something was ordered where payments are not taken");
+  return payments.range;
 }

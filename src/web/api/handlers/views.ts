@@ -1,11 +1,54 @@
-// Decides which chains a key can call without naming a profile, and which chain its ready-made URLs
-// use.
+// Renders keys for answers: amounts in CU and USD, times as ISO text, and ready-made URLs.
+import type { z } from "zod";
 import type { ManagedSlug } from "../../../core/billing/access.ts";
+import { cuFor, estimatedRequests, type Tariff, usdText } from "../../../core/billing/price.ts";
 import type { Chain } from "../../../core/provider/chain.ts";
 import { exampleChain } from "../../../core/provider/example-chain.ts";
+import { shownKey } from "../../../hosted/keys/key-fields.ts";
 import { DEFAULT_PROFILE } from "../../../hosted/keys/key-profiles.ts";
+import type { KeyRecord } from "../../../hosted/keys/keys.ts";
 import { profileBySlug } from "../../../hosted/profiles/profiles.ts";
+import type * as shape from "../../contract/keys.ts";
 import type { HandlerParts } from "../parts.ts";
+
+/** A key without its secret. */
+export function keyView(key: KeyRecord, tariff: Tariff): z.output<typeof shape.key> {
+  return {
+    ...shownKey(key),
+    total_funded_cu: cuFor(tariff, key.fundedN),
+    ...balanceView(key.balanceN, tariff),
+  };
+}
+
+/** A balance in CU, USD and remaining calls. */
+export function balanceView(balanceN: bigint, tariff: Tariff) {
+  const cu = cuFor(tariff, balanceN);
+  return {
+    balance_cu: cu,
+    balance_usd: usdText(balanceN),
+    estimated_requests: { ...estimatedRequests(cu) },
+  };
+}
+
+/** URLs that contain a key and name a chain. */
+export function keyUrls(
+  baseUrl: string,
+  secret: string,
+  chain: string,
+): { readonly rpc_url: string; readonly ws_url: string } {
+  const path = `rpc/k/${secret}/load-balanced/${chain}`;
+  return { rpc_url: `${baseUrl}/${path}`, ws_url: `${baseUrl.replace(/^http/, "ws")}/ws/${path}` };
+}
+
+/** A time as ISO 8601 text. */
+export function instant(wallMs: number): string {
+  return new Date(wallMs).toISOString();
+}
+
+/** A time as ISO 8601 text; null stays null. */
+export function instantOrNull(wallMs: number | null): string | null {
+  return wallMs === null ? null : instant(wallMs);
+}
 
 type ChainParts = Pick<HandlerParts, "chains" | "servedChains" | "store" | "custom">;
 
@@ -65,3 +108,20 @@ export async function chainOfKey(
     ) ?? chainOfManaged(parts, "premium")
   );
 }
+
+/** 200 with a body. */
+export function ok<const Body>(body: Body) {
+  return { kind: "answer", status: 200, body } as const;
+}
+
+/** 201 with a body. */
+export function created<const Body>(body: Body) {
+  return { kind: "answer", status: 201, body } as const;
+}
+
+/** 202 with a body. */
+export function accepted<const Body>(body: Body) {
+  return { kind: "answer", status: 202, body } as const;
+}
+
+export const NO_CONTENT = { kind: "answer", status: 204, body: null } as const;
