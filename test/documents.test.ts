@@ -11,6 +11,11 @@ import { load } from "./config/config-fixture.ts";
 const ROOT = join(import.meta.dirname, "..");
 const MAX_README_WORDS = 900;
 const MAX_IMAGE_BYTES = 200_000;
+const MAX_SCREENS = 4;
+const SCREEN_LINES = 60;
+const COLUMNS = 100;
+/** Places that a row of ARCHITECTURE.md may send its reader to. */
+const MAX_PLACES = 3;
 /** Rendered from tables by `npm run docs`, and compared with them by other tests. */
 const GENERATED = ["docs/api.md", "docs/configuration.md", "docs/metrics.md"];
 const DOCUMENTS = [
@@ -99,6 +104,15 @@ test("every folder of src is in the tree of ARCHITECTURE.md", () => {
     (folder) => folder !== "/" && !text.includes(`\`${folder}`),
   );
   assert.deepEqual(unnamed, []);
+});
+
+test(`ARCHITECTURE.md fits on ${MAX_SCREENS} screens`, () => {
+  const lines = read("ARCHITECTURE.md").split("\n");
+  const shown = lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / COLUMNS)), 0);
+  assert.ok(shown <= MAX_SCREENS * SCREEN_LINES, `${shown} lines`);
+  const rows = read("ARCHITECTURE.md").split("## Where to change what")[1]?.split("\n## ")[0] ?? "";
+  for (const row of found(rows, /^(\| .*)$/gm))
+    assert.ok(found(row, /`([\w.-]+\/[^`]*)`/g).length <= MAX_PLACES, row);
 });
 
 test("commands that documents tell to run exist", () => {

@@ -7,6 +7,7 @@ import type { Logger } from "pino";
 import { newProcessId } from "../cluster/node-rows.ts";
 import { storedFilters } from "../cluster/stored-filters.ts";
 import type { Config } from "../config/config.ts";
+import { reloaded, reloadProblem, warnOfFixedSections } from "../config/reload.ts";
 import { errorText } from "../core/fields.ts";
 import type { Profile } from "../core/provider/profile.ts";
 import { type AddressRules, bareHost } from "../core/public-address.ts";
@@ -42,7 +43,6 @@ import {
   ProfileRegistry,
   type ProfileRegistrySettings,
 } from "../upstream/registry/profile-registry.ts";
-import { connectRedis } from "../upstream/second-tier/redis-connection.ts";
 import { SecondTier } from "../upstream/second-tier/second-tier.ts";
 import type { SocketLimits } from "../upstream/socket/provider-socket.ts";
 import { createSockets, SOCKET_LIMITS } from "../upstream/socket/sockets.ts";
@@ -93,7 +93,6 @@ import {
   openOperatorProviders,
 } from "./operators/operator-providers.ts";
 import { createReloadAsked, type Reload, reloadAskedOver } from "./operators/reload-service.ts";
-import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
 import { busOf, limitsOf, type ServiceParts } from "./service-parts.ts";
 import {
   type JoinedNode,
@@ -642,7 +641,7 @@ function liveRouter(
   readonly accepted: AcceptedTransactions;
 } {
   const { secret, redisUrl } = live();
-  const secondTier = new SecondTier({ ...parts, connect: connectRedis, secret });
+  const secondTier = new SecondTier({ ...parts, secret });
   secondTier.use(redisUrl);
   const cache = new CachedAnswers(() => live().cache, secondTier, parts.buffers);
   const accepted = new AcceptedTransactions(parts.runtime);

@@ -11,7 +11,6 @@ import {
   serveReload,
 } from "../app/operators/reload-service.ts";
 import { leaveForWorkers } from "../app/places-left.ts";
-import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
 import { serveCredit } from "../app/store/credit-service.ts";
 import { serveServiceFile, serveStatements } from "../app/store/service-store.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/workers/service-readings.ts";
@@ -19,6 +18,7 @@ import { serveTokens } from "../app/workers/worker-tokens.ts";
 import { Supervisor } from "../cluster/workers/supervisor.ts";
 import { workerProcesses } from "../cluster/workers/worker-process.ts";
 import type { Config } from "../config/config.ts";
+import { reloaded, reloadProblem, warnOfFixedSections } from "../config/reload.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { keepAlive, realRuntime } from "../runtime.ts";
 import type { Service } from "./service.ts";

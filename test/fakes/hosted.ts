@@ -8,6 +8,7 @@ import type { z } from "zod";
 import { type Tariff, tariffOf } from "../../src/core/billing/price.ts";
 import { API_FAULTS, type ApiFaultCode } from "../../src/core/faults/api-fault.ts";
 import { PUBLIC_ONLY } from "../../src/core/public-address.ts";
+import { byStrategy } from "../../src/core/routing/strategy.ts";
 import { methodTable } from "../../src/core/rpc/method-table.ts";
 import { openAddressLimit } from "../../src/core/workers/shared-address-limits.ts";
 import { audit } from "../../src/hosted/audit/audit.ts";
@@ -39,7 +40,7 @@ export const TARIFF: Tariff = tariffOf({
   notificationCu: 3,
   nanoPerCu: 5_000,
   cachePercent: 100,
-  factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1, cheapest: 1 },
+  factors: byStrategy(({ factor }) => factor),
 });
 
 /** What a request carries. */

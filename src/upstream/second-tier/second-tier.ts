@@ -6,6 +6,7 @@ import { createSecretKey, hash, hkdfSync, type KeyObject, randomBytes } from "no
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { isJson } from "../../core/rpc/json.ts";
+import { connectRedis } from "./redis-connection.ts";
 import {
   GENERATION_BYTES,
   MAX_STORED_BYTES,
@@ -107,7 +108,9 @@ interface LookUp {
 }
 
 /** What the second tier works with. */
-export interface TierParts extends Omit<TierLinkParts, "onReady"> {
+export interface TierParts extends Omit<TierLinkParts, "onReady" | "connect"> {
+  /** Default: Redis. */
+  readonly connect?: TierLinkParts["connect"];
   /** The secret of the service, one for all nodes; null = it was given none. */
   readonly secret: string | null;
 }
@@ -130,10 +133,10 @@ export class SecondTier {
     stores: { stored: 0, dropped: 0, timeout: 0, error: 0 },
   };
 
-  constructor({ secret, ...parts }: TierParts) {
+  constructor({ secret, connect = connectRedis, ...parts }: TierParts) {
     this.#secret = secret;
     this.#runtime = parts.runtime;
-    this.#link = new TierLink({ ...parts, onReady: () => void this.#purgePending() });
+    this.#link = new TierLink({ ...parts, connect, onReady: () => void this.#purgePending() });
   }
 
   /** The server to use from now on, by its secret URL; null = none. */

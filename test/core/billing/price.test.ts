@@ -13,15 +13,10 @@ import {
   tariffOf,
   usdText,
 } from "../../../src/core/billing/price.ts";
+import { byStrategy } from "../../../src/core/routing/strategy.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 
-const factors = {
-  "load-balanced": 1,
-  "latency-weighted": 1.5,
-  fastest: 2,
-  priority: 1,
-  cheapest: 1,
-};
+const factors = byStrategy(({ factor }) => factor);
 const tariff = tariffOf({
   factors,
   nanoPerCu: 5_000,

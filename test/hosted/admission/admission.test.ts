@@ -6,6 +6,7 @@ import type { Contact } from "../../../src/cluster/contact.ts";
 import { customServiceTiers, lapsedServiceTiers } from "../../../src/core/billing/access.ts";
 import { tariffOf } from "../../../src/core/billing/price.ts";
 import { type LimitSharing, SharedLimit } from "../../../src/core/billing/shared-limit.ts";
+import { byStrategy } from "../../../src/core/routing/strategy.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import {
   Admission,
@@ -26,7 +27,7 @@ const DAY_MS = 86_400_000;
 const SETTINGS: AdmissionSettings = {
   keyless: false,
   tariff: tariffOf({
-    factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1, cheapest: 1 },
+    factors: byStrategy(({ factor }) => factor),
     nanoPerCu: 5_000,
     cachePercent: 100,
     notificationCu: 3,

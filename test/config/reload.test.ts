@@ -1,7 +1,7 @@
 // What a reload changes of a running configuration, and what waits for a restart.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { reloaded } from "../../src/app/reload.ts";
+import { reloaded } from "../../src/config/reload.ts";
 import { configOf, configText } from "../fakes/service.ts";
 
 test("a worker that starts after a reload opens what the others have open", () => {

@@ -1,7 +1,7 @@
 // Decides what a reload may change.
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
-import type { Config } from "../config/config.ts";
+import type { Config } from "./config.ts";
 
 /** Sections of the configuration that a reload does not change. */
 const FIXED_SECTIONS = ["server", "upstream", "hosted"] as const;
