@@ -1,7 +1,7 @@
 // Measures what one view of the chain costs a call: the real router, tracker and choice of a view,
 // over providers that answer at once in this process, with `off` measured twice as the control. CPU
 // time of this process. Run with `node bin/svc.mjs --run bench/view.ts`.
-import type { Consistency } from "../src/core/routing/consistency.ts";
+import type { Consistency } from "../src/core/provider/profile.ts";
 import { readBlockRef } from "../src/core/rpc/call.ts";
 import { methodOf } from "../src/core/rpc/method.ts";
 import { writeRequest } from "../src/core/rpc/wire-request.ts";

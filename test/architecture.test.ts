@@ -148,7 +148,7 @@ const ALLOWED_NAMES: Readonly<Record<string, string>> = {
   "SsrfGuard*": "as above",
   "src/upstream/timer-wheel.ts": "a timer wheel is a known data structure",
   TimerWheel: "as above",
-  "src/web/socket/frame.ts": "WebSocket frames",
+  "src/web/socket/notification.ts": "WebSocket frames",
   textFrameHead: "WebSocket frames",
   FrameEncoder: "WebSocket frames",
   "src/store/directory-lock.ts": "a directory of the file system",

@@ -38,8 +38,8 @@ import {
 import { MemoryBudget } from "../upstream/memory-budget.ts";
 import { ProfileUpdater } from "../upstream/profile-updater.ts";
 import { checkProviders } from "../upstream/provider-check.ts";
-import { CordonTable } from "../upstream/registry/cordons.ts";
 import {
+  CordonTable,
   ProfileRegistry,
   type ProfileRegistrySettings,
 } from "../upstream/registry/profile-registry.ts";

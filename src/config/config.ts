@@ -14,7 +14,7 @@ import type {
   Provider,
   ProviderSet,
 } from "../core/provider/profile.ts";
-import type { CacheSettings } from "../core/routing/cache-settings.ts";
+import type { CacheSettings } from "../core/routing/cache-terms.ts";
 import type { SelectionSettings } from "../core/routing/strategy.ts";
 import type { DeadlineClass } from "../core/rpc/method.ts";
 import type { ConfiguredMethod } from "../core/rpc/method-table.ts";

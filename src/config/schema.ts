@@ -4,9 +4,9 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 import { DEFAULT_FINALITY_DEPTH } from "../core/provider/blocks/finality.ts";
+import { CONSISTENCIES, DEFAULT_CONSISTENCY } from "../core/provider/profile.ts";
 import { REGION_PREFERENCES } from "../core/provider/region.ts";
 import { ERROR_CATEGORIES } from "../core/provider-errors/category.ts";
-import { CONSISTENCIES, DEFAULT_CONSISTENCY } from "../core/routing/consistency.ts";
 import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
 import { DEFAULT_STRATEGY, STRATEGY_SPELLINGS } from "../core/routing/strategy.ts";
 import { CATEGORIES } from "../core/rpc/method.ts";

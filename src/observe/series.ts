@@ -1,9 +1,9 @@
 // The counters of one profile on one chain.
+
 import { Histogram } from "../core/provider/latency.ts";
-import type { SeenErrors } from "../core/provider-errors/error-samples.ts";
-import { UnknownErrors } from "../core/provider-errors/error-samples.ts";
+import { type SeenErrors, UnknownErrors } from "../core/provider-errors/error-samples.ts";
 import type { AnswerSource } from "../core/routing/answer-source.ts";
-import type { CacheUse } from "../core/routing/cache-use.ts";
+import type { CacheUse } from "../core/routing/cache-terms.ts";
 import { METHOD_SLOTS } from "../core/rpc/method.ts";
 import { COUNTED_KINDS } from "../core/stream/subscription.ts";
 import type { ChainCounts } from "./history/history-counts.ts";

@@ -12,8 +12,7 @@ import type {
   OperatorRecords,
   ProviderRef,
 } from "../../src/hosted/operator/records.ts";
-import { CordonTable } from "../../src/upstream/registry/cordons.ts";
-import { ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
+import { CordonTable, ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { RecordAction } from "../../src/web/api/parts.ts";
 import { testBus } from "../cluster/bus-fixture.ts";

@@ -12,10 +12,9 @@ import {
   PERMIT_EXPIRY_MS,
   settled,
 } from "../../src/core/provider/breaker.ts";
+import { limitedForMs } from "../../src/core/provider/health.ts";
 import type { Provider } from "../../src/core/provider/profile.ts";
-import { limitedForMs } from "../../src/core/provider/throttle.ts";
-import type { Plan } from "../../src/core/routing/plan.ts";
-import { tierOf } from "../../src/core/routing/plan.ts";
+import { type Plan, tierOf } from "../../src/core/routing/plan.ts";
 import { STRATEGY_NAMES } from "../../src/core/routing/strategy.ts";
 import type { Call } from "../../src/core/rpc/call.ts";
 import { METHODS } from "../../src/core/rpc/method.ts";

@@ -3,8 +3,11 @@
 // either provider.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Provider } from "../../src/core/provider/profile.ts";
-import { type Consistency, DEFAULT_CONSISTENCY } from "../../src/core/routing/consistency.ts";
+import {
+  type Consistency,
+  DEFAULT_CONSISTENCY,
+  type Provider,
+} from "../../src/core/provider/profile.ts";
 import { NO_BLOCK } from "../../src/core/rpc/call.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { type Failure, plainFailure } from "../../src/core/rpc/failure.ts";
 import { Router } from "../../src/upstream/engine/router.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
-import { queryBlockLogs } from "../../src/upstream/stream/checks/log-query.ts";
+import { queryBlockLogs } from "../../src/upstream/stream/checks/block-logs.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";

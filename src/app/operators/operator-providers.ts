@@ -1,14 +1,13 @@
 // What operators do with providers, over the records of the console: cordons that hold at every
 // worker and node, waits that end, tests and comparisons.
-import type { Provider, Transport } from "../../core/provider/profile.ts";
-import { transportsOf } from "../../core/provider/profile.ts";
+
+import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
 import type { Bus, Topic } from "../../core/workers/bus.ts";
 import type { OperatorRecords, ProviderRef } from "../../hosted/operator/records.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import { type QueryParts, type QueryResult, queryProvider } from "../../upstream/provider-query.ts";
-import type { CordonTable } from "../../upstream/registry/cordons.ts";
-import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
+import type { CordonTable, ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import { reloadDetail } from "../../web/api/action-log.ts";
 import type {

@@ -4,7 +4,7 @@
 import { OPTIONAL_TAGS, type OptionalTag } from "../rpc/block-tag.ts";
 import type { BlockRef, Call } from "../rpc/call.ts";
 import { isKnownByName, METHODS, type Method, RESOURCES, type Resource } from "../rpc/method.ts";
-import type { ExclusionReason } from "./exclusion.ts";
+import type { Shortage } from "./budget/budget-limits.ts";
 import type { Provider, Transport } from "./profile.ts";
 
 /** Facts that apply to every provider of a set at one moment. */
@@ -356,4 +356,31 @@ function tagCell(method: Method, tag: OptionalTag): number {
 function holds(atMs: number | undefined, forMs: number, nowMs: number): boolean {
   const ageMs = nowMs - (atMs ?? NEVER);
   return ageMs >= 0 && ageMs < forMs;
+}
+
+// Reasons for excluding a provider from a plan.
+
+/** Why a provider was excluded from a plan. */
+export type ExclusionReason =
+  | "transport_missing"
+  | "method_unsupported"
+  | "category_unsupported"
+  | "block_range_limit"
+  | "archival_required"
+  | "block_age_limit"
+  | "tag_unsupported"
+  | "lagging"
+  | "block_missing"
+  | "wrong_chain"
+  | "cordoned"
+  | "cordoned_by_operator"
+  | "other_region"
+  | "circuit_open"
+  | "trial_in_flight"
+  | Shortage;
+
+/** An excluded provider and the reason. */
+export interface Exclusion {
+  readonly provider: Provider;
+  readonly reason: ExclusionReason;
 }

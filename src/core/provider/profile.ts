@@ -176,3 +176,12 @@ export function secretsOf(provider: Provider): readonly string[] {
 const SHORTEST_SECRET = 8;
 /** Some vendors put the key into the host name; ordinary host labels are shorter. */
 const KEY_LIKE_HOST = 20;
+
+// Which view of the chain a caller gets: the modes, and the one that holds where nothing else is
+// said. Values only: resolves no block.
+
+/** The modes, as spelled in the configuration, in keys and in requests. */
+export const CONSISTENCIES: readonly Consistency[] = ["tip", "caller", "off"];
+
+/** The mode where neither request, key, profile nor service says another. */
+export const DEFAULT_CONSISTENCY: Consistency = "tip";

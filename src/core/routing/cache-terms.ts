@@ -218,3 +218,35 @@ export function isFinal(number: number, now: Pick<BlocksNow, "finalized">): bool
 
 const IMMUTABLE: CacheTerms = { class: "immutable", guard: null, lifeMs: null };
 const BY_HASH: CacheTerms = { class: "hash", guard: null, lifeMs: HASH_MS };
+
+// How answers are kept, as a configuration says it.
+
+/** Settings of the cache. */
+export interface CacheSettings {
+  /** Of all kept answers. */
+  readonly maxBytes: number;
+  /** Of the answers kept for one account with Custom profiles; 0 = none are. */
+  readonly accountMaxBytes: number;
+  /** True = no account is given what another one has asked for. */
+  readonly byAccount: boolean;
+  /** The longest life (ms) of answers to a method, by name; 0 = they are not kept. */
+  readonly methods: ReadonlyMap<string, number>;
+}
+
+// How a call met the cache: what evidence, headers and metrics tell of it.
+
+/** How a call met the cache. `bypass`: its caller wanted it asked, or pinned its provider. */
+export type CacheUse =
+  | { readonly result: "miss" | "bypass" }
+  | {
+      readonly result: "hit";
+      readonly ageMs: number;
+      readonly class: CacheClass;
+      readonly tier: CacheTier;
+    };
+
+/** Where an answer was kept: in this process, or on the server that several nodes share. */
+export type CacheTier = "memory" | "redis";
+
+export const BYPASS: CacheUse = { result: "bypass" };
+export const MISS: CacheUse = { result: "miss" };

@@ -3,12 +3,16 @@
 // no clock and keeps no state.
 import type { Channel } from "../provider/attempt.ts";
 import type { Breaker } from "../provider/breaker.ts";
-import { waiverOf } from "../provider/capability.ts";
-import type { Exclusion, ExclusionReason } from "../provider/exclusion.ts";
+import { type Exclusion, type ExclusionReason, waiverOf } from "../provider/capability.ts";
 import type { Provider } from "../provider/profile.ts";
 import type { Call } from "../rpc/call.ts";
-import type { Strategy } from "./strategy.ts";
-import { type Draw, type Entrant, order, type SelectionSettings } from "./strategy.ts";
+import {
+  type Draw,
+  type Entrant,
+  order,
+  type SelectionSettings,
+  type Strategy,
+} from "./strategy.ts";
 
 /** A provider that a plan considers, on the transport that it would use. */
 export interface Considered extends Entrant, Channel {

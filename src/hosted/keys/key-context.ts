@@ -3,7 +3,7 @@
 import type { ManagedSlug } from "../../core/billing/access.ts";
 import type { SharedLimit } from "../../core/billing/shared-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
-import type { Consistency } from "../../core/routing/consistency.ts";
+import type { Consistency } from "../../core/provider/profile.ts";
 import { hashOfDigest } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
 import type { AccountKind } from "../../store/tables.ts";

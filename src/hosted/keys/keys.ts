@@ -1,7 +1,7 @@
 // Keys as they are read: by id, by secret, by account. Knows keys and their accounts, not who may
 // read them; `change.ts` changes them.
 import { type Kysely, sql } from "kysely";
-import type { Consistency } from "../../core/routing/consistency.ts";
+import type { Consistency } from "../../core/provider/profile.ts";
 import { leasedN } from "../../ledger/leased-credit.ts";
 import { hashOf } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";

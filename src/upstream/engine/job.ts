@@ -3,7 +3,7 @@
 import type { Attempt } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { type AnswerSource, NO_SOURCE } from "../../core/routing/answer-source.ts";
-import type { CacheUse } from "../../core/routing/cache-use.ts";
+import type { CacheUse } from "../../core/routing/cache-terms.ts";
 import type { FailedAttempt } from "../../core/routing/failover.ts";
 import type { Plan } from "../../core/routing/plan.ts";
 import type { Policy } from "../../core/routing/policy.ts";

@@ -3,7 +3,7 @@
 import type { Abandoned } from "../../core/billing/charging.ts";
 import type { HedgeSettings, Transport } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
-import { BYPASS } from "../../core/routing/cache-use.ts";
+import { BYPASS } from "../../core/routing/cache-terms.ts";
 import { type Policy, policyOf } from "../../core/routing/policy.ts";
 import { resolveCall } from "../../core/rpc/resolved-call.ts";
 import type { Runtime } from "../../runtime.ts";

@@ -3,8 +3,8 @@
 import type { Abandoned } from "../../core/billing/charging.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
+import { type NoAnswer, unansweredOf } from "../../core/routing/failover.ts";
 import { type Policy, policyOf } from "../../core/routing/policy.ts";
-import { type NoAnswer, unansweredOf } from "../../core/routing/unanswered.ts";
 import { type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { methodOf } from "../../core/rpc/method.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";

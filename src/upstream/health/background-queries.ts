@@ -1,16 +1,18 @@
 // What a provider is asked from time to time after a good probe: which blocks it calls finalized
 // and safe, and whether it reads state by the hash of a block. A refusal is no failure of the
 // provider. Sends no probes.
+
 import type { Channel } from "../../core/provider/attempt.ts";
-import type { Consistency, Provider } from "../../core/provider/profile.ts";
+import type { Consistency, Provider, Transport } from "../../core/provider/profile.ts";
 import { DECISIONS, isMissingBlock } from "../../core/provider-errors/category.ts";
+import { classify } from "../../core/provider-errors/classify.ts";
+import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
+import { methodOf } from "../../core/rpc/method.ts";
 import { readHead } from "../../core/stream/chain-event.ts";
-import {
-  callNumber,
-  type FailedProbeCall,
-  type NumberCall,
-  type ProbeCallParts,
-} from "./probe-call.ts";
+import type { Runtime } from "../../runtime.ts";
+import { rpcCall } from "../rpc-call.ts";
+import type { TimerWheel } from "../timer-wheel.ts";
+import type { Upstream } from "../transport.ts";
 import type { Tracker } from "./tracker.ts";
 
 /** Dependencies. */
@@ -176,4 +178,61 @@ function balanceAt(blockHash: string): NumberCall {
     timeoutMs: TIMEOUT_MS,
     read: (result) => (/^"0x[0-9a-fA-F]{1,64}"$/.test(result.toString("latin1", 0, 70)) ? 1 : null),
   };
+}
+
+// One call of a probe whose result says a number. Records nothing.
+
+/** Dependencies of such calls. */
+export interface ProbeCallParts {
+  readonly runtime: Runtime;
+  readonly timerWheel: TimerWheel;
+  readonly upstreams: Readonly<Partial<Record<Transport, Pick<Upstream, "send">>>>;
+}
+
+/** A call whose result says a number. */
+export interface NumberCall {
+  readonly method: string;
+  readonly params: string;
+  readonly timeoutMs: number;
+  /** The number in a result; null = there is none. */
+  readonly read: (result: Buffer) => number | null;
+}
+
+/** Why there is no number. */
+export interface FailedProbeCall {
+  readonly kind: "failed";
+  /** The category of the provider's error. */
+  readonly category: string;
+  readonly failure: Failure;
+}
+
+/** Sends the call; `done` is called once. Returns the function that cancels. */
+export function callNumber(
+  parts: ProbeCallParts,
+  { provider, transport }: Channel,
+  { method, params, timeoutMs, read }: NumberCall,
+  done: (result: number | FailedProbeCall) => void,
+): () => void {
+  const upstream = parts.upstreams[transport];
+  if (upstream === undefined) return () => {};
+  const failed = (failure: Failure): void => {
+    const verdict = classify(failure, methodOf(method), {
+      methodName: method,
+      rules: provider.errorRules,
+      wallMs: parts.runtime.wallMs(),
+    });
+    done({ kind: "failed", category: verdict.category, failure });
+  };
+  return rpcCall(
+    parts.timerWheel,
+    { upstream, provider, method, params, timeoutMs, isProbe: true },
+    {
+      result(result) {
+        const number = read(result);
+        if (number === null) failed(plainFailure("body", "not a number"));
+        else done(number);
+      },
+      failed,
+    },
+  );
 }

@@ -5,6 +5,7 @@ import {
   type Cordon,
   circuitOf,
   type Health,
+  limitedForMs,
   limitedMethods,
   type OpenedBy,
   type Outcomes,
@@ -16,7 +17,6 @@ import {
   providerReading,
 } from "../../core/provider/latency.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import { limitedForMs } from "../../core/provider/throttle.ts";
 import type { Resource } from "../../core/rpc/method.ts";
 
 /** The health of one provider on one transport, for display; null = unknown. */

@@ -1,9 +1,9 @@
 // What the providers of one set have told of the blocks of their chain: how far it is final, what
 // its newest block is, and which branch each provider is on. Sends nothing.
-import { AgreedSince } from "../../core/provider/blocks/agreed-since.ts";
-import { BranchChanges } from "../../core/provider/blocks/branch-changes.ts";
 import {
+  AgreedSince,
   agreedHash,
+  BranchChanges,
   type BranchView,
   clearBranch,
   hashAt,

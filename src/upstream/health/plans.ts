@@ -1,9 +1,9 @@
 // What plans read of the routing state of one provider set: who may be asked for a call, in which
 // order, and how long to wait where nobody may. Changes nothing.
 import type { Channel, Counting } from "../../core/provider/attempt.ts";
-import { isFutureBlock } from "../../core/provider/blocks/future-block.ts";
 import {
   HEAD_FRESH_MS,
+  isFutureBlock,
   lacksBlock,
   lagBlocks,
   presenceOf,
@@ -12,13 +12,13 @@ import { type Breaker, CLOSED, openRemainingMs } from "../../core/provider/break
 import {
   type Condition,
   capability,
+  type ExclusionReason,
   learnedRange,
   mayLackOldLogs,
   rangeLimit,
   type SetView,
   unreachable,
 } from "../../core/provider/capability.ts";
-import type { ExclusionReason } from "../../core/provider/exclusion.ts";
 import {
   circuitOf,
   type Health,

@@ -6,8 +6,12 @@ import { type Provider, transportsOf } from "../../core/provider/profile.ts";
 import { DECISIONS } from "../../core/provider-errors/category.ts";
 import { isAnswer } from "../../core/rpc/failure.ts";
 import { rpcCall } from "../rpc-call.ts";
-import { BackgroundQueries, type BackgroundQueriesParts } from "./background-queries.ts";
-import { callNumber, type FailedProbeCall } from "./probe-call.ts";
+import {
+  BackgroundQueries,
+  type BackgroundQueriesParts,
+  callNumber,
+  type FailedProbeCall,
+} from "./background-queries.ts";
 import type { Probe } from "./provider-records.ts";
 import type { Tracker } from "./tracker.ts";
 

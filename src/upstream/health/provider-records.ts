@@ -11,8 +11,7 @@ import {
   lagBlocks,
   plausibleLead,
 } from "../../core/provider/blocks/head.ts";
-import { learnedAtMs } from "../../core/provider/capability.ts";
-import type { ExclusionReason } from "../../core/provider/exclusion.ts";
+import { type ExclusionReason, learnedAtMs } from "../../core/provider/capability.ts";
 import {
   type AttemptEnding,
   type Cordon,

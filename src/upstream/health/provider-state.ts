@@ -10,8 +10,7 @@ import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { RegionPlacement } from "../../core/provider/region.ts";
 import { UnservedMethods } from "../../core/provider/unserved-methods.ts";
 import type { ProviderBudget } from "../budget/provider-budget.ts";
-import { AttemptsOut } from "./attempts-in-flight.ts";
-import type { Outstanding, WatchedChannel } from "./silence-watch.ts";
+import { AttemptsOut, type Outstanding, type WatchedChannel } from "./silence-watch.ts";
 
 /** A block in a request: by tag as its caller wrote it, by number, or by hash (EIP-1898). */
 export type BlockForm = "tag" | "number" | "hash";

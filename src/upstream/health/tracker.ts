@@ -19,7 +19,7 @@ import {
   noteServed,
   unlearnUnserved,
 } from "../../core/provider/unserved-methods.ts";
-import { ExtraCalls, FIRST_RECHECKS } from "../../core/routing/extra-calls.ts";
+import { ExtraCalls, FIRST_RECHECKS } from "../../core/routing/hedge.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";

@@ -6,7 +6,6 @@ import { createSecretKey, hash, hkdfSync, type KeyObject, randomBytes } from "no
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { isJson } from "../../core/rpc/json.ts";
-import { connectRedis } from "./redis-connection.ts";
 import {
   GENERATION_BYTES,
   MAX_STORED_BYTES,
@@ -17,6 +16,7 @@ import {
   type StoredFor,
   writeAnswer,
 } from "./stored-answer.ts";
+import { connectRedis } from "./tier-connection.ts";
 import { TierLink, type TierLinkParts, type TierReply, type TierState } from "./tier-link.ts";
 
 /** Whose answers: of a profile on a chain, as nodes have them that ask the same providers. */

@@ -29,8 +29,15 @@ import {
   stateAt,
   unsureIn,
 } from "../../core/stream/stream-mark.ts";
-import { type Backfill, backfillTo, blockAt, logsOf, newestBlock } from "./backfill.ts";
-import { backfillDeadlineFor, withBackfillDeadline } from "./backfill-deadline.ts";
+import {
+  type Backfill,
+  backfillDeadlineFor,
+  backfillTo,
+  blockAt,
+  logsOf,
+  newestBlock,
+  withBackfillDeadline,
+} from "./backfill.ts";
 import { PendingLogs } from "./checks/pending-logs.ts";
 import type { Continuity, ContinuityParts, EventSink, SourceFailure } from "./continuity.ts";
 import type { Source } from "./source.ts";

@@ -7,14 +7,6 @@ import type { Bus, QuestionTopic, WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ProfileRegistry } from "../registry/profile-registry.ts";
 import type { Dispatch, Sockets, SubscriptionListener } from "../transport.ts";
-import {
-  CHECK,
-  EVENTS,
-  type EventsMessage,
-  JOIN,
-  type JoinMessage,
-  LEAVE,
-} from "./feed-messages.ts";
 
 /** Sockets, as far as streams use them. */
 export type StreamSockets = Pick<Sockets, "subscribe" | "report">;
@@ -336,3 +328,34 @@ class Outlet {
     if (this.#events.length + this.#lost.length > 0) this.#sendSoon();
   }
 }
+
+// What workers tell each other of subscriptions that one of them has at providers. A feed is such a
+// subscription, by the number that the worker gave it which joined.
+
+/** Asks a worker to subscribe at a provider and to send the events. */
+interface JoinMessage {
+  readonly feed: number;
+  /** Profile id and chain name. */
+  readonly key: string;
+  /** Id of the provider. */
+  readonly provider: string;
+  /** The JSON array of `eth_subscribe`. */
+  readonly params: string;
+}
+
+/** Events in order, and feeds that have ended after them. */
+interface EventsMessage {
+  readonly events: readonly (readonly [feed: number, raw: Buffer])[];
+  readonly lost: readonly number[];
+}
+
+/** Answered with whether the subscription is there. */
+const JOIN: QuestionTopic<JoinMessage, boolean> = { name: "feed.join" };
+
+const LEAVE: QuestionTopic<number, true> = { name: "feed.leave" };
+
+/** Answered with the feeds that are not known there. */
+const EVENTS: QuestionTopic<EventsMessage, readonly number[]> = { name: "feed.events" };
+
+/** Answered with those that are not known there. */
+const CHECK: QuestionTopic<readonly number[], readonly number[]> = { name: "feed.check" };

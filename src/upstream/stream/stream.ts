@@ -2,13 +2,13 @@
 // fails, and ends when none is found in time. The continuity decides which events are delivered
 // after a move.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
-import { quietMs } from "../../core/provider/blocks/head.ts";
 import {
   isLate,
   isSilentBehind,
   type Overtaken,
   overtakenBy,
-} from "../../core/provider/blocks/overtaken.ts";
+  quietMs,
+} from "../../core/provider/blocks/head.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Block } from "../../core/stream/chain-event.ts";
 import type { Unconfirmed } from "../../core/stream/log-verification.ts";
@@ -25,10 +25,15 @@ import type { RoutedCall } from "../engine/router.ts";
 import type { ServedView } from "../health/served-view.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { Timer } from "../timer-wheel.ts";
-import { BestEffortContinuity } from "./best-effort-continuity.ts";
 import { ChainContinuity } from "./chain-continuity.ts";
 import type { LogChecks } from "./checks/log-checks.ts";
-import type { Continuity, ContinuityParts, EventSink, SourceFailure } from "./continuity.ts";
+import {
+  BestEffortContinuity,
+  type Continuity,
+  type ContinuityParts,
+  type EventSink,
+  type SourceFailure,
+} from "./continuity.ts";
 import {
   openSource,
   type Source,

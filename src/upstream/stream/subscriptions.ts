@@ -1,22 +1,26 @@
 // Subscriptions as callers see them: one stream per profile, chain, kind and filter, shared by any
 // number of subscribers. Knows no provider and no frame.
-
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { type Provider, publicLabel } from "../../core/provider/profile.ts";
-import type { Head } from "../../core/stream/chain-event.ts";
-import type { SubscriptionKind } from "../../core/stream/subscription.ts";
+import { type Head, readLog } from "../../core/stream/chain-event.ts";
+import type { StreamMark } from "../../core/stream/stream-mark.ts";
+import {
+  type BlockBounds,
+  isWithin,
+  type SubscriptionKind,
+} from "../../core/stream/subscription.ts";
 import { type Holdings, NO_SHARED_HOLDINGS } from "../../core/workers/shared-holdings.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { ProfileRegistry } from "../registry/profile-registry.ts";
-import { withinBounds } from "./block-bounds.ts";
+import type { Timer, TimerWheel } from "../timer-wheel.ts";
+import type { BlockLogsQueryParts } from "./checks/block-logs.ts";
 import { LogCheckRegistry } from "./checks/log-check-registry.ts";
 import type { CheckCounts, StreamLog } from "./checks/log-checks.ts";
-import type { BlockLogsQueryParts } from "./checks/log-query.ts";
 import { FilterQuota, MAX_CALLER_CHARS, SHORT_CHARS } from "./filter-quota.ts";
 import { createPolls } from "./polled-source.ts";
-import { joinAtMark, type ResumableStreams } from "./resumed-subscription.ts";
 import type { SourceParts } from "./source.ts";
-import { Stream, type StreamOwner } from "./stream.ts";
+import { CANNOT_RESUME, Stream, type StreamOwner } from "./stream.ts";
 import type {
   FailoverReason,
   StreamCaller,
@@ -332,4 +336,94 @@ function keyOf({ profile, tracker, subscription, pin }: SubscribeRequest): strin
     pin?.id ?? null,
     subscription.params,
   ]);
+}
+
+// Block bounds of a log subscriber. The stream itself has no bounds, so that equal filters share
+// it.
+
+/** Wraps a subscriber so that it receives only logs of blocks within the bounds. */
+function withinBounds(bounds: BlockBounds, subscriber: Subscriber): Subscriber {
+  const isWanted = (raw: Buffer): boolean => {
+    const log = readLog(raw);
+    return log !== null && isWithin(bounds, log.blockNumber);
+  };
+  return {
+    started: (route, position) => subscriber.started(route, position),
+    refused: (outcome, route) => subscriber.refused(outcome, route),
+    ended: (reason) => subscriber.ended(reason),
+    unconfirmed(block, why) {
+      if (isWithin(bounds, block.number)) subscriber.unconfirmed?.(block, why);
+    },
+    events(results) {
+      const wanted = results.filter(isWanted);
+      if (wanted.length > 0) subscriber.events(wanted);
+    },
+  };
+}
+
+// A subscriber that goes on from what it was told at another node. It joins the stream that others
+// share if that one knows all that it missed, begins that stream where there is none, and else has
+// a stream of its own.
+
+/** The streams of one subscription. */
+interface ResumableStreams {
+  /** The stream that all subscribers share; null = there is none. */
+  shared(): Stream | null;
+  /** Begins that stream at the mark; null = there is no room. */
+  beginShared(): Stream | null;
+  /** Begins another one that nobody else joins. */
+  beginOwn(): Stream | null;
+}
+
+/** Dependencies. */
+interface ResumedParts {
+  readonly runtime: Pick<Runtime, "now">;
+  readonly timerWheel: TimerWheel;
+  readonly streams: ResumableStreams;
+  readonly deadlineMs: number;
+  /** The refusal where there is no room. */
+  readonly full: Fault;
+}
+
+/** How long the shared stream may be behind the mark, and between two looks. */
+const BEHIND_MS = 3_000;
+const LOOK_MS = 50;
+
+/** Joins a subscriber at its mark. Returns the function that leaves. */
+function joinAtMark(
+  { runtime, timerWheel, streams, deadlineMs, full }: ResumedParts,
+  mark: StreamMark,
+  subscriber: Subscriber,
+): () => void {
+  const untilMs = runtime.now() + BEHIND_MS;
+  let look: Timer | null = null;
+  let leave = (): void => look?.clear();
+
+  function begin(stream: Stream | null): void {
+    if (stream === null) subscriber.refused({ kind: "fault", fault: full }, null);
+    else leave = stream.join(subscriber, deadlineMs, true);
+  }
+
+  function join(): void {
+    const stream = streams.shared();
+    if (stream === null) return begin(streams.beginShared());
+    const difference = stream.since(mark);
+    switch (difference.kind) {
+      case "events":
+        leave = stream.join(subscriber, deadlineMs);
+        if (difference.events.length > 0) subscriber.events(difference.events);
+        return;
+      case "behind":
+        if (runtime.now() >= untilMs) return begin(streams.beginOwn());
+        look = timerWheel.set(LOOK_MS, join);
+        return;
+      case "apart":
+        return begin(streams.beginOwn());
+      case "forgotten":
+        return subscriber.refused(CANNOT_RESUME.outcome, null);
+    }
+  }
+
+  join();
+  return () => leave();
 }

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { NO_CONTROLS } from "../../core/fields.ts";
-import { CONSISTENCIES } from "../../core/routing/consistency.ts";
+import { CONSISTENCIES } from "../../core/provider/profile.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
 import { HIDDEN } from "../../hosted/profiles/document.ts";
 import { MAX_REVISIONS } from "../../hosted/profiles/revisions.ts";

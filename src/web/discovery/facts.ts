@@ -3,8 +3,7 @@
 
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import type { Tariff } from "../../core/billing/price.ts";
-import type { Chain } from "../../core/provider/chain.ts";
-import { exampleChain } from "../../core/provider/example-chain.ts";
+import { type Chain, exampleChain } from "../../core/provider/chain.ts";
 import type { Profile, ProviderSet } from "../../core/provider/profile.ts";
 import {
   DEFAULT_STRATEGY,

@@ -1,6 +1,6 @@
 // JSON-RPC over HTTP as OpenAPI: one operation per main URL form, with the instance's chains and
 // strategies as examples. Knows no JSON-RPC method.
-import { CONSISTENCIES } from "../../core/routing/consistency.ts";
+import { CONSISTENCIES } from "../../core/provider/profile.ts";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import { rpcError } from "../contract/instance.ts";
 import { type ErrorEntry, errorEntries } from "./errors.ts";

@@ -1,5 +1,5 @@
 // What a request says of the cache, and what the header of its answer tells.
-import type { CacheUse } from "../../core/routing/cache-use.ts";
+import type { CacheUse } from "../../core/routing/cache-terms.ts";
 import type { Headers } from "../http/respond.ts";
 import type { RequestInfo } from "./authenticate.ts";
 

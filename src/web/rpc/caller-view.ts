@@ -1,7 +1,7 @@
 // The view of the chain at which one request, or all items of one batch, are answered: by what the
 // caller, its key, its profile and the service ask for. Waits for nothing.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
-import type { Consistency } from "../../core/routing/consistency.ts";
+import type { Consistency } from "../../core/provider/profile.ts";
 import { type SeenBlock, seenText } from "../../core/routing/seen.ts";
 import { minedIn } from "../../core/rpc/mined-block.ts";
 import type { View } from "../../core/rpc/view.ts";

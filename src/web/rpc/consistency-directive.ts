@@ -1,7 +1,7 @@
 // What a request says of its view of the chain: the mode, and the newest block that its caller has
 // seen. In the query or in headers, never in the body; a WebSocket says it in its handshake.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
-import { CONSISTENCIES, type Consistency } from "../../core/routing/consistency.ts";
+import { CONSISTENCIES, type Consistency } from "../../core/provider/profile.ts";
 import { parseSeen, type SeenBlock } from "../../core/routing/seen.ts";
 
 /** The parts of a request that may say something. */

@@ -1,5 +1,5 @@
 // The services that the RPC surface is built from, over HTTP and WebSocket alike.
-import type { Consistency } from "../../core/routing/consistency.ts";
+import type { Consistency } from "../../core/provider/profile.ts";
 import type { MemoryBudget } from "../../upstream/memory-budget.ts";
 import type { TimerWheel } from "../../upstream/timer-wheel.ts";
 import type { Compression } from "./answers/compression.ts";

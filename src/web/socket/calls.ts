@@ -26,8 +26,7 @@ import { streamCaller } from "../rpc/stream-caller.ts";
 import type { Target } from "../rpc/target.ts";
 import { ClientSubscriptions, type NotificationSink } from "./client-subscriptions.ts";
 import { metaNotification } from "./notification.ts";
-import { RequestQueue } from "./request-queue.ts";
-import { type SocketMemory, SocketRequest } from "./socket-request.ts";
+import { RequestQueue, type SocketMemory, SocketRequest } from "./socket-request.ts";
 
 export interface CallParts {
   readonly rpc: RpcParts;

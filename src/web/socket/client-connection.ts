@@ -9,8 +9,7 @@ import { SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { DeliveryCallback } from "../rpc/answers/reply.ts";
 import type { Authenticated } from "../rpc/authenticate.ts";
 import { type CallParts, type ClientConnection, SocketCalls } from "./calls.ts";
-import { writeText } from "./frame.ts";
-import type { FrameEncoder } from "./notification.ts";
+import { type FrameEncoder, writeText } from "./notification.ts";
 import type { SlowReader, SlowReaders } from "./slow-readers.ts";
 
 export interface ClientSocketParts extends CallParts {

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import {
   BranchChanges,
   REMEMBERED_CHANGES,
-} from "../../../src/core/provider/blocks/branch-changes.ts";
+} from "../../../src/core/provider/blocks/branch-view.ts";
 
 test("a height is touched by a reorganisation that reaches down to it, and stays so", () => {
   const changes = new BranchChanges();

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import {
   type Condition,
   capability,
+  type ExclusionReason,
   FACT_MS,
   LearnedFacts,
   learnedMethods,
@@ -21,7 +22,6 @@ import {
   unreachable,
   waiverOf,
 } from "../../../src/core/provider/capability.ts";
-import type { ExclusionReason } from "../../../src/core/provider/exclusion.ts";
 import type { Provider } from "../../../src/core/provider/profile.ts";
 import type { BlockRef } from "../../../src/core/rpc/call.ts";
 import { methodOf, RESOURCES, type Resource } from "../../../src/core/rpc/method.ts";

@@ -2,8 +2,7 @@
 // few, which may be on their way.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isFutureBlock } from "../../../src/core/provider/blocks/future-block.ts";
-import type { HeadSample } from "../../../src/core/provider/blocks/head.ts";
+import { type HeadSample, isFutureBlock } from "../../../src/core/provider/blocks/head.ts";
 import { fakeSet } from "../../fakes/providers.ts";
 
 const { chain } = fakeSet([]);

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { quietMs } from "../../../src/core/provider/blocks/head.ts";
 import {
   isLate,
   isSilentBehind,
   overtakenBy,
-} from "../../../src/core/provider/blocks/overtaken.ts";
+  quietMs,
+} from "../../../src/core/provider/blocks/head.ts";
 import { fakeSet } from "../../fakes/providers.ts";
 
 const { chain } = fakeSet([]);

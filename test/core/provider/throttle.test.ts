@@ -7,7 +7,7 @@ import {
   limitedForMs,
   MAX_COOLDOWN_MS,
   throttled,
-} from "../../../src/core/provider/throttle.ts";
+} from "../../../src/core/provider/health.ts";
 
 test("a provider is limited until the named time and not after it", () => {
   const throttle = throttled(null, 5_000, 100);

@@ -2,7 +2,7 @@
 // comes and in whatever order.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { HeaderChain, MAX_LINKED_HEADERS } from "../../../src/core/routing/header-chain.ts";
+import { HeaderChain, MAX_LINKED_HEADERS } from "../../../src/core/routing/range-parts.ts";
 import type { Block } from "../../../src/core/stream/chain-event.ts";
 
 const block = (number: number, fork = ""): Block => ({

@@ -1,8 +1,13 @@
 // When a second provider is asked as well, when an attempt is overdue, and what the budget allows.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ExtraCalls, MAX_SAVED_CREDITS } from "../../../src/core/routing/extra-calls.ts";
-import { DEFAULT_HEDGE, hedgeAfterMs, overdueAfterMs } from "../../../src/core/routing/hedge.ts";
+import {
+  DEFAULT_HEDGE,
+  ExtraCalls,
+  hedgeAfterMs,
+  MAX_SAVED_CREDITS,
+  overdueAfterMs,
+} from "../../../src/core/routing/hedge.ts";
 
 test("a hedge comes after the smaller of the provider's p95 and three medians of the next one", () => {
   const after = (askedP95Ms: number | null, targetP50Ms: number | null) =>

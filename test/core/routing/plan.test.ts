@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Breaker } from "../../../src/core/provider/breaker.ts";
-import type { ExclusionReason } from "../../../src/core/provider/exclusion.ts";
+import type { ExclusionReason } from "../../../src/core/provider/capability.ts";
 import {
   betterOf,
   type Considered,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { type Breaker, CLOSED } from "../../../src/core/provider/breaker.ts";
-import type { ExclusionReason } from "../../../src/core/provider/exclusion.ts";
+import type { ExclusionReason } from "../../../src/core/provider/capability.ts";
 import type { Reading } from "../../../src/core/provider/latency.ts";
 import type { Provider } from "../../../src/core/provider/profile.ts";
 import { type Considered, planOf, tierOf } from "../../../src/core/routing/plan.ts";

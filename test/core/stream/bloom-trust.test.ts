@@ -8,7 +8,7 @@ import {
   NO_TRUST,
   proven,
   trustAt,
-} from "../../../src/core/stream/bloom-trust.ts";
+} from "../../../src/core/stream/log-bloom.ts";
 
 const DAY_MS = 86_400_000;
 

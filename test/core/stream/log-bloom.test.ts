@@ -3,14 +3,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import fc from "fast-check";
-import { disproved, NO_TRUST, proven, trustAt } from "../../../src/core/stream/bloom-trust.ts";
 import {
   addTo,
   covers,
+  disproved,
   emptyBloom,
   filterBits,
   headerBloom,
   mayHold,
+  NO_TRUST,
+  proven,
+  trustAt,
 } from "../../../src/core/stream/log-bloom.ts";
 import {
   matchesFilter,

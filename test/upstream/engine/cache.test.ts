@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ProviderSet } from "../../../src/core/provider/profile.ts";
-import type { CacheSettings } from "../../../src/core/routing/cache-settings.ts";
+import type { CacheSettings } from "../../../src/core/routing/cache-terms.ts";
 import { readBlockRef } from "../../../src/core/rpc/call.ts";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";

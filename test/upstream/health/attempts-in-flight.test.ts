@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { AttemptsOut, type Linked } from "../../../src/upstream/health/attempts-in-flight.ts";
+import { AttemptsOut, type Linked } from "../../../src/upstream/health/silence-watch.ts";
 
 interface One extends Linked<One> {
   readonly n: number;

@@ -5,12 +5,12 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { readSubscription } from "../../../src/core/stream/subscription.ts";
 import { readLogs } from "../../../src/upstream/stream/backfill.ts";
-import { BestEffortContinuity } from "../../../src/upstream/stream/best-effort-continuity.ts";
 import {
   BlockCheck,
   type BlockCheckResult,
 } from "../../../src/upstream/stream/checks/block-check.ts";
 import { BlockLogs } from "../../../src/upstream/stream/checks/block-logs.ts";
+import { BestEffortContinuity } from "../../../src/upstream/stream/continuity.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 
 const WORD = `0x${"ab".repeat(32)}`;

@@ -89,3 +89,74 @@ export function agreedHash(views: Iterable<BranchView>, number: number): string 
   }
   return agreed;
 }
+
+// Since when a recent block has been the only one that any provider told of at its height.
+
+interface Heard {
+  readonly hash: string;
+  readonly atMs: number;
+}
+
+/** The blocks that the providers of one set have told of, by height. */
+export class AgreedSince {
+  /** By number modulo `BRANCH_BLOCKS`; hashes tell one turn from another. */
+  readonly #heard: Heard[] = [];
+
+  /** Since when (ms); Infinity = it was not heard of, or another one was heard of later. */
+  since(number: number, hash: string): number {
+    const heard = this.#heard[number % BRANCH_BLOCKS];
+    return heard?.hash === hash ? heard.atMs : Number.POSITIVE_INFINITY;
+  }
+
+  /** A provider has told of a block. `abandoned`: the lowest one that it has left; null = none. */
+  hear({ number, hash, parentHash }: PushedBlock, abandoned: number | null, nowMs: number): void {
+    // There was more than one block at these heights until now.
+    const lowest = Math.max(abandoned ?? number, number - BRANCH_BLOCKS + 1);
+    for (let at = lowest; at < number; at++) {
+      const heard = this.#heard[at % BRANCH_BLOCKS];
+      if (heard !== undefined) this.#heard[at % BRANCH_BLOCKS] = { hash: heard.hash, atMs: nowMs };
+    }
+    if (number > 0) this.#hear(number - 1, parentHash, nowMs);
+    if (abandoned !== null && abandoned <= number) delete this.#heard[number % BRANCH_BLOCKS];
+    this.#hear(number, hash, nowMs);
+  }
+
+  #hear(number: number, hash: string, atMs: number): void {
+    const at = number % BRANCH_BLOCKS;
+    if (this.#heard[at]?.hash !== hash) this.#heard[at] = { hash, atMs };
+  }
+}
+
+// Counts the reorganisations of a chain, and tells which heights none of them has touched since a
+// given count: facts about a block hold only until its height is touched, even if its branch comes
+// back.
+
+/** How many reorganisations are remembered; facts that are older count as touched. */
+export const REMEMBERED_CHANGES = 64;
+
+/** The reorganisations that the providers of one set have told of. */
+export class BranchChanges {
+  #epoch = 0;
+  /** By count modulo `REMEMBERED_CHANGES`: the lowest height touched since then. */
+  readonly #lowest: number[] = [];
+
+  /** How many there have been. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** Blocks from this height on may have been abandoned. */
+  abandon(height: number): void {
+    this.#lowest[this.#epoch % REMEMBERED_CHANGES] = height;
+    for (const [slot, lowest] of this.#lowest.entries())
+      if (height < lowest) this.#lowest[slot] = height;
+    this.#epoch += 1;
+  }
+
+  /** Whether nothing at or below this height was abandoned since the count was `epoch`. */
+  isUntouched(height: number, epoch: number): boolean {
+    if (epoch === this.#epoch) return true;
+    if (this.#epoch - epoch > REMEMBERED_CHANGES) return false;
+    return height < (this.#lowest[epoch % REMEMBERED_CHANGES] ?? 0);
+  }
+}

@@ -174,3 +174,81 @@ function withoutFalseLead(heights: readonly number[], chain: Chain): readonly nu
   if (first === undefined || second === undefined || heights.length < 3) return heights;
   return first - second > plausibleLead(chain) ? heights.slice(1) : heights;
 }
+
+// Whether a block certainly does not exist yet, so that nobody need be asked for it. Only where all
+// providers push their heads: what one of them has would be known. Knows no providers, only
+// heights.
+
+/** How much newer than the heads that were pushed a block may be that somebody has. */
+const MAY_BE_ON_ITS_WAY_MS = 1_000;
+
+/** Whether no provider can have a block of this number. */
+export function isFutureBlock(
+  number: number,
+  samples: readonly (HeadSample | null)[],
+  chain: Chain,
+  nowMs: number,
+): boolean {
+  let highest = -1;
+  let newestMs = Number.NEGATIVE_INFINITY;
+  for (const sample of samples) {
+    // One that is only polled, or not heard of, may have more blocks than are known.
+    if (sample === null || sample.polled) return false;
+    const { height, atMs } = sample;
+    if (atMs > nowMs || nowMs - atMs > HEADS_MS) return false;
+    highest = Math.max(highest, height);
+    newestMs = Math.max(newestMs, atMs);
+  }
+  if (highest === -1 || nowMs - newestMs > quietMs(chain)) return false;
+  const onItsWay = 1 + Math.ceil(MAY_BE_ON_ITS_WAY_MS / Math.max(1, chain.blockTimeMs));
+  return number > highest + onItsWay;
+}
+
+/** A provider that has pushed nothing for so long may have lost its subscription. */
+const HEADS_MS = 30_000;
+
+// Whether a source of heads lags behind other providers: it has gone silent, or it reports blocks
+// that the others reported long before. Knows no clock and no provider.
+
+/** A height that other providers have reported and the source has not. */
+export interface Overtaken {
+  readonly height: number;
+  /** When the lag was first noticed. */
+  readonly sinceMs: number;
+}
+
+/** Least time for which others must have been ahead. */
+const LEAST_AHEAD_MS = 1_000;
+
+/**
+ * The height that the source lacks now; null = it lacks none. `before` is the result of the last
+ * call: its height is kept until the source has reached it. `known` is the highest height that
+ * other providers reported.
+ */
+export function overtakenBy(
+  before: Overtaken | null,
+  known: number | null,
+  source: number | null,
+  nowMs: number,
+): Overtaken | null {
+  if (known === null || source === null || known <= source) return null;
+  return before !== null && source < before.height ? before : { height: known, sinceMs: nowMs };
+}
+
+/**
+ * Whether the source has been silent for longer than block times vary while others had a newer
+ * block. `silentMs` is the time since it last reported a new block.
+ */
+export function isSilentBehind(
+  { sinceMs }: Overtaken,
+  silentMs: number,
+  chain: Chain,
+  nowMs: number,
+): boolean {
+  return silentMs >= quietMs(chain) && nowMs - sinceMs >= LEAST_AHEAD_MS;
+}
+
+/** Whether the source reports heads, but only long after others did. */
+export function isLate({ sinceMs }: Overtaken, chain: Chain, nowMs: number): boolean {
+  return nowMs - sinceMs >= quietMs(chain) + LEAST_AHEAD_MS;
+}

@@ -7,11 +7,12 @@ import type { AnswerSource } from "../../../core/routing/answer-source.ts";
 import {
   type CacheableAnswer,
   type CacheTerms,
+  type CacheTier,
   isFinal,
   isStillTrue,
   keepTerms,
+  MISS,
 } from "../../../core/routing/cache-terms.ts";
-import { type CacheTier, MISS } from "../../../core/routing/cache-use.ts";
 import { readError } from "../../../core/rpc/answer.ts";
 import { type CacheSubject, cacheSubjectOf } from "../../../core/rpc/cache-subject.ts";
 import type { Call } from "../../../core/rpc/call.ts";

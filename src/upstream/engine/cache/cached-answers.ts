@@ -1,6 +1,6 @@
 // The cache of the service: one memory for the profiles of the operator, and a bounded one for each
 // account with Custom profiles, whose providers others must not believe.
-import type { CacheSettings } from "../../../core/routing/cache-settings.ts";
+import type { CacheSettings } from "../../../core/routing/cache-terms.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import type { BufferPool } from "../../http/buffer-pool.ts";

@@ -3,9 +3,8 @@
 // too far below the end to be linked counts as two providers have it.
 
 import type { Provider } from "../../../core/provider/profile.ts";
-import { HeaderChain } from "../../../core/routing/header-chain.ts";
-import type { BlockRange } from "../../../core/routing/range-parts.ts";
-import type { NoAnswer } from "../../../core/routing/unanswered.ts";
+import type { NoAnswer } from "../../../core/routing/failover.ts";
+import { type BlockRange, HeaderChain } from "../../../core/routing/range-parts.ts";
 import type { Span } from "../../../core/rpc/json.ts";
 import { type BlockPlace, blocksNamed, hexOf } from "../../../core/rpc/range-call.ts";
 import type { Block, Head } from "../../../core/stream/chain-event.ts";

@@ -3,7 +3,7 @@
 import { type Provider, publicLabel } from "../../../core/provider/profile.ts";
 import type { Head } from "../../../core/stream/chain-event.ts";
 import type { Tracker } from "../../health/tracker.ts";
-import { BlockLogs } from "./block-logs.ts";
+import { BlockLogs, type BlockLogsQueryParts } from "./block-logs.ts";
 import {
   type CheckCounts,
   LogChecks,
@@ -11,7 +11,6 @@ import {
   noChecks,
   type StreamLog,
 } from "./log-checks.ts";
-import type { BlockLogsQueryParts } from "./log-query.ts";
 
 /** Most profiles and chains that are remembered; beyond that the oldest starts from nothing. */
 const MAX_REMEMBERED = 10_000;

@@ -7,28 +7,32 @@ import type { Channel } from "../../../core/provider/attempt.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import { methodOf } from "../../../core/rpc/method.ts";
 import { writeRequest } from "../../../core/rpc/wire-request.ts";
-import {
-  type BloomTrust,
-  disproved,
-  NO_TRUST,
-  proven,
-  trustAt,
-} from "../../../core/stream/bloom-trust.ts";
 import { type Block, type Log, readLogKeys } from "../../../core/stream/chain-event.ts";
 import {
+  type BloomTrust,
   covers,
+  disproved,
   type FilterBits,
   type HeaderBloom,
   headerBloom,
   mayHold,
+  NO_TRUST,
+  proven,
+  trustAt,
 } from "../../../core/stream/log-bloom.ts";
 import type { Need } from "../../../core/stream/log-verification.ts";
 import { ALL_LOGS, type LogFilter, logsOfBlock } from "../../../core/stream/subscription.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import { type Allowance, WHOLE_SHARES } from "../../worker-shares.ts";
 import { BlockCheck, type BlockCheckRequest, type BlockCheckResult } from "./block-check.ts";
-import { type BlockLogs, LEAST_FILTERS_TOGETHER, matching } from "./block-logs.ts";
-import { type BlockLogsQueryParts, queryBlock, queryBlockLogs } from "./log-query.ts";
+import {
+  type BlockLogs,
+  type BlockLogsQueryParts,
+  LEAST_FILTERS_TOGETHER,
+  matching,
+  queryBlock,
+  queryBlockLogs,
+} from "./block-logs.ts";
 
 /** Counts of the checks of one profile on one chain since the start. */
 export interface CheckCounts {

@@ -2,8 +2,7 @@
 import type { z } from "zod";
 import type { ManagedSlug } from "../../../core/billing/access.ts";
 import { cuFor, estimatedRequests, type Tariff, usdText } from "../../../core/billing/price.ts";
-import type { Chain } from "../../../core/provider/chain.ts";
-import { exampleChain } from "../../../core/provider/example-chain.ts";
+import { type Chain, exampleChain } from "../../../core/provider/chain.ts";
 import { shownKey } from "../../../hosted/keys/key-fields.ts";
 import { DEFAULT_PROFILE } from "../../../hosted/keys/key-profiles.ts";
 import type { KeyRecord } from "../../../hosted/keys/keys.ts";
