@@ -38,14 +38,21 @@ const KEPT_CALLS = 32n;
 const MAX_RERUNS = 1n;
 const DELETED_AT_ONCE = 500;
 
-/** Writes a call, and from time to time deletes old ones of its channel. */
-export async function insertCall(tx: Tx, call: RecordedCall, atMs: number): Promise<void> {
-  await tx.insertInto("session_call").values(rowOf(call, atMs)).execute();
-  if (call.position % KEPT_CALLS !== 0n) return;
+/** The statement that inserts charged calls; at least one. */
+export function callInsertion(tx: Tx, calls: readonly RecordedCall[], atMs: number) {
+  return tx.insertInto("session_call").values(calls.map((call) => rowOf(call, atMs)));
+}
+
+/** Deletes old calls of a channel, from time to time. */
+export async function deleteOldCalls(
+  tx: Tx,
+  { channelId, position }: Pick<RecordedCall, "channelId" | "position">,
+): Promise<void> {
+  if (position % KEPT_CALLS !== 0n) return;
   await tx
     .deleteFrom("session_call")
-    .where("channel_id", "=", call.channelId)
-    .where("position", "<=", call.position - KEPT_CALLS)
+    .where("channel_id", "=", channelId)
+    .where("position", "<=", position - KEPT_CALLS)
     .execute();
 }
 

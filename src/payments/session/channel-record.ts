@@ -1,5 +1,6 @@
 // Channels in the store: reads and writes their rows, and seals their vouchers. Knows no chain, and
 // decides nothing.
+import { sql } from "kysely";
 import { z } from "zod";
 import type { Tx } from "../../ledger/ledger.ts";
 import { isEmbedded } from "../../ledger/ledger.ts";
@@ -91,8 +92,15 @@ export class ChannelRecord {
 
   /** As `read`, and locks the channel until the transaction ends. */
   async lock(tx: Tx, id: Hex): Promise<SessionChannel | null> {
-    const query = tx.selectFrom("session_channel").selectAll().where("id", "=", id);
-    return this.#opened(await (isEmbedded(tx) ? query : query.forUpdate()).executeTakeFirst());
+    const [channel] = await this.lockAll(tx, [id]);
+    return channel ?? null;
+  }
+
+  /** Locks channels in the order of all processes, so that no two wait for each other. */
+  async lockAll(tx: Tx, ids: readonly Hex[]): Promise<readonly SessionChannel[]> {
+    const query = tx.selectFrom("session_channel").selectAll().where("id", "in", ids).orderBy("id");
+    const rows = await (isEmbedded(tx) ? query : query.forUpdate()).execute();
+    return rows.map((row) => parseChannel(row, this.#sealer));
   }
 
   /** False = there is one with this id. */
@@ -112,6 +120,19 @@ export class ChannelRecord {
       .set(columnsOf(id, change, this.#sealer))
       .where("id", "=", id)
       .execute();
+  }
+
+  /** The statement that writes what calls have changed of channels; at least one. */
+  spending(channels: readonly SessionChannel[]) {
+    const rows = channels.map(
+      ({ id, spent, vouchers, calls, owedSinceMs, lookAtMs }) =>
+        sql`(cast(${id} as text), cast(${spent} as bigint),
+          cast(${sealed(id, vouchers, this.#sealer)} as text), cast(${calls} as bigint),
+          cast(${msOf(owedSinceMs)} as bigint), cast(${msOf(lookAtMs)} as bigint))`,
+    );
+    return sql`update session_channel set spent_units = change.column2,
+      vouchers = change.column3, calls = change.column4, owed_since = change.column5,
+      look_at = change.column6 from (values ${sql.join(rows)}) as change where id = change.column1`;
   }
 
   /**

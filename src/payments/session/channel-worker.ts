@@ -107,10 +107,10 @@ interface State {
 }
 
 async function tick(parts: SessionRail, state: State): Promise<void> {
-  const { runtime, store, transactions, terms, holds } = parts;
+  const { runtime, store, transactions, terms, writer } = parts;
   for (let pass = 0; pass < PASSES_A_TICK && !state.closed; pass++)
     if ((await processDue(parts, state)) < AT_ONCE) break;
-  await holds.releaseAgain();
+  await writer.releaseAgain();
   if (runtime.now() >= state.forgetMs) {
     state.forgetMs = runtime.now() + FORGET_MS;
     while (!state.closed && (await forgetCalls(store, runtime.wallMs() - KEPT_MS)))

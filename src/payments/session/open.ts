@@ -9,7 +9,6 @@ import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { errorText } from "../../core/fields.ts";
 import type { Runtime } from "../../runtime.ts";
 import { Sealer } from "../../secrets/sealer.ts";
-import { GroupCommit } from "../../store/group-commit.ts";
 import type { Store } from "../../store/store.ts";
 import { challengeSecrets } from "../open.ts";
 import type { PaymentHeaders } from "../payments.ts";
@@ -19,11 +18,12 @@ import type { SessionRailSettings } from "../rails/session/settings.ts";
 import { ChannelFunding } from "./channel-funding.ts";
 import { ChannelRecord, resealChannels } from "./channel-record.ts";
 import { ChannelWorker } from "./channel-worker.ts";
+import { ChannelWriter } from "./channel-writer.ts";
 import { createClientReader } from "./client-transaction.ts";
 import { CredentialHandler, type SessionCredential } from "./credential-handler.ts";
 import { parseHex } from "./descriptor.ts";
 import { createEscrow } from "./escrow.ts";
-import { Holds, type SessionProcess } from "./holds.ts";
+import { CallProcesses, type SessionProcess } from "./holds.ts";
 import { LiveChannels } from "./live-channels.ts";
 import { invalid, invalidAs, type Refused, refused } from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
@@ -108,7 +108,8 @@ function openRail(
   const terms = termsOf(settings, addressOf(walletKey));
   const chain = createPaymentChain({ rpcUrl, chainId, runtime });
   const channels = new ChannelRecord(sealer);
-  const writer = new GroupCommit(store);
+  const live = new LiveChannels({ store, channels });
+  const processes = new CallProcesses(runtime, parts.process);
   const session: SessionRail = {
     runtime,
     store,
@@ -121,9 +122,8 @@ function openRail(
     vouchers,
     channels,
     transactions: new TransactionRecord(sealer),
-    live: new LiveChannels({ store, channels }),
-    holds: new Holds({ runtime, writer, ...parts.process }),
-    writer,
+    live,
+    writer: new ChannelWriter({ runtime, store, channels, processes, live }),
     waitMs,
   };
   const voucherAcceptor = new VoucherAcceptor(session, parts.rateLimitSize);

@@ -4,15 +4,7 @@ import type { RateLimit } from "../../core/billing/access.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { rateLimitStatusOf, takeToken } from "../../core/billing/rate-limit.ts";
 import { fault } from "../../core/faults/rpc-fault.ts";
-import type { Tx } from "../../ledger/ledger.ts";
-import {
-  type CallKey,
-  findCall,
-  insertCall,
-  isCharged,
-  type RecordedCall,
-  takeRerun,
-} from "./call-record.ts";
+import type { CallKey, RecordedCall } from "./call-record.ts";
 import { FRESH_DEPOSIT_MS, FRESH_MS } from "./chain-sync.ts";
 import {
   acceptedOf,
@@ -24,8 +16,9 @@ import {
   withVoucher,
 } from "./channel.ts";
 import type { SessionChannel } from "./channel-record.ts";
+import type { LockedChannel } from "./channel-writer.ts";
 import type { Hex, SessionPayload } from "./descriptor.ts";
-import type { CallHold, HeldCalls } from "./holds.ts";
+import type { CallHold } from "./holds.ts";
 import type { LiveChannel } from "./live-channels.ts";
 import { beingClosed, busy, invalid, type Refused, refused, snapshotOf } from "./refusals.ts";
 import type { SessionRail, SettlePolicy } from "./session-rail.ts";
@@ -75,15 +68,6 @@ export interface VoucherCharge {
   readonly body: string | null;
 }
 
-/**
- * The result of a charge: the channel after it, and the recorded call; `call` null = nothing was
- * charged, since the voucher no longer covers it, or another process has charged the same request.
- */
-export interface WrittenCharge {
-  readonly channel: SessionChannel;
-  readonly call: RecordedCall | null;
-}
-
 /** The rate limit of each channel, by the name that callers are told. */
 export const RATE_LIMIT: RateLimit = { name: "managed", size: "managed" };
 
@@ -98,77 +82,67 @@ export class PaidCalls {
   }
 
   /** Decides whether the call of a credential may be made, and holds its price. */
-  async enter(
-    tx: Tx,
-    entering: EnteringCall,
-  ): Promise<{ readonly entry: Entry; readonly record: SessionChannel }> {
-    const { channels, holds } = this.#session;
-    const { live } = entering;
-    const record = await channels.lock(tx, live.record.id);
-    if (record === null) throw new Error(`channel ${live.record.id} is gone from the store`);
-    const held = await holds.read(tx, record.id);
-    const seen = { record, held };
-    const entry =
-      (await this.#again(tx, entering, seen)) ??
-      this.#refusal(entering, seen) ??
-      (await this.#accept(tx, entering, seen));
-    return { entry, record };
+  async enter(channel: LockedChannel, entering: EnteringCall): Promise<Entry> {
+    return (
+      (await this.#again(channel, entering)) ??
+      this.#refusal(channel, entering) ??
+      this.#accept(channel, entering)
+    );
   }
 
-  /** Charges a delivered call instead of what it held. */
-  async charge(tx: Tx, charge: VoucherCharge): Promise<WrittenCharge> {
-    const { channels, holds, runtime, policy } = this.#session;
+  /**
+   * Charges a delivered call instead of what it held; null = nothing was charged, since the voucher
+   * no longer covers it, or another process has charged the same request.
+   */
+  async charge(channel: LockedChannel, charge: VoucherCharge): Promise<RecordedCall | null> {
+    const { runtime, policy } = this.#session;
     const { hold, units, promised } = charge;
-    const channel = await channels.lock(tx, hold.channelId);
-    if (channel === null) throw new Error(`channel ${hold.channelId} is gone from the store`);
-    await holds.remove(tx, hold);
-    const money = channel.state === "open" ? withCharge(channel, units, promised) : null;
-    if (money === null) return { channel, call: null };
+    const { record } = channel;
+    channel.removeHold(hold);
+    const money = record.state === "open" ? withCharge(record, units, promised) : null;
+    if (money === null) return null;
     // This process may have been taken for ended, and another one has made the same call. The row
     // knows the vouchers of charged calls, or higher ones.
-    const mayBeCharged = promised.units <= acceptedOf(channel);
-    if (mayBeCharged && (await isCharged(tx, hold))) return { channel, call: null };
+    if (promised.units <= acceptedOf(record) && (await channel.isCharged(hold))) return null;
     const atMs = runtime.wallMs();
-    const change = {
-      ...money,
-      calls: channel.calls + 1n,
-      owedSinceMs: channel.owedSinceMs ?? atMs,
-    };
-    const lookAtMs = lookAtOf({ ...channel, ...change }, policy, atMs);
-    const { spent, vouchers, calls, owedSinceMs } = change;
-    await channels.write(tx, channel.id, { spent, vouchers, calls, owedSinceMs, lookAtMs });
-    const next = { ...channel, ...change, lookAtMs };
-    const call = callOf(charge, next);
-    await insertCall(tx, call, atMs);
-    return { channel: next, call };
+    const lookAtMs = lookAtOf({ ...record, ...money }, policy, atMs);
+    const { spent, vouchers } = money;
+    const owedSinceMs = record.owedSinceMs ?? atMs;
+    channel.change({ spent, vouchers, calls: record.calls + 1n, owedSinceMs, lookAtMs });
+    const call = callOf(charge, channel.record);
+    channel.addCall(call);
+    return call;
   }
 
   /** What is told of a request that was made before; null = it is a new one. */
-  async #again(tx: Tx, entering: EnteringCall, { record, held }: Seen): Promise<Entry | null> {
+  async #again(channel: LockedChannel, entering: EnteringCall): Promise<Entry | null> {
+    const { record } = channel;
     const { payload, call, challengeId } = entering;
     if (call === null) return null;
     const key = callKeyOf(entering, call);
-    if (held.calls.some((other) => isSameCall(other, key))) return { kind: "wait" };
+    if (channel.holds.some((other) => requestText(other) === requestText(key)))
+      return { kind: "wait" };
     // No call was charged to a voucher higher than all that the row knows.
-    const found = payload.units > acceptedOf(record) ? null : await findCall(tx, key);
+    const found = payload.units > acceptedOf(record) ? null : await channel.findCall(key);
     if (found === null) return null;
     // A payer with a high voucher may make the same call again and again: under another challenge,
     // and as long as the voucher covers it, it is a new call.
-    const isCovered = payload.units >= requiredFor(record, held.units, call.units);
+    const isCovered = payload.units >= requiredFor(record, channel.heldUnits, call.units);
     if (found.challengeId !== challengeId && isCovered) return null;
     if (found.body !== null) return { kind: "repeated", found };
     const empty = this.#limit(entering, call);
     if (empty !== null) return empty;
-    const entry = await this.#hold(tx, { ...key, units: 0n });
-    if (entry.kind !== "held" || (await takeRerun(tx, found))) return entry;
-    await this.#session.holds.remove(tx, entry.hold);
+    const entry = this.#hold(channel, { ...key, units: 0n });
+    if (entry.kind !== "held" || (await channel.takeRerun(found))) return entry;
+    channel.removeHold(entry.hold);
     return refused(
       fault("payment_conflict", TOO_OFTEN, { nextAction: "sign a new voucher for another call" }),
     );
   }
 
   /** Why a new request is not accepted now; null = it may be. */
-  #refusal(entering: EnteringCall, { record, held }: Seen): Entry | null {
+  #refusal(channel: LockedChannel, entering: EnteringCall): Entry | null {
+    const { record, heldUnits } = channel;
     const { live, payload, call, expired, isChainRead } = entering;
     const state = { ...live, record };
     const units = call?.units ?? 0n;
@@ -176,11 +150,11 @@ export class PaidCalls {
       return invalid(
         "payment-expired",
         "The challenge is over: answer a challenge of this response.",
-        snapshotOf(state, units, held.units),
+        snapshotOf(state, units, heldUnits),
       );
     const ageMs = this.#session.runtime.now() - live.checkedMs;
     if (!isChainRead && ageMs >= maxAgeMs(record, payload)) return { kind: "unread" };
-    return this.#tooLarge(call) ?? uncovered(state, payload, { units, held });
+    return this.#tooLarge(call) ?? uncovered(state, payload, { units, channel });
   }
 
   #tooLarge(call: PricedCall | null): Refused | null {
@@ -197,22 +171,22 @@ export class PaidCalls {
   }
 
   /** Holds the price of a request that is covered, or keeps a voucher that came without one. */
-  async #accept(tx: Tx, entering: EnteringCall, { record }: Seen): Promise<Entry> {
+  #accept(channel: LockedChannel, entering: EnteringCall): Entry {
     const { live, payload, call } = entering;
     const { units, signature } = payload;
     if (units > live.accepted) live.accepted = units;
     if (call === null) {
-      const { vouchers } = withVoucher(record, { units, signature });
-      await this.#session.channels.write(tx, record.id, { vouchers });
+      const { vouchers } = withVoucher(channel.record, { units, signature });
+      channel.change({ vouchers });
       return { kind: "noted" };
     }
     const empty = this.#limit(entering, call);
     if (empty !== null) return empty;
-    return this.#hold(tx, { ...callKeyOf(entering, call), units: call.units });
+    return this.#hold(channel, { ...callKeyOf(entering, call), units: call.units });
   }
 
-  async #hold(tx: Tx, call: CallKey & Pick<CallHold, "units">): Promise<Entry> {
-    const hold = await this.#session.holds.add(tx, call);
+  #hold(channel: LockedChannel, call: CallKey & Pick<CallHold, "units">): Entry {
+    const hold = channel.addHold(call);
     if (hold === null) return busy("this process is not among those of the store right now");
     return { kind: "held", hold };
   }
@@ -247,24 +221,18 @@ export class PaidCalls {
   }
 }
 
-/** The row of a channel under its lock, and what calls under way hold of it. */
-interface Seen {
-  readonly record: SessionChannel;
-  readonly held: HeldCalls;
-}
-
 const TOO_OFTEN = "this call was paid for and made again once; its answer is too long to be kept";
 
 /** Why a voucher does not cover a call of `units` now; null = it does. */
 function uncovered(
   live: LiveChannel,
   { units: promised }: Pick<Voucher, "units">,
-  { units, held }: { readonly units: bigint; readonly held: HeldCalls },
+  { units, channel }: { readonly units: bigint; readonly channel: LockedChannel },
 ): Entry | null {
   const { record } = live;
   // Its payer is closing it, which may still fail: nobody should open another channel meanwhile.
   if (live.ending && record.state === "open") return beingClosed();
-  const snapshot = snapshotOf(live, units, held.units);
+  const snapshot = snapshotOf(live, units, channel.heldUnits);
   if (snapshot === null)
     return invalid(
       "session/channel-finalized",
@@ -277,10 +245,10 @@ function uncovered(
         "it up.",
       snapshot,
     );
-  const required = requiredFor(record, held.units, units);
+  const required = requiredFor(record, channel.heldUnits, units);
   if (promised >= required) return null;
   // Nobody is asked to promise more for the sake of a call that may have ended with its process.
-  if (required - promised <= held.doubtfulUnits) return { kind: "wait" };
+  if (required - promised <= channel.doubtfulUnits) return { kind: "wait" };
   const reason =
     `The voucher promises ${promised} base units, and has to promise ${required}: sign one for ` +
     "that.";
@@ -303,10 +271,6 @@ function tokensOf({ calls, tokens = calls }: Pick<PricedCall, "calls" | "tokens"
 export function callKeyOf({ payload, challengeId }: VoucherCredential, call: PricedCall): CallKey {
   const { channelId, units } = payload;
   return { channelId, voucherUnits: units, fingerprint: call.fingerprint, challengeId };
-}
-
-function isSameCall(a: CallKey, b: CallKey): boolean {
-  return requestText(a) === requestText(b);
 }
 
 /** What identifies a request among those of a channel. */

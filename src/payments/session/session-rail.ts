@@ -1,12 +1,11 @@
 // The parts of one session rail that all work on its channels shares.
 import type { Logger } from "pino";
 import type { Runtime } from "../../runtime.ts";
-import type { GroupCommit } from "../../store/group-commit.ts";
 import type { Store } from "../../store/store.ts";
 import type { SessionRailSettings } from "../rails/session/settings.ts";
 import type { ChannelRecord } from "./channel-record.ts";
+import type { ChannelWriter } from "./channel-writer.ts";
 import type { Escrow } from "./escrow.ts";
-import type { Holds } from "./holds.ts";
 import type { LiveChannels } from "./live-channels.ts";
 import type { Settler } from "./settlement-wallet.ts";
 import type { SessionTerms } from "./terms.ts";
@@ -36,8 +35,7 @@ export interface SessionRail {
   readonly channels: ChannelRecord;
   readonly transactions: TransactionRecord;
   readonly live: LiveChannels;
-  readonly holds: Holds;
-  readonly writer: GroupCommit;
+  readonly writer: ChannelWriter;
   /** How long a request waits for its chain before its caller is told to repeat it. */
   readonly waitMs: number;
 }

@@ -127,19 +127,17 @@ export class VoucherAcceptor {
 
   /** Asks the row of the channel, once. */
   async #tryToEnter(entering: EnteringCall): Promise<Entry> {
-    const { writer, holds, live: channels } = this.#session;
+    const { writer } = this.#session;
     let made: CallHold | null = null;
     try {
-      const { entry, record } = await writer.run(entering.live.record.id, async (tx) => {
-        const decided = await this.#calls.enter(tx, entering);
-        made = decided.entry.kind === "held" ? decided.entry.hold : null;
-        return decided;
+      return await writer.run(entering.live.record.id, async (channel) => {
+        const entry = await this.#calls.enter(channel, entering);
+        made = entry.kind === "held" ? entry.hold : null;
+        return entry;
       });
-      channels.note(record);
-      return entry;
     } catch (error) {
       // It may have been written all the same.
-      if (made !== null) void holds.release(made);
+      if (made !== null) void writer.release(made);
       throw error;
     }
   }
@@ -160,13 +158,13 @@ export class VoucherAcceptor {
     return {
       kind: "hold",
       release: () => {
-        if (!isOver) void this.#session.holds.release(hold).then(end);
+        if (!isOver) void this.#session.writer.release(hold).then(end);
       },
       settle: async (ended) => {
         const units = lesserOf(ended.units, hold.units);
         try {
           if (units > 0n) return await this.#charge(entering, { hold, end: { ...ended, units } });
-          await this.#session.holds.release(hold);
+          await this.#session.writer.release(hold);
           const headers = this.#receiptOf(live, challengeId);
           return { ...this.#billOf(live, { cu: ended.cu, chargedUnits: 0n }), headers };
         } finally {
@@ -185,18 +183,17 @@ export class VoucherAcceptor {
     const promised: Voucher = { units: payload.units, signature: payload.signature };
     const charge = { hold, units, promised, cu, status, body: keptBody(end) };
     const written = await session.writer
-      .run(hold.channelId, (tx) => this.#calls.charge(tx, charge))
+      .run(hold.channelId, (channel) => this.#calls.charge(channel, charge))
       .catch((error: unknown) => {
         session.log.warn(
           { channel: hold.channelId, problem: errorText(error) },
           "a call could not be charged: it is not answered",
         );
-        void session.holds.release(hold);
-        return null;
+        void session.writer.release(hold);
+        return "failed" as const;
       });
-    if (written === null) return busy("the call cannot be charged right now, and was not");
-    session.live.note(written.channel);
-    if (written.call !== null)
+    if (written === "failed") return busy("the call cannot be charged right now, and was not");
+    if (written !== null)
       return {
         ...this.#billOf(live, { cu, chargedUnits: units }),
         headers: this.#receiptOf(live, challengeId),

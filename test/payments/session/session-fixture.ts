@@ -5,6 +5,7 @@ import { beat, join, type Presence } from "../../../src/cluster/node-rows.ts";
 import { ChannelFunding } from "../../../src/payments/session/channel-funding.ts";
 import { ChannelRecord } from "../../../src/payments/session/channel-record.ts";
 import { ChannelWorker } from "../../../src/payments/session/channel-worker.ts";
+import { ChannelWriter } from "../../../src/payments/session/channel-writer.ts";
 import { CredentialHandler } from "../../../src/payments/session/credential-handler.ts";
 import {
   channelIdOf,
@@ -12,14 +13,13 @@ import {
   type Hex,
   ZERO_ADDRESS,
 } from "../../../src/payments/session/descriptor.ts";
-import { Holds } from "../../../src/payments/session/holds.ts";
+import { CallProcesses } from "../../../src/payments/session/holds.ts";
 import { LiveChannels } from "../../../src/payments/session/live-channels.ts";
 import type { SessionRail } from "../../../src/payments/session/session-rail.ts";
 import { type SessionTerms, termsOf } from "../../../src/payments/session/terms.ts";
 import { TransactionRecord } from "../../../src/payments/session/transaction-record.ts";
 import { VoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
-import { GroupCommit } from "../../../src/store/group-commit.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { quiet } from "../../fakes/quiet.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
@@ -173,8 +173,8 @@ function startLife(
     perSecond = 1_000,
   } = options;
   const live = new LiveChannels({ store: mine, channels });
-  const writer = new GroupCommit(mine);
   const presence = options.amongOthers ? presenceOf(store, process) : presenceAlone(runtime);
+  const processes = new CallProcesses(process.runtime, { presence, heartbeatMs: BLOCK_MS });
   const session: SessionRail = {
     runtime: process.runtime,
     store: mine,
@@ -192,8 +192,7 @@ function startLife(
     channels,
     transactions: new TransactionRecord(sealer),
     live,
-    holds: new Holds({ runtime: process.runtime, writer, presence, heartbeatMs: BLOCK_MS }),
-    writer,
+    writer: new ChannelWriter({ runtime: process.runtime, store: mine, channels, processes, live }),
     waitMs,
   };
   const voucherAcceptor = new VoucherAcceptor(session, { perSecond, burst: perSecond });
