@@ -11,144 +11,124 @@ export interface FaultRow {
   readonly nextAction: string;
 }
 
-const row = (
-  rpcCode: number,
-  status: number,
-  retryable: boolean,
-  nextAction: string,
-): FaultRow => ({ rpcCode, status, retryable, nextAction });
+/** Whether a request that was refused with this status may succeed when it is sent again. */
+export function isRetryable(status: number): boolean {
+  return status >= 500 || status === 429 || status === 408;
+}
+
+const row = (rpcCode: number, status: number, nextAction: string): FaultRow => ({
+  rpcCode,
+  status,
+  retryable: isRetryable(status),
+  nextAction,
+});
 
 const EXAMPLE = '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}';
 
 // Sources: the service specification's tables "JSON-RPC errors" and "Headers", its management table
 // for payments, and JSON-RPC 2.0 for parse errors.
 const ROWS = {
-  parse_error: row(-32700, 400, false, "send one valid JSON document in UTF-8"),
-  invalid_request: row(-32600, 400, false, `send ${EXAMPLE}`),
-  body_too_large: row(-32600, 413, false, "send a smaller body, or fewer items in a batch"),
-  method_not_allowed: row(
-    -32600,
-    405,
-    false,
-    'send a POST with the body {"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}',
-  ),
-  unsupported_media_type: row(
-    -32600,
-    415,
-    false,
-    "send the body as plain JSON, without content encoding",
-  ),
+  parse_error: row(-32700, 400, "send one valid JSON document in UTF-8"),
+  invalid_request: row(-32600, 400, `send ${EXAMPLE}`),
+  body_too_large: row(-32600, 413, "send a smaller body, or fewer items in a batch"),
+  method_not_allowed: row(-32600, 405, `send a POST with the body ${EXAMPLE}`),
+  unsupported_media_type: row(-32600, 415, "send the body as plain JSON, without content encoding"),
   request_loop: row(
     -32000,
     400,
-    false,
     "remove the provider that leads back here from the Custom profile",
   ),
   upgrade_required: row(
     -32600,
     426,
-    false,
     "open this URL as a WebSocket (ws:// or wss://), or POST to the same path without /ws",
   ),
-  request_timeout: row(-32600, 408, true, "send the whole request without pausing"),
-  not_found: row(-32600, 404, false, "use /rpc/{chain}; GET /api/chains lists the chains"),
-  gone: row(-32000, 410, false, "use a current form of the request, as /docs/api lists them"),
+  request_timeout: row(-32600, 408, "send the whole request without pausing"),
+  not_found: row(-32600, 404, "use /rpc/{chain}; GET /api/chains lists the chains"),
+  gone: row(-32000, 410, "use a current form of the request, as /docs/api lists them"),
   method_blocked: row(
     -32601,
     200,
-    false,
     "sign in the wallet and send the result with eth_sendRawTransaction",
   ),
-  websocket_only: row(-32601, 200, false, "open a WebSocket at data.websocket_url"),
-  unknown_chain: row(-32602, 400, false, "choose a chain from /api/chains"),
-  unknown_profile: row(-32602, 404, false, "use a known profile slug"),
+  websocket_only: row(-32601, 200, "open a WebSocket at data.websocket_url"),
+  unknown_chain: row(-32602, 400, "choose a chain from /api/chains"),
+  unknown_profile: row(-32602, 404, "use a known profile slug"),
   invalid_field: row(
     -32602,
     400,
-    false,
     "use the profile path form /rpc/profile/{slug}/{strategy}/{chain} or /rpc/{chain}",
   ),
-  unauthorized: row(-32001, 401, false, "supply an enabled RPC key"),
-  key_revoked: row(-32001, 401, false, "use the current key"),
-  forbidden: row(-32001, 403, false, "use an allowed profile"),
-  unavailable: row(-32002, 503, true, "retry shortly"),
-  behind: row(-32002, 200, true, "send the same call again after retry_after_ms"),
-  not_prepared: row(-32002, 503, true, "retry shortly"),
+  unauthorized: row(-32001, 401, "supply an enabled RPC key"),
+  key_revoked: row(-32001, 401, "use the current key"),
+  forbidden: row(-32001, 403, "use an allowed profile"),
+  unavailable: row(-32002, 503, "retry shortly"),
+  behind: { ...row(-32002, 200, "send the same call again after retry_after_ms"), retryable: true },
+  not_prepared: row(-32002, 503, "retry shortly"),
   profile_config_unavailable: row(
     -32002,
     503,
-    true,
     "retry shortly; if it stays so, send the profile again with PUT /api/v1/profiles/{slug}",
   ),
   // Not -32003: viem tells that as "Transaction creation failed", whatever the message says.
-  balance_exhausted: row(-32040, 402, false, "credit the account or restore its allowance"),
+  balance_exhausted: row(-32040, 402, "credit the account or restore its allowance"),
   payment_required: row(
     -32000,
     402,
-    false,
     "sign one challenge of WWW-Authenticate and repeat with Authorization: Payment",
   ),
   payment_invalid: row(
     -32000,
     402,
-    false,
     "repeat without payment for a fresh challenge, sign it, and send the same body with the " +
       "signature",
   ),
   payment_conflict: row(
     -32000,
     409,
-    false,
     "check the first payment at its status_url; never sign a second while one is pending",
   ),
-  payment_failed: row(-32000, 409, false, "repeat without payment for a fresh challenge"),
+  payment_failed: row(-32000, 409, "repeat without payment for a fresh challenge"),
   beneficiary_conflict: row(
     -32000,
     409,
-    false,
     "do not pay again; keep purchase ID and signed payment, report via feedback, retry the " +
       "same request",
   ),
   payment_pending: row(
     -32000,
     503,
-    true,
     "do not pay again; it completes in the background; check status_url",
   ),
-  rate_limit_exceeded: row(-32005, 429, true, "retry after the indicated delay"),
+  rate_limit_exceeded: row(-32005, 429, "retry after the indicated delay"),
   log_range_limit: row(
     -32005,
     200,
-    false,
     "split the block range, into parts of data.max_blocks where that is given, and retry",
   ),
   subscription_not_found: row(
     -32000,
     200,
-    false,
     "use an id that eth_subscribe returned on this connection",
   ),
   filter_not_found: row(
     -32000,
     200,
-    false,
     "create a new filter: one ends after five minutes without a poll, and when too much of it " +
       "is unread",
   ),
   filter_unsupported: row(
     -32601,
     200,
-    false,
     "watch blocks or logs, or choose a chain or profile with subscriptions to pending transactions",
   ),
   outcome_unknown: row(
     -32000,
     200,
-    false,
     "it may have been executed: look for its effect (for a transaction, by hash) before " +
       "sending it again",
   ),
-  internal: row(-32000, 500, true, "retry; if it happens again, report the request id"),
+  internal: row(-32000, 500, "retry; if it happens again, report the request id"),
 } as const satisfies Record<string, FaultRow>;
 
 /** The `data.code` of a service error. */
