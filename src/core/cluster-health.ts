@@ -1,5 +1,4 @@
-// How the nodes that serve together are, as one of them knows: what `GET /api/health` and metrics
-// show of it.
+// The health of a cluster as one of its nodes knows it, for `GET /api/health` and metrics.
 
 /** The nodes of the service, as this one knows them: `cluster` in `GET /api/health`. */
 export interface ClusterHealth {

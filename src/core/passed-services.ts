@@ -1,5 +1,5 @@
-// Which services of this kind a request has passed, as a header tells it by their marks: how a
-// Custom profile that leads back to one of them is recognised.
+// The header in which each service leaves a mark on a request that it passes on. A service that
+// finds its own mark knows that a Custom profile leads back to it.
 
 /** The header that carries the marks of the services that a request has passed, in lower case. */
 export const PASSED_HEADER = "x-svc-from";

@@ -1,5 +1,5 @@
-// What requests to users' providers carry, so that the service recognises one that leads back to
-// it. Not secret: who repeats it is refused, and nobody else.
+// The mark on requests to users' providers, by which the service recognises a provider that leads
+// back to itself. Not secret: who repeats it is refused, and nobody else.
 import { createHash, createHmac } from "node:crypto";
 
 const CHARS = 16;

@@ -6,8 +6,8 @@ import type { Failure } from "../rpc/failure.ts";
 import type { Method } from "../rpc/method.ts";
 
 /**
- * The price of a call that has ended: of a range, that of its parts that were sent; `cached` = that
- * of an answer from the cache.
+ * How a call that has ended is priced. `full`: a range costs the parts that were sent. `cached`:
+ * the price of an answer from the cache.
  */
 export type ChargeKind = "full" | "cached" | "none";
 

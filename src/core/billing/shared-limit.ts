@@ -1,6 +1,6 @@
-// A rate limit that several processes share, as one of them has it: the tokens that it was granted
-// and has not spent. One book has all tokens of a limit, so that together the processes never take
-// more than the limit allows. Knows no clock and not where the book is.
+// One process's part of a rate limit that several processes share: the tokens it was granted and
+// has not spent. One book has all tokens of a limit, so that together the processes never take more
+// than the limit allows. Knows no clock and not where the book is.
 import { FULL_MS, type RateLimitSize, take, waitMs } from "./gcra.ts";
 
 /** What a process asks the book for. */
