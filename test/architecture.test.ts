@@ -193,13 +193,12 @@ const MAX_COLUMNS = 100;
 const NESTED_TEMPLATES = "src/web/discovery/skill.ts";
 
 /** Holds the text of programs that a caller runs, which read the caller's own environment. */
-const PRINTED_PROGRAMS = "src/payments/rails/example.ts";
+const PRINTED_PROGRAMS = "src/payments/rails/rails.ts";
 /** Speaks HTTP to wallets as a node of the local chain, and not to callers of the service. */
 const LOCAL_CHAIN_FRONT = "src/devnet/payments/reserve-proxy.ts";
 
 /** What is known of payment rails in every process: the rest of payments is heavy. */
-const LIGHT_RAIL_FILES: RegExp =
-  /^src\/payments\/(settings|rails\/(rails?|rail-\w+|example|\w+\/(settings|\w+-kind)))\.ts$/;
+const LIGHT_RAIL_FILES: RegExp = /^src\/payments\/rails\/(rails?|rail-kind)\.ts$/;
 
 /** Builds the console at the first start, so what it needs is no development dependency. */
 const BUILD_SCRIPT = "bin/build-console.ts";
@@ -271,7 +270,7 @@ const RULES: readonly Rule[] = [
     name: "what documents and settings know of payment rails loads none of their libraries",
     bad: [
       sample("src/payments/rails/rails.ts", 'import { z } from "zod";'),
-      sample("src/payments/rails/tempo/tempo-kind.ts", 'import { keyOf } from "./payment.ts";'),
+      sample("src/payments/rails/rail-kind.ts", 'import { keyOf } from "./tempo/payment.ts";'),
       sample("src/config/a.ts", 'import { openPayments } from "../payments/open.ts";'),
       sample("src/devnet/a.ts", 'import type { X } from "../payments/payments.ts";'),
     ],

@@ -3,7 +3,7 @@
 
 import { insertAnonymousKey } from "../hosted/keys/create.ts";
 import { grantCustomAccessIn } from "../hosted/profiles/custom-access.ts";
-import type { Beneficiaries } from "../payments/beneficiaries.ts";
+import type { Beneficiaries } from "../payments/purchase/fulfilment.ts";
 
 /** Keys and access in the service's own store. */
 export const BENEFICIARIES: Beneficiaries = {

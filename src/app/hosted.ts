@@ -465,7 +465,7 @@ async function paymentsOf({
 }: PaymentHostingParts): Promise<Payments | null> {
   if (settings.rails.length === 0) return null;
   const open = async (): Promise<Payments> => {
-    const { openPayments } = await import("../payments/open.ts");
+    const { openPayments } = await import("../payments/start.ts");
     const secrets = challengeSettings(config);
     return openPayments({ ...parts, beneficiaries: BENEFICIARIES, node, settings, ...secrets });
   };

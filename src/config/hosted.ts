@@ -4,7 +4,7 @@ import type { RateLimitSize } from "../core/billing/gcra.ts";
 import { type Tariff, tariffOf } from "../core/billing/price.ts";
 import { byStrategy, STRATEGY_SPELLINGS, spellingsOf } from "../core/routing/strategy.ts";
 import { METHODS } from "../core/rpc/method.ts";
-import type { PaymentSettings } from "../payments/settings.ts";
+import type { PaymentSettings } from "../payments/rails/rails.ts";
 import { count, intervalMs, operatorToken } from "./kinds.ts";
 import { payments, paymentsOf } from "./payments.ts";
 

@@ -1,8 +1,7 @@
 // The settings of payments: rails, ranges, defaults and bounds.
 import { z } from "zod";
 import { parseUsd } from "../core/billing/price.ts";
-import type { RailSettings } from "../payments/rails/rails.ts";
-import type { PaymentSettings } from "../payments/settings.ts";
+import type { PaymentSettings, RailSettings } from "../payments/rails/rails.ts";
 import { count, intervalMs } from "./kinds.ts";
 
 const usd = (fallback: string) =>

@@ -18,7 +18,6 @@ import type { PurchaseScheduler } from "./purchase/scheduler.ts";
 import { giveHeld } from "./purchase/transitions.ts";
 import type { BadPayment, Payment, Rail } from "./rails/rail.ts";
 import { conflict, invalid, purchaseRefusal, tooMany, unavailable, unreadable } from "./refusal.ts";
-import type { Waiters } from "./waiters.ts";
 
 /** What accepting a payment needs. */
 export interface AcceptParts extends AdvanceParts {
@@ -227,4 +226,38 @@ async function result(
     atMs: purchase.endedAtMs ?? parts.runtime.wallMs(),
   });
   return { kind: "paid", purchase, fulfilment, repeated, headers };
+}
+
+/** How many may wait. */
+export interface WaiterLimits {
+  readonly each: number;
+  readonly all: number;
+}
+
+/** Requests that wait. */
+export class Waiters {
+  readonly #limits: WaiterLimits;
+  readonly #counts = new Map<string, number>();
+  #inAll = 0;
+
+  constructor(limits: WaiterLimits) {
+    this.#limits = limits;
+  }
+
+  /** Runs `wait` if one more may wait for this purchase; null = none may. */
+  async at<T>(purchaseId: string, wait: () => Promise<T>): Promise<T | null> {
+    const { each, all } = this.#limits;
+    const count = this.#counts.get(purchaseId) ?? 0;
+    if (count >= each || this.#inAll >= all) return null;
+    this.#counts.set(purchaseId, count + 1);
+    this.#inAll++;
+    try {
+      return await wait();
+    } finally {
+      this.#inAll--;
+      const left = (this.#counts.get(purchaseId) ?? 1) - 1;
+      if (left > 0) this.#counts.set(purchaseId, left);
+      else this.#counts.delete(purchaseId);
+    }
+  }
 }

@@ -2,7 +2,7 @@
 // heavy, and a demonstration with local rails may never need them. Loads none of them itself.
 import type { Store } from "../store/store.ts";
 import type { PaymentRange, Payments } from "./payments.ts";
-import { NO_PURCHASES } from "./purchase/counts.ts";
+import { NO_PURCHASES } from "./purchase/all-purchases.ts";
 import type { SessionGauges, Sessions } from "./session/sessions.ts";
 
 const NO_CHANNELS: SessionGauges = { channels: 0, held: 0, chainDown: false, walletLow: false };

@@ -1,9 +1,8 @@
 // The port of payments: offers for an order, acceptance of a payment, look-up of purchases. The
 // implementation is loaded only where rails are configured.
-
 import type { PaymentProtocol, PurchaseState, Purpose } from "../core/billing/payment.ts";
 import type { ApiFault } from "../core/faults/api-fault.ts";
-import type { PaymentSettings } from "./settings.ts";
+import type { PaymentSettings } from "./rails/rails.ts";
 
 /** Identifies the request that an order came with: its payment buys nothing else. */
 export interface RequestMark {

@@ -1,7 +1,7 @@
 // MPP and x402 in HTTP headers: writes challenges bound to a request, parses credentials, checks
 // that an MPP credential answers a challenge of this service, and writes receipts. Knows no chain
 // and no store; rails decide what a payment is worth.
-import { randomBytes } from "node:crypto";
+import { hkdfSync, randomBytes } from "node:crypto";
 import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from "@x402/core/http";
 import { Challenge, Constants, Receipt } from "mppx";
 import type { PaymentProtocol } from "../core/billing/payment.ts";
@@ -214,5 +214,22 @@ function paymentOf({ challenge, payload, source }: MppCredential): ReadPayment {
     payload,
     source,
     bound: { digest, fingerprint: parseCorrelation(opaque)?.fingerprint ?? null },
+  };
+}
+
+const SECRET_BYTES = 32;
+
+/** Secrets that sign challenges, derived from those of the service, which they do not reveal. */
+export function challengeSecrets(
+  secret: string,
+  previousSecret: string | null,
+): { readonly secret: string; readonly previousSecret: string | null } {
+  const derived = (from: string) =>
+    Buffer.from(hkdfSync("sha256", from, "", "svc payment challenges", SECRET_BYTES)).toString(
+      "base64url",
+    );
+  return {
+    secret: derived(secret),
+    previousSecret: previousSecret === null ? null : derived(previousSecret),
   };
 }

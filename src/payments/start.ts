@@ -1,29 +1,28 @@
 // Builds payments: offers, acceptance, and the worker behind them. Knows rails by their port only.
+
 import type { Logger } from "pino";
 import type { JobClaims } from "../cluster/job-claims.ts";
 import type { Invalidations } from "../core/billing/invalidations.ts";
 import { unitsOf } from "../core/billing/payment.ts";
 import type { Runtime } from "../runtime.ts";
-import type { Sealer } from "../secrets/sealer.ts";
+import { Sealer } from "../secrets/sealer.ts";
 import type { Store } from "../store/store.ts";
-import { type AcceptParts, acceptPayment } from "./accept.ts";
-import type { Beneficiaries } from "./beneficiaries.ts";
-import type { OfferMacs } from "./offer-mac.ts";
+import { type AcceptParts, acceptPayment, Waiters } from "./accept.ts";
+import { OfferMacs } from "./offer-mac.ts";
 import type { Order, PaymentChallenge, PaymentRange, Payments, WalletReport } from "./payments.ts";
-import type { Protocol } from "./protocol.ts";
+import { challengeSecrets, createProtocol, type Protocol } from "./protocol.ts";
 import type { AdvanceParts } from "./purchase/advance.ts";
-import { countPurchases, NO_PURCHASES } from "./purchase/counts.ts";
+import { countPurchases, NO_PURCHASES } from "./purchase/all-purchases.ts";
+import type { Beneficiaries } from "./purchase/fulfilment.ts";
 import { viewOf } from "./purchase/record.ts";
-import { blankSecrets } from "./purchase/retention.ts";
+import { blankSecrets, resealPurchases } from "./purchase/retention.ts";
 import { byId, resumeAll } from "./purchase/rows.ts";
 import { createPurchaseScheduler } from "./purchase/scheduler.ts";
 import { RailCalls } from "./rail-call.ts";
 import type { Rail } from "./rails/rail.ts";
+import { openRail, type PaymentSettings } from "./rails/rails.ts";
 import { unavailable } from "./refusal.ts";
-import type { PaymentSettings } from "./settings.ts";
-import { Waiters } from "./waiters.ts";
 import { Wallets } from "./wallets.ts";
-import { startWorker } from "./worker.ts";
 
 /** What payments need. */
 export interface PaymentParts {
@@ -202,4 +201,94 @@ function noticing(log: PaymentParts["log"]): (topic: string, text: string) => vo
 function nameOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   return "code" in error ? `${error.name} ${String(error.code)}` : error.name;
+}
+
+/** What opening payments needs. */
+export interface OpenPaymentsParts
+  extends Omit<PaymentParts, "sealer" | "rails" | "protocol" | "offerMacs" | "settings"> {
+  readonly settings: PaymentSettings;
+  /** The realm of MPP challenges. */
+  readonly realm: string;
+  /** Secret of the service; keys derived from it sign offers and seal purchases. */
+  readonly secret: string;
+  readonly previousSecret: string | null;
+}
+
+/** Opens payments without waiting for any chain; throws where the store does. */
+export async function openPayments({
+  settings,
+  realm,
+  secret,
+  previousSecret,
+  ...parts
+}: OpenPaymentsParts): Promise<Payments> {
+  const sealer = new Sealer(secret, previousSecret);
+  if (previousSecret !== null)
+    await parts.claims.runIfDue({
+      name: "reseal_purchases",
+      everyMs: 0,
+      run: async () =>
+        parts.log.info(
+          { resealed: await resealPurchases({ ...parts, sealer }) },
+          "purchases are sealed with the present secret",
+        ),
+    });
+  const rails = (
+    await Promise.all(
+      settings.rails.map((rail) => openRail(rail, { runtime: parts.runtime, realm })),
+    )
+  ).filter((rail) => rail !== null);
+  const protocol = createProtocol({ realm, ...challengeSecrets(secret, previousSecret) });
+  return startPayments({
+    ...parts,
+    settings,
+    sealer,
+    rails,
+    protocol,
+    offerMacs: new OfferMacs(secret, previousSecret),
+  });
+}
+
+/** A repeated task. A failure is reported, and the next run tries again. */
+export interface Task {
+  readonly everyMs: number;
+  readonly run: () => Promise<void>;
+}
+
+/** Running tasks. */
+export interface Worker {
+  /** Starts nothing more, and waits for the tasks under way. */
+  close(): Promise<void>;
+}
+
+/** Starts each task now, and again `everyMs` after it has ended. */
+export function startWorker(
+  runtime: Runtime,
+  tasks: readonly Task[],
+  onError: (error: unknown) => void,
+): Worker {
+  let isClosed = false;
+  const ended = tasks.map((): Promise<void> => Promise.resolve());
+  const cancels = tasks.map(() => () => {});
+
+  function begin(task: Task, index: number): void {
+    if (isClosed) return;
+    ended[index] = task
+      .run()
+      .catch(onError)
+      .then(() => {
+        cancels[index] = isClosed
+          ? () => {}
+          : runtime.after(task.everyMs, () => begin(task, index));
+      });
+  }
+
+  for (const [index, task] of tasks.entries()) begin(task, index);
+  return {
+    async close() {
+      isClosed = true;
+      for (const cancel of cancels) cancel();
+      await Promise.all(ended);
+    },
+  };
 }

@@ -17,9 +17,11 @@ import {
   SESSION,
   SETTLEMENT,
 } from "../../src/devnet/payments/wallets.ts";
-import type { EvmRailSettings } from "../../src/payments/rails/evm/settings.ts";
-import type { SessionRailSettings } from "../../src/payments/rails/session/settings.ts";
-import type { TempoRailSettings } from "../../src/payments/rails/tempo/settings.ts";
+import type {
+  EvmRailSettings,
+  SessionRailSettings,
+  TempoRailSettings,
+} from "../../src/payments/rails/rail-kind.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { rpcOf } from "./node-rpc.ts";
 

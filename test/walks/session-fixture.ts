@@ -13,7 +13,7 @@ import { tempoLocalnet } from "viem/chains";
 import { nanoOf } from "../../src/core/billing/payment.ts";
 import type { LocalWallet } from "../../src/devnet/payments/wallets.ts";
 import { audit } from "../../src/hosted/audit/audit.ts";
-import type { SessionRailSettings } from "../../src/payments/rails/session/settings.ts";
+import type { SessionRailSettings } from "../../src/payments/rails/rail-kind.ts";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
 import { openStore, readStore, type Store } from "../../src/store/store.ts";
 import { type PaymentChains, startPaymentChains } from "../fakes/payment-chains.ts";

@@ -1,10 +1,11 @@
 // The purchases of all accounts for the operator, newest first, by pages, with the transactions
 // that were sent for them. Changes nothing.
-import { sql } from "kysely";
+import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { PurchaseState } from "../../core/billing/payment.ts";
+import { isPostgres } from "../../store/engine.ts";
 import type { Store } from "../../store/store.ts";
-import type { PurchaseView } from "../payments.ts";
-import { purchasesNaming } from "./account-purchases.ts";
+import type { Tables } from "../../store/tables.ts";
+import type { PaymentGauges, PurchaseView } from "../payments.ts";
 import { viewOf } from "./record.ts";
 
 /** Selects purchases. */
@@ -99,4 +100,78 @@ async function transactionsOf(
       sent.map((row) => ({ txHash: row.tx_hash, atMs: Number(row.created_at) })),
     ]),
   );
+}
+
+/** A part of the list. */
+export interface PurchasePage {
+  readonly limit: number;
+  /** The last id of the page before. */
+  readonly after: string | undefined;
+}
+
+/** The purchases of an account; `next` null = these are the first ones that it made. */
+export async function purchasesOfAccount(
+  db: Kysely<Tables>,
+  accountId: string,
+  { limit, after }: PurchasePage,
+): Promise<{ readonly purchases: readonly PurchaseView[]; readonly next: string | null }> {
+  const rows = await purchasesNaming(db, accountId)
+    .$if(after !== undefined, (query) => query.where("id", "<", after ?? ""))
+    .orderBy("id", "desc")
+    .limit(limit + 1)
+    .execute();
+  const purchases = rows.slice(0, limit).map(viewOf);
+  return { purchases, next: rows.length > limit ? (purchases.at(-1)?.id ?? null) : null };
+}
+
+/** Selects the purchases that name an account, or one that has become part of it. */
+function purchasesNaming(db: Kysely<Tables>, accountId: string) {
+  return db
+    .selectFrom("purchase")
+    .selectAll()
+    .where(purchaseAccount(db), "in", accountsOf(db, accountId));
+}
+
+/** The account that a purchase names, as SQL; null = it made a key of nobody's. Indexed so. */
+function purchaseAccount(db: Pick<Kysely<unknown>, "getExecutor">): RawBuilder<string | null> {
+  return isPostgres(db)
+    ? sql<string | null>`(purpose::jsonb ->> 'accountId')`
+    : sql<string | null>`json_extract(purpose, '$.accountId')`;
+}
+
+function accountsOf(db: Kysely<Tables>, accountId: string) {
+  return db
+    .selectFrom("account")
+    .select("account.id")
+    .where((account) =>
+      account.or([account("id", "=", accountId), account("merged_into", "=", accountId)]),
+    );
+}
+
+/** The counts of purchases among the gauges. */
+export type PurchaseCounts = Omit<PaymentGauges, "wallets">;
+
+/** The counts before the first count. */
+export const NO_PURCHASES: PurchaseCounts = { accepted: 0, submitted: 0, held: 0 };
+
+/** Counts purchases that are under way, and those whose money is held. */
+export async function countPurchases({ db }: Pick<Store, "db">): Promise<PurchaseCounts> {
+  const counted = (row: { readonly purchases: bigint } | undefined) => Number(row?.purchases ?? 0n);
+  const rows = await db
+    .selectFrom("purchase")
+    .select(["state", (columns) => columns.fn.countAll<bigint>().as("purchases")])
+    .where("ended_at", "is", null)
+    .groupBy("state")
+    .execute();
+  const held = await db
+    .selectFrom("purchase")
+    .select((columns) => columns.fn.countAll<bigint>().as("purchases"))
+    .where("state", "=", "settled")
+    .where("fulfilment", "is", null)
+    .executeTakeFirst();
+  return {
+    accepted: counted(rows.find(({ state }) => state === "accepted")),
+    submitted: counted(rows.find(({ state }) => state === "submitted")),
+    held: counted(held),
+  };
 }

@@ -5,7 +5,6 @@ import { recordChange } from "../../cluster/change-log.ts";
 import type { Purpose } from "../../core/billing/payment.ts";
 import { leasedN } from "../../ledger/leased-credit.ts";
 import { type LedgerEvent, lockAccount, post, type Tx } from "../../ledger/ledger.ts";
-import type { Beneficiaries } from "../beneficiaries.ts";
 import type { Fulfilment } from "../payments.ts";
 
 /** Money that has arrived, and what it is for. */
@@ -177,4 +176,33 @@ async function livingAccount(tx: Tx, accountId: string): Promise<string | null> 
     id = row.merged_into;
   }
   throw new Error(`account ${accountId} became part of others more often than can be followed`);
+}
+
+/** Days of Custom access that a payment buys. */
+export interface BoughtAccess {
+  readonly accountId: string;
+  readonly days: number;
+  /** Idempotency key. */
+  readonly source: string;
+}
+
+/** What payments need of keys and access. */
+export interface Beneficiaries {
+  /** Creates an anonymous key with an account of its own. */
+  createKey(
+    tx: Tx,
+    name: string,
+    atMs: number,
+  ): Promise<{
+    readonly id: string;
+    readonly accountId: string;
+    readonly secret: string;
+    readonly prefix: string;
+  }>;
+  /** Extends the access of an existing account; throws where that is impossible. */
+  grantAccess(
+    tx: Tx,
+    access: BoughtAccess,
+    atMs: number,
+  ): Promise<{ readonly fromMs: number; readonly untilMs: number }>;
 }

@@ -1,85 +1,241 @@
 // The table of rails. A new rail is a folder beside this file, a row here, and its settings in the
 // configuration.
-import { EVM } from "./evm/evm-kind.ts";
-import type { EvmRailSettings } from "./evm/settings.ts";
-import type { Example, ExamplePlace } from "./example.ts";
+
+import { type ClientPackage, unitsOf } from "../../core/billing/payment.ts";
+import { usdText } from "../../core/billing/price.ts";
 import type { Rail } from "./rail.ts";
-import type { RailKind, RailParts } from "./rail-kind.ts";
-import type { RailTerms } from "./rail-terms.ts";
-import { SESSION } from "./session/session-kind.ts";
-import type { SessionRailSettings } from "./session/settings.ts";
-import type { TempoRailSettings } from "./tempo/settings.ts";
-import { TEMPO } from "./tempo/tempo-kind.ts";
-
-/** The settings of each kind of rail. */
-interface SettingsByKind {
-  readonly tempo: TempoRailSettings;
-  readonly evm: EvmRailSettings;
-  readonly session: SessionRailSettings;
-}
-
-type KindName = keyof SettingsByKind;
+import type {
+  EvmRailSettings,
+  RailNames,
+  RailParts,
+  RailTerms,
+  SessionRailSettings,
+  TempoRailSettings,
+} from "./rail-kind.ts";
 
 /** One configured way to pay. */
-export type RailSettings = SettingsByKind[KindName];
+export type RailSettings = TempoRailSettings | EvmRailSettings | SessionRailSettings;
 
-const RAILS: { readonly [Name in KindName]: RailKind<SettingsByKind[Name]> } = {
-  tempo: TEMPO,
-  evm: EVM,
-  session: SESSION,
+/** Settings of payments. Holds secrets: never log it. */
+export interface PaymentSettings {
+  readonly rails: readonly RailSettings[];
+  /** Bounds of one purchase, nano-USD. */
+  readonly minN: bigint;
+  readonly maxN: bigint;
+  /** Price of a day of Custom access, nano-USD, and most days per purchase. */
+  readonly customDayN: bigint;
+  readonly maxCustomDays: number;
+  /** How long a request waits for its payment to settle before it is answered `payment_pending`. */
+  readonly waitMs: number;
+  /** How long an offer is valid. */
+  readonly offerMs: number;
+}
+
+type KindName = RailSettings["kind"];
+
+const RAILS: Readonly<Record<KindName, Omit<RailNames, "kind">>> = {
+  tempo: {
+    method: "tempo",
+    intent: "charge",
+    offers: ["mpp:tempo/charge"],
+    stockProtocol: "mpp",
+    localNote: null,
+  },
+  evm: {
+    method: "evm",
+    intent: "charge",
+    offers: ["mpp:evm/charge", "x402:exact"],
+    stockProtocol: "x402",
+    localNote: null,
+  },
+  session: {
+    method: "tempo",
+    intent: "session",
+    offers: ["mpp:tempo/session"],
+    stockProtocol: "mpp",
+    localNote: "Its channel contract is a stand-in for development.",
+  },
+};
+
+/** Programs that pay by each kind of rail. */
+const EXAMPLES: Readonly<
+  Record<KindName, readonly ((rail: RailTerms, place: ExamplePlace) => Example)[]>
+> = {
+  tempo: [tempoExample],
+  evm: [x402Example, evmExample],
+  session: [sessionExample],
 };
 
 /** The kinds of rails. */
-export const RAIL_KINDS: readonly KindName[] = Object.values(RAILS).map(({ kind }) => kind);
+export const RAIL_KINDS: readonly KindName[] = ["tempo", "evm", "session"];
 
-/** Opens a configured rail; null = its payments are no purchases. */
-export function openRail(settings: RailSettings, parts: RailParts): Promise<Rail> | null {
-  return openAs(settings.kind, settings, parts);
-}
-
-function openAs<Name extends KindName>(
-  kind: Name,
-  settings: SettingsByKind[Name],
-  parts: RailParts,
-): Promise<Rail> | null {
-  const { open }: RailKind<SettingsByKind[Name]> = RAILS[kind];
-  return open === null ? null : open(settings, parts);
+/** Loads the libraries of a configured rail and opens it; null = its payments are no purchases. */
+export async function openRail(settings: RailSettings, parts: RailParts): Promise<Rail | null> {
+  switch (settings.kind) {
+    case "tempo":
+      return (await import("./tempo/tempo-rail.ts")).createTempoRail(settings, parts);
+    case "evm":
+      return (await import("./evm/evm-rail.ts")).createEvmRail(settings, parts);
+    case "session":
+      return null;
+  }
 }
 
 /** What documents say of a configured rail. */
 export function railTerms(settings: RailSettings): RailTerms {
   const { kind, chainId, token, recipient, local, rpcUrl } = settings;
-  const { method, intent, offers, stockProtocol, localNote } = RAILS[kind];
   return {
+    ...RAILS[kind],
     kind,
-    method,
-    intent,
-    offers,
-    stockProtocol,
-    localNote,
     chainId,
     token: token.address,
     tokenName: token.name,
     tokenVersion: token.version,
     recipient,
-    depositN: depositOf(kind, settings),
+    depositN: kind === "session" ? settings.depositN : null,
     local,
     rpcUrl: local ? rpcUrl : null,
   };
-}
-
-function depositOf<Name extends KindName>(
-  kind: Name,
-  settings: SettingsByKind[Name],
-): bigint | null {
-  const { depositN }: RailKind<SettingsByKind[Name]> = RAILS[kind];
-  return depositN(settings);
 }
 
 /** Programs that pay by the rails of an instance: those of the first rail of each kind. */
 export function examplesOf(rails: readonly RailTerms[], place: ExamplePlace): readonly Example[] {
   return RAIL_KINDS.flatMap((kind) => {
     const rail = rails.find((other) => other.kind === kind);
-    return rail === undefined ? [] : RAILS[kind].examples(rail, place);
+    return rail === undefined ? [] : EXAMPLES[kind].map((exampleOf) => exampleOf(rail, place));
   });
+}
+
+/** A complete program. */
+export interface Example {
+  readonly title: string;
+  /** npm packages that it needs. */
+  readonly packages: readonly ClientPackage[];
+  readonly code: string;
+}
+
+/** Where a program pays, and how much. */
+export interface ExamplePlace {
+  /** Creates a key: the one purchase that needs nothing before it. */
+  readonly createKeyUrl: string;
+  /** Calls a chain, paid call by call. */
+  readonly callUrl: string;
+  /** The smallest purchase, nano-USD. */
+  readonly minN: bigint;
+}
+
+/** The payer's account, from the environment of the program. */
+const ACCOUNT = `const account = privateKeyToAccount(process.env.MPPX_PRIVATE_KEY as \`0x\${string}\`);`;
+/** What `ACCOUNT` imports. */
+const VIEM_ACCOUNT = 'import { privateKeyToAccount } from "viem/accounts";';
+
+/** Lines that buy a key by a function like `fetch`. */
+function purchase(paying: string, { createKeyUrl, minN }: ExamplePlace): string {
+  return [
+    `const answer = await ${paying}("${createKeyUrl}", {`,
+    '  method: "POST",',
+    '  headers: { "content-type": "application/json" },',
+    `  body: JSON.stringify({ initial_fund_usd: "${usdText(minN)}" }),`,
+    "});",
+    "console.log(answer.status, await answer.text());",
+  ].join("\n");
+}
+
+/** A client for a local chain, which no library knows; empty elsewhere. */
+function localClient({ rpcUrl, local }: RailTerms): {
+  readonly imports: readonly string[];
+  readonly client: string | null;
+} {
+  if (!local || rpcUrl === null) return { imports: [], client: null };
+  const imports = [
+    'import { createClient, http } from "viem";',
+    'import { tempoLocalnet } from "viem/chains";',
+  ];
+  return {
+    imports,
+    client: `createClient({ account, chain: tempoLocalnet, transport: http("${rpcUrl}") })`,
+  };
+}
+
+function evmExample(rail: RailTerms, place: ExamplePlace): Example {
+  const code = [
+    'import { Mppx } from "mppx/client";',
+    'import { charge } from "mppx/evm/client";',
+    VIEM_ACCOUNT,
+    "",
+    ACCOUNT,
+    `const authorization = { name: ${JSON.stringify(rail.tokenName)}, version: ` +
+      `${JSON.stringify(rail.tokenVersion)} };`,
+    "const mppx = Mppx.create({ polyfill: false, methods: [charge({ account, authorization, " +
+      `maxAtomicAmount: "${unitsOf(place.minN)}" })] });`,
+    purchase("mppx.fetch", place),
+  ];
+  return { title: "MPP `evm` (EIP-3009)", packages: ["mppx", "viem"], code: code.join("\n") };
+}
+
+function x402Example(rail: RailTerms, place: ExamplePlace): Example {
+  const code = [
+    'import { ExactEvmScheme } from "@x402/evm/exact/client";',
+    'import { wrapFetchWithPayment, x402Client } from "@x402/fetch";',
+    VIEM_ACCOUNT,
+    "",
+    ACCOUNT,
+    `const network = "eip155:${rail.chainId}";`,
+    "const client = x402Client.fromConfig({",
+    "  schemes: [{ network, client: new ExactEvmScheme(account) }],",
+    "  // The most that one payment may be, in base units; without an entry only well-known " +
+      "tokens are paid, and 1 USD at most.",
+    `  spendControls: { allowedAssets: [{ network, asset: "${rail.token}", ` +
+      `maxAmountPerPayment: "${unitsOf(place.minN)}" }] },`,
+    "});",
+    "const paying = wrapFetchWithPayment(fetch, client);",
+    purchase("paying", place),
+  ];
+  return {
+    title: "x402 `exact`",
+    packages: ["@x402/fetch", "@x402/evm", "viem"],
+    code: code.join("\n"),
+  };
+}
+
+function tempoExample(rail: RailTerms, place: ExamplePlace): Example {
+  const { imports, client } = localClient(rail);
+  const option = client === null ? "" : `, getClient: () => ${client}`;
+  const code = [
+    'import { Mppx, tempo } from "mppx/client";',
+    ...imports,
+    VIEM_ACCOUNT,
+    "",
+    ACCOUNT,
+    `const mppx = Mppx.create({ polyfill: false, methods: [tempo.charge({ account${option} })] });`,
+    purchase("mppx.fetch", place),
+  ];
+  return { title: "MPP `tempo`", packages: ["mppx", "viem"], code: code.join("\n") };
+}
+
+function sessionExample(rail: RailTerms, { callUrl }: ExamplePlace): Example {
+  const { imports, client } = localClient(rail);
+  const option = client === null ? "" : `, client: ${client}`;
+  const call = '{ jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] }';
+  const code = [
+    'import { tempo } from "mppx/client";',
+    ...imports,
+    VIEM_ACCOUNT,
+    "",
+    ACCOUNT,
+    "const session = tempo.session.manager({ account, maxDeposit: " +
+      `"${usdText(rail.depositN ?? 1_000_000_000n)}"${option} });`,
+    `const answer = await session.fetch("${callUrl}", {`,
+    '  method: "POST",',
+    '  headers: { "content-type": "application/json" },',
+    `  body: JSON.stringify(${call}),`,
+    "});",
+    "console.log(answer.status, await answer.text());",
+    "await session.close(); // returns what is left of the deposit",
+  ];
+  return {
+    title: "Call by call, without a key (MPP `tempo`/`session`)",
+    packages: ["mppx", "viem"],
+    code: code.join("\n"),
+  };
 }

@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
-import type { SessionRailSettings } from "../rails/session/settings.ts";
+import type { SessionRailSettings } from "../rails/rail-kind.ts";
 import type { ChannelRecord } from "./channel-record.ts";
 import type { ChannelWriter } from "./channel-writer.ts";
 import type { Escrow } from "./escrow.ts";

@@ -7,9 +7,8 @@ import { NANO_PER_UNIT } from "../../core/billing/payment.ts";
 import { isRecord } from "../../core/fields.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { RailOffer } from "../rails/rail.ts";
-import type { SessionRailSettings } from "../rails/session/settings.ts";
-import type { Descriptor, Hex } from "./descriptor.ts";
-import { parseHex, ZERO_ADDRESS } from "./descriptor.ts";
+import type { SessionRailSettings } from "../rails/rail-kind.ts";
+import { type Descriptor, type Hex, parseHex, ZERO_ADDRESS } from "./descriptor.ts";
 
 /** The terms of channels. Addresses in lower case. */
 export interface SessionTerms {

@@ -20,7 +20,7 @@ import {
   SUBSCRIPTION_KINDS,
   type SubscriptionKind,
 } from "../../core/stream/subscription.ts";
-import type { PaymentSettings } from "../../payments/settings.ts";
+import type { PaymentSettings } from "../../payments/rails/rails.ts";
 import { type PaymentTerms, termsOf } from "./payment-terms.ts";
 
 /** A chain that callers can use. */

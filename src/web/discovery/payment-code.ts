@@ -2,8 +2,7 @@
 // addresses and amounts.
 import { pinned } from "../../core/billing/payment.ts";
 import { DEFAULT_STRATEGY } from "../../core/routing/strategy.ts";
-import type { ExamplePlace } from "../../payments/rails/example.ts";
-import { examplesOf } from "../../payments/rails/rails.ts";
+import { type ExamplePlace, examplesOf } from "../../payments/rails/rails.ts";
 import { chainIn, type DocumentFacts } from "./facts.ts";
 import { pathOf, SESSION_FORM } from "./operations.ts";
 import type { Site } from "./site.ts";

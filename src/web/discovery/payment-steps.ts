@@ -2,7 +2,7 @@
 // not settle at once.
 import { MPPX_COMMAND } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
-import type { RailTerms } from "../../payments/rails/rail-terms.ts";
+import type { RailTerms } from "../../payments/rails/rail-kind.ts";
 import { chainIn, type DocumentFacts } from "./facts.ts";
 import type { FirstStep } from "./first-steps.ts";
 import { pathOf, SESSION_FORM } from "./operations.ts";

@@ -2,9 +2,8 @@
 // document.
 import { type PurposeKind, unitsOf } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
-import type { RailTerms } from "../../payments/rails/rail-terms.ts";
-import { railTerms } from "../../payments/rails/rails.ts";
-import type { PaymentSettings } from "../../payments/settings.ts";
+import type { RailTerms } from "../../payments/rails/rail-kind.ts";
+import { type PaymentSettings, railTerms } from "../../payments/rails/rails.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import { takeNonce } from "../../../src/payments/purchase/nonces.ts";
+import { takeNonce } from "../../../src/payments/purchase/transitions.ts";
 import type { Rail } from "../../../src/payments/rails/rail.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { eachStore } from "../../fakes/stores.ts";

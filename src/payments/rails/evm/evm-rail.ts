@@ -5,11 +5,11 @@ import { domainSeparator, getAddress } from "viem";
 import type { Runtime } from "../../../runtime.ts";
 import { ChainFailure, createPaymentChain } from "../chain.ts";
 import type { Rail } from "../rail.ts";
+import type { EvmRailSettings } from "../rail-kind.ts";
 import { parseMaterial, type TokenDomain } from "./authorization.ts";
 import { checkPayment, type EvmStatusParts, evmChainStatus } from "./chain-status.ts";
 import { createEvmNode, type EvmNode } from "./node.ts";
 import { type EvmTerms, isInToken, keyOf, mppOffer, readPayment, x402Offer } from "./offer.ts";
-import type { EvmRailSettings } from "./settings.ts";
 import { createEvmWallet } from "./settlement-wallet.ts";
 import { balanceData, decimalsData, separatorData, transferData } from "./token.ts";
 

@@ -6,11 +6,10 @@ import { Abis } from "viem/tempo";
 import { ChainFailure, createPaymentChain, type PaymentChain } from "../chain.ts";
 import { createEvmNode } from "../evm/node.ts";
 import type { Rail } from "../rail.ts";
-import type { RailParts } from "../rail-kind.ts";
+import type { RailParts, TempoRailSettings } from "../rail-kind.ts";
 import { tempoChainStatus } from "./chain-status.ts";
 import { keyOf, parseMaterial, readPayment, type TempoTerms, tempoOffer } from "./payment.ts";
 import { checkMaterial } from "./preflight.ts";
-import type { TempoRailSettings } from "./settings.ts";
 
 /** The rail of these settings. Calls its chain only on demand. */
 export function createTempoRail(settings: TempoRailSettings, { runtime, realm }: RailParts): Rail {

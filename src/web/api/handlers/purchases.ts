@@ -13,7 +13,7 @@ import type {
   Payments,
   PurchaseView,
 } from "../../../payments/payments.ts";
-import { purchasesOfAccount } from "../../../payments/purchase/account-purchases.ts";
+import { purchasesOfAccount } from "../../../payments/purchase/all-purchases.ts";
 import { prefixOf } from "../../../secrets/secret.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { ApiCaller } from "../../contract/operation.ts";

@@ -5,7 +5,6 @@ import { randomUUID } from "node:crypto";
 import { Types } from "mppx/evm";
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import type { EvmRailSettings } from "../../../../src/payments/rails/evm/settings.ts";
 import type {
   BadPayment,
   ChainStatus,
@@ -16,6 +15,7 @@ import type {
   RailPurchase,
   Submission,
 } from "../../../../src/payments/rails/rail.ts";
+import type { EvmRailSettings } from "../../../../src/payments/rails/rail-kind.ts";
 import { type ChainProxy, startChainProxy } from "../../../fakes/chain-proxy.ts";
 import { type PaymentChains, startPaymentChains } from "../../../fakes/payment-chains.ts";
 

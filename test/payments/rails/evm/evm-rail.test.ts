@@ -13,8 +13,8 @@ import {
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { createEvmRail } from "../../../../src/payments/rails/evm/evm-rail.ts";
-import type { EvmRailSettings } from "../../../../src/payments/rails/evm/settings.ts";
 import type { Rail } from "../../../../src/payments/rails/rail.ts";
+import type { EvmRailSettings } from "../../../../src/payments/rails/rail-kind.ts";
 import type { Runtime } from "../../../../src/runtime.ts";
 import { startChainProxy } from "../../../fakes/chain-proxy.ts";
 import { patientWorld } from "../../patient-world.ts";

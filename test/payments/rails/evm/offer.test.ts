@@ -13,8 +13,8 @@ import {
 } from "../../../../src/devnet/payments/wallets.ts";
 import { nonceOf } from "../../../../src/payments/rails/evm/authorization.ts";
 import { createEvmRail } from "../../../../src/payments/rails/evm/evm-rail.ts";
-import type { EvmRailSettings } from "../../../../src/payments/rails/evm/settings.ts";
 import type { PaymentCredential } from "../../../../src/payments/rails/rail.ts";
+import type { EvmRailSettings } from "../../../../src/payments/rails/rail-kind.ts";
 import { realRuntime } from "../../../../src/runtime.ts";
 import {
   accepted,

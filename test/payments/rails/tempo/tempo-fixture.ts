@@ -19,7 +19,7 @@ import type {
   RailPurchase,
   Submission,
 } from "../../../../src/payments/rails/rail.ts";
-import type { TempoRailSettings } from "../../../../src/payments/rails/tempo/settings.ts";
+import type { TempoRailSettings } from "../../../../src/payments/rails/rail-kind.ts";
 import { createTempoRail } from "../../../../src/payments/rails/tempo/tempo-rail.ts";
 import { realRuntime } from "../../../../src/runtime.ts";
 import { type ChainProxy, startChainProxy } from "../../../fakes/chain-proxy.ts";
