@@ -8,9 +8,8 @@ import { EventFeed } from "../src/observe/feed/event-feed.ts";
 import { FeedHub } from "../src/observe/feed/feed-hub.ts";
 import { HistoryCounts } from "../src/observe/history/history-counts.ts";
 import type { Runtime } from "../src/runtime.ts";
-import type { RouteRequest } from "../src/upstream/engine/route-request.ts";
+import { NOTHING_SENT, type RouteRequest } from "../src/upstream/engine/call-context.ts";
 import type { RoutedCall } from "../src/upstream/engine/router.ts";
-import { NOTHING_SENT } from "../src/upstream/engine/stage.ts";
 import { Tracker } from "../src/upstream/health/tracker.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION } from "../test/fakes/providers.ts";
 

@@ -6,7 +6,7 @@ import type { Histogram } from "../core/provider/latency.ts";
 import { NO_SOURCE } from "../core/routing/answer-source.ts";
 import { COUNTED_KINDS } from "../core/stream/subscription.ts";
 import type { PaymentGauges } from "../payments/payments.ts";
-import { REASK_REASONS } from "../upstream/engine/layers/view-reasks.ts";
+import { REASK_REASONS } from "../upstream/engine/layers/consistency.ts";
 import { FILTER_ENDS, FILTER_KINDS } from "../upstream/filter/filters.ts";
 import type { ServedView } from "../upstream/health/served-view.ts";
 import { FAILOVER_REASONS } from "../upstream/stream/subscriber.ts";

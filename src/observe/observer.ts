@@ -9,7 +9,7 @@ import type { Method } from "../core/rpc/method.ts";
 import type { Runtime } from "../runtime.ts";
 import { type BatchCounts, newBatchCounts } from "../upstream/batch/batching-upstream.ts";
 import type { Answer, Outcome } from "../upstream/engine/answer.ts";
-import { ViewReasks } from "../upstream/engine/layers/view-reasks.ts";
+import { ViewReasks } from "../upstream/engine/layers/consistency.ts";
 import { newSplitCounts, type SplitCounts } from "../upstream/engine/ranges/split-parts.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import type { HealthChange } from "../upstream/health/provider-records.ts";

@@ -1,6 +1,6 @@
 // Counts the bytes of memory that requests and gathered answers take, in total and per caller.
 // Holds no bytes itself: users of the memory take and release room.
-import type { Room } from "./transport.ts";
+import type { MemoryShare } from "./transport.ts";
 
 /**
  * Callers that memory counts for when it serves no single caller: the service itself, and all
@@ -87,9 +87,9 @@ export class MemoryBudget {
   }
 
   /**
-   * Room that is counted but never refused, for data that cannot be refused without harm to others.
+   * MemoryShare that is counted but never refused, for data that cannot be refused without harm to others.
    */
-  get openRoom(): Room {
+  get openRoom(): MemoryShare {
     return {
       take: (bytes) => {
         this.used += bytes;
@@ -102,7 +102,7 @@ export class MemoryBudget {
   }
 
   /** The room of a permanent caller: the service itself, or all users' providers together. */
-  roomOf(caller: string): Room {
+  roomOf(caller: string): MemoryShare {
     return {
       take: (bytes) => this.take(caller, bytes),
       giveBack: (bytes) => this.giveBack(caller, bytes),

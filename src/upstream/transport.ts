@@ -27,7 +27,7 @@ export interface BorrowedBuffer {
  * Room in memory for what is gathered for one request: its share of a budget that all requests
  * share.
  */
-export interface Room {
+export interface MemoryShare {
   /** Takes room for `bytes` more. False = there is none. */
   take(bytes: number): boolean;
   /** Releases what was taken; at the end of the request it is released automatically. */
@@ -125,7 +125,7 @@ export interface OutgoingRequest extends WireRequest {
    * The room that a gathered answer counts toward until it is delivered; absent = the service's
    * own.
    */
-  readonly room?: Room | undefined;
+  readonly room?: MemoryShare | undefined;
   /** Marks of the services that its caller's request has passed; absent = none. */
   readonly passed?: readonly string[] | undefined;
   /**

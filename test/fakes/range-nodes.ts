@@ -11,7 +11,7 @@ import { newSplitCounts, type SplitLimits } from "../../src/upstream/engine/rang
 import { type RoutedCall, Router } from "../../src/upstream/engine/router.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
-import type { AnswerStream, Room } from "../../src/upstream/transport.ts";
+import type { AnswerStream, MemoryShare } from "../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "./providers.ts";
 import {
   answerOf,
@@ -69,7 +69,7 @@ export interface RangeAsk {
   readonly mayStream?: boolean;
   readonly maxParts?: number;
   readonly pin?: Provider;
-  readonly room?: Room;
+  readonly room?: MemoryShare;
   /** Reads so slowly that it pauses after each chunk. */
   readonly pauses?: boolean;
 }

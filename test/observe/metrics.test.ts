@@ -17,7 +17,7 @@ import {
 import { METRICS, type Metric } from "../../src/observe/metrics.ts";
 import { metricsReference } from "../../src/observe/metrics-reference.ts";
 import type { MetricFacts } from "../../src/observe/readings.ts";
-import { ViewReasks } from "../../src/upstream/engine/layers/view-reasks.ts";
+import { ViewReasks } from "../../src/upstream/engine/layers/consistency.ts";
 import { newSplitCounts } from "../../src/upstream/engine/ranges/split-parts.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";

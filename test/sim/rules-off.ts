@@ -27,7 +27,7 @@ interface Edit {
 const TERMS = "core/routing/cache-terms.ts";
 const FAILOVER = "upstream/engine/attempts/failover.ts";
 const RANGES = "upstream/engine/ranges/range-run.ts";
-const RECHECK = "upstream/engine/layers/recheck-null.ts";
+const RECHECK = "upstream/engine/layers/null-answers.ts";
 const PLANS = "upstream/health/plans.ts";
 const RECORDS = "upstream/health/provider-records.ts";
 
@@ -105,7 +105,7 @@ export const RULES: readonly Rule[] = [
   {
     name: "11.24 what two contradict alike is not kept",
     file: FAILOVER,
-    edits: [{ from: "      this.#job.isContradicted = true;\n", to: "" }],
+    edits: [{ from: "      this.#context.isContradicted = true;\n", to: "" }],
     world: "lie alike",
     shows: "wrong",
     isLive: true,
@@ -146,7 +146,7 @@ export const RULES: readonly Rule[] = [
   {
     name: "11.26 null is asked again",
     file: RECHECK,
-    edits: [{ from: "isMissing ? this.#secondJob(answer) : null;", to: "null;" }],
+    edits: [{ from: "isMissing ? this.#secondContext(answer) : null;", to: "null;" }],
     world: "usual",
     shows: "null",
   },
@@ -155,8 +155,8 @@ export const RULES: readonly Rule[] = [
     file: RECHECK,
     edits: [
       {
-        from: "if (isFound) this.#job.request.tracker.rechecks.giveBack(",
-        to: "if (Number.isNaN(1)) this.#job.request.tracker.rechecks.giveBack(",
+        from: "if (isFound) this.#context.request.tracker.rechecks.giveBack(",
+        to: "if (Number.isNaN(1)) this.#context.request.tracker.rechecks.giveBack(",
       },
       { from: "else if (hasAnswer) this.#parts.asked", to: "this.#parts.asked" },
     ],

@@ -13,7 +13,7 @@ import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
 import type { Outcome } from "../../src/upstream/engine/answer.ts";
-import type { RouteRequest } from "../../src/upstream/engine/route-request.ts";
+import type { RouteRequest } from "../../src/upstream/engine/call-context.ts";
 import { Router } from "../../src/upstream/engine/router.ts";
 import { HeadWatch } from "../../src/upstream/health/head-watch.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";

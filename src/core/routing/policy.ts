@@ -30,7 +30,7 @@ export interface Policy {
   /** This service knows of transactions that the call hands in or asks for. */
   readonly own: boolean;
   /** Attempts that may be out at the same time. */
-  readonly lanes: number;
+  readonly maxOpen: number;
   /** Attempts that may be sent in all; infinite = as many as there are providers. */
   readonly maxAttempts: number;
 }
@@ -53,7 +53,7 @@ export interface PolicySettings {
 }
 
 /** One attempt that is waited for, and two beside it that take long. */
-const LANES_OF_READS = 3;
+const OPEN_FOR_READS = 3;
 
 /** The policy of a call. */
 export function policyOf(method: Method, block: BlockRef, settings: PolicySettings): Policy {
@@ -70,7 +70,7 @@ export function policyOf(method: Method, block: BlockRef, settings: PolicySettin
     isPart: false,
     view: settings.view,
     own: settings.own,
-    lanes: method.replaySafe ? LANES_OF_READS : 1,
+    maxOpen: method.replaySafe ? OPEN_FOR_READS : 1,
     maxAttempts: settings.maxAttempts,
   };
 }

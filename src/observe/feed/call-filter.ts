@@ -1,6 +1,6 @@
 // Which calls a reader of the live feed wants to see. Cheap enough to be asked of every call at its
 // end, before any of them are left out.
-import type { RouteRequest } from "../../upstream/engine/route-request.ts";
+import type { RouteRequest } from "../../upstream/engine/call-context.ts";
 import type { CallOutcome } from "./feed-event.ts";
 
 /** Which calls a reader wants to see; null = any. */

@@ -1,6 +1,6 @@
 // The calls of one filter that are taken in each second: so many at most, and of those that went
 // well only four fifths, so that there is room for the others.
-import type { RouteRequest } from "../../upstream/engine/route-request.ts";
+import type { RouteRequest } from "../../upstream/engine/call-context.ts";
 import { ANY_CALL, type CallFilter, dependsOnEnd, filterKey, mayMatch } from "./call-filter.ts";
 
 /** Of the calls that are taken, the share of those that may have gone well. */

@@ -4,7 +4,7 @@
 // is taken costs one record, any other a few comparisons. Knows no reader and no other process.
 import type { Runtime } from "../../runtime.ts";
 import type { PlanRecording } from "../../upstream/engine/attempts/failover.ts";
-import type { RouteRequest } from "../../upstream/engine/route-request.ts";
+import type { RouteRequest } from "../../upstream/engine/call-context.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
 import { ANY_CALL, type CallFilter, type FilteredCall, matches } from "./call-filter.ts";
 import { CallSample, type CallWorth } from "./call-sample.ts";

@@ -6,31 +6,38 @@ import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { BYPASS } from "../../core/routing/cache-terms.ts";
 import { type Policy, policyOf } from "../../core/routing/policy.ts";
 import { resolveCall } from "../../core/rpc/resolved-call.ts";
+import { OF_TRANSACTIONS } from "../../core/rpc/transactions/transaction-call.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { Answer } from "./answer.ts";
 import { failover, type PlanRecording } from "./attempts/failover.ts";
 import { cache } from "./cache/cache.ts";
 import type { CachedAnswers } from "./cache/cached-answers.ts";
+import {
+  CallContext,
+  type CallListener,
+  type CallTimes,
+  type Layer,
+  NOTHING_SENT,
+  type RouteRequest,
+  type RunningCall,
+  type Stage,
+  type Upstreams,
+} from "./call-context.ts";
 import { AcceptedTransactions } from "./exchange/accepted-transactions.ts";
-import { Job, type JobTimes } from "./job.ts";
 import { coalesce } from "./layers/coalesce.ts";
-import { consistency, isViewed } from "./layers/consistency.ts";
-import { futureBlock } from "./layers/future-block.ts";
+import { consistency, isViewed, ViewReasks } from "./layers/consistency.ts";
+import { futureBlock, recheckNull } from "./layers/null-answers.ts";
 import { ownTransactions, ownTransactionsOf, preferredBy } from "./layers/own-transactions.ts";
-import { recheckNull } from "./layers/recheck-null.ts";
 import { transactions } from "./layers/transactions.ts";
-import { ViewReasks } from "./layers/view-reasks.ts";
 import type { SplitParts } from "./ranges/split-parts.ts";
 import { splitRange } from "./ranges/split-range.ts";
-import type { RouteRequest, Upstreams } from "./route-request.ts";
-import { type JobListener, NOTHING_SENT, type RunningJob, type Stage, stack } from "./stage.ts";
 
 /** A routed call, under way or ended: what the evidence is made of. */
 export interface RoutedCall
   extends Readonly<
     Pick<
-      Job,
+      CallContext,
       | "request"
       | "startedAtMs"
       | "plan"
@@ -86,54 +93,93 @@ export class Router {
   readonly #parts: RouterParts;
   readonly #answers: CachedAnswers | null;
   readonly #accepted: AcceptedTransactions;
-  readonly #engine: Stage;
+  readonly #providers: Stage;
+  readonly #layers: Layers;
+  /** Stacks that were needed so far, by the layers that are in them. */
+  readonly #stacks: (Stage | undefined)[] = [];
 
   constructor(parts: RouterParts) {
-    const { runtime, timerWheel, limits, split } = parts;
+    const { runtime, timerWheel, split } = parts;
     const { cache: answers = null, reasks = new ViewReasks() } = parts;
     const accepted = parts.accepted ?? new AcceptedTransactions(runtime);
-    const firstAttemptShare = (): number => limits().firstAttemptShare;
     this.#parts = parts;
     this.#answers = answers;
     this.#accepted = accepted;
-    this.#engine = stack(
-      failover({ ...parts, firstAttemptShare }),
-      transactions(runtime),
-      recheckNull(runtime),
-      ...(split === undefined ? [] : [splitRange({ ...split, runtime, timerWheel })]),
-      futureBlock(),
-      coalesce(parts),
-      cache({ runtime, cache: answers }),
-      ownTransactions({ runtime, accepted, reasks }),
-      consistency({ runtime, timerWheel, reasks }),
-    );
+    this.#providers = failover(parts);
+    this.#layers = {
+      view: consistency({ runtime, timerWheel, reasks }),
+      own: ownTransactions({ runtime, accepted, reasks }),
+      cache: cache({ runtime, cache: answers }),
+      coalesce: coalesce(parts),
+      blockByNumber: futureBlock(),
+      split: split === undefined ? AS_IT_IS : splitRange({ ...split, runtime, timerWheel }),
+      recheckNull: recheckNull(runtime),
+      transaction: transactions(runtime),
+    };
   }
 
   route(asked: RouteRequest, done: Done): RoutedCall {
-    const { runtime, limits, split } = this.#parts;
-    const answers = this.#answers;
+    const { runtime } = this.#parts;
     const request = withOwn(atView(asked), this.#accepted);
-    const { method, block, resolution } = request.call;
-    const { maxAttempts } = limits();
-    const isFree = isUnrestricted(request);
-    const isShareable = isFree && request.fresh !== true && request.caller !== SERVICE_CALLER;
-    const coalesce = isShareable && this.#parts.coalesce?.() === true;
-    const hedge = isFree ? hedgeOf(request, this.#parts.hedge) : null;
-    const isSplit = split?.splitLimits().split === true && mayBeSplit(request);
-    const cacheable = answers !== null && isCacheable(request, answers);
-    const cache = cacheable && isFree && request.fresh !== true;
-    const hasView = request.view !== null && request.view !== undefined;
-    const view = hasView && (resolution !== undefined || isViewed(method));
-    const own = (request.own ?? null) !== null;
-    const settings = { maxAttempts, cache, coalesce, hedge, split: isSplit, view, own };
-    const usual = policyOf(method, block, settings);
-    const policy = (request.counts ?? "all") === "all" ? usual : aloneOf(usual);
+    const isCacheable = this.#isCacheable(request);
+    const policy = this.#policyOf(request, isCacheable);
     const startedAtMs = runtime.now();
     const times = { startedAtMs, endsAtMs: startedAtMs + request.deadlineMs };
-    const routed = new RoutedJob(request, policy, times, done);
-    if (cacheable && !cache) routed.cacheUse = BYPASS;
-    routed.start(this.#engine);
+    const routed = new RoutedContext(request, policy, times, done);
+    if (isCacheable && !policy.cache) routed.cacheUse = BYPASS;
+    routed.start(this.#stackFor(policy));
     return routed;
+  }
+
+  /** Decides once which layers a call passes. What its method rules out is not looked at. */
+  #policyOf(request: RouteRequest, isCacheable: boolean): Policy {
+    const { limits, split, hedge, coalesce } = this.#parts;
+    const { pin, avoid, upstreams, fresh, view, tracker } = request;
+    const { method, block, resolution } = request.call;
+    const isCallers = request.caller !== SERVICE_CALLER;
+    // Any provider may be asked, in the usual way.
+    const isUsual = pin === null && upstreams === undefined;
+    const isFree = isUsual && avoid === null;
+    const mayShare = isFree && fresh !== true;
+    const usualHedge = tracker.set.hedge === undefined ? hedge() : tracker.set.hedge;
+    const settings = {
+      maxAttempts: limits().maxAttempts,
+      cache: mayShare && isCacheable,
+      coalesce: mayShare && isCallers && method.coalesce && coalesce?.() === true,
+      hedge: isFree && isCallers && method.hedge ? usualHedge : null,
+      split: isUsual && method.block?.kind === "filter" && split?.splitLimits().split === true,
+      view: view !== null && view !== undefined && (resolution !== undefined || isViewed(method)),
+      own: (request.own ?? null) !== null,
+    };
+    const policy = policyOf(method, block, settings);
+    return (request.counts ?? "all") === "all" ? policy : aloneOf(policy);
+  }
+
+  /** Answers to such calls are kept: calls of the service itself want to know what is so now. */
+  #isCacheable({ call, tracker, caller }: RouteRequest): boolean {
+    if (this.#answers === null || call.method.cache === null) return false;
+    return caller !== SERVICE_CALLER && this.#answers.isOn(tracker, call.method);
+  }
+
+  /**
+   * The stack that calls of a policy pass, from their caller to the providers. Each combination of
+   * layers is composed once, when the first call needs it.
+   */
+  #stackFor(policy: Policy): Stage {
+    let key = 0;
+    for (const layer of ORDER) {
+      const wanted = policy[layer];
+      key = 2 * key + (wanted === false || wanted === null ? 0 : 1);
+    }
+    const known = this.#stacks[key];
+    if (known !== undefined) return known;
+    const composed = ORDER.reduceRight(
+      (next, layer) =>
+        policy[layer] === false || policy[layer] === null ? next : this.#layers[layer](next),
+      this.#providers,
+    );
+    this.#stacks[key] = composed;
+    return composed;
   }
 
   /** Whether it can ask providers over a transport at all. */
@@ -141,6 +187,22 @@ export class Router {
     return this.#parts.upstreams[transport] !== undefined;
   }
 }
+
+/** The layers, from the caller to the providers, each by what a policy says of it. */
+const ORDER = [
+  "view",
+  "own",
+  "cache",
+  "coalesce",
+  "blockByNumber",
+  "split",
+  "recheckNull",
+  "transaction",
+] as const satisfies readonly (keyof Policy)[];
+
+type Layers = Readonly<Record<(typeof ORDER)[number], Layer>>;
+
+const AS_IT_IS: Layer = (next) => next;
 
 /** The call at the block of its view, if it has one and names such a block. */
 function atView(request: RouteRequest): RouteRequest {
@@ -152,49 +214,26 @@ function atView(request: RouteRequest): RouteRequest {
 
 /** The call with what is known of the transactions that it is about. */
 function withOwn(request: RouteRequest, accepted: AcceptedTransactions): RouteRequest {
+  const { method, methodName } = request.call;
+  if (method.transaction === null && !OF_TRANSACTIONS.has(methodName)) return request;
   const own = ownTransactionsOf(request, accepted);
   return own === null ? request : { ...request, own, prefer: preferredBy(own, request) };
 }
 
-/** Answers to such calls are kept: calls of the service itself want to know what is so now. */
-function isCacheable({ call, tracker, caller }: RouteRequest, answers: CachedAnswers): boolean {
-  return caller !== SERVICE_CALLER && answers.isOn(tracker, call.method);
-}
-
-/** Any provider may be asked, in the usual way: an answer to another caller would do. */
-function isUnrestricted({ pin, avoid, upstreams }: RouteRequest): boolean {
-  return pin === null && avoid === null && upstreams === undefined;
-}
-
-/** How a call may be hedged: the service's own calls, which nobody waits for, are not. */
-function hedgeOf(
-  { tracker, caller }: RouteRequest,
-  usual: RouterParts["hedge"],
-): HedgeSettings | null {
-  const { hedge } = tracker.set;
-  if (caller === SERVICE_CALLER) return null;
-  return hedge === undefined ? usual() : hedge;
-}
-
 /** Where little counts, one provider is asked at a time, and its answer stands. */
 function aloneOf(policy: Policy): Policy {
-  return { ...policy, lanes: 1, recheckNull: false };
-}
-
-/** Its parts may be asked of any provider, in the usual way. */
-function mayBeSplit({ pin, upstreams }: RouteRequest): boolean {
-  return pin === null && upstreams === undefined;
+  return { ...policy, maxOpen: 1, recheckNull: false };
 }
 
 /** Hears how a routed call ended. */
 type Done = (answer: Answer, route: RoutedCall) => void;
 
 /** A call on its way through the engine. */
-class RoutedJob extends Job implements RoutedCall, JobListener {
+class RoutedContext extends CallContext implements RoutedCall, CallListener {
   readonly #done: Done;
-  #running: RunningJob | null = null;
+  #running: RunningCall | null = null;
 
-  constructor(request: RouteRequest, policy: Policy, times: JobTimes, done: Done) {
+  constructor(request: RouteRequest, policy: Policy, times: CallTimes, done: Done) {
     super(request, policy, times);
     this.#done = done;
   }

@@ -14,7 +14,13 @@ import {
 } from "../../core/rpc/answer.ts";
 import type { Failure } from "../../core/rpc/failure.ts";
 import { ValueScan } from "../../core/rpc/value-scan.ts";
-import type { AnswerListener, AnswerStream, Dispatch, Room, StreamSink } from "../transport.ts";
+import type {
+  AnswerListener,
+  AnswerStream,
+  Dispatch,
+  MemoryShare,
+  StreamSink,
+} from "../transport.ts";
 import {
   CANCELLED,
   COMPRESSED,
@@ -45,7 +51,7 @@ export interface ExpectedAnswer {
   /** False = the caller needs the answer in one piece and keeps it. */
   readonly mayStream: boolean;
   /** The room that it counts toward while it is gathered. */
-  readonly room: Room;
+  readonly room: MemoryShare;
   /** Deadline of its method. */
   readonly deadlineMs: number;
   /**

@@ -1,6 +1,6 @@
 // The bytes of one answer in one piece while it arrives: first in a pooled buffer, then in memory
 // of its own.
-import { FREE_BYTES, type Room } from "../transport.ts";
+import { FREE_BYTES, type MemoryShare } from "../transport.ts";
 import { BUFFER_BYTES, type BufferPool, HEADROOM_BYTES } from "./buffer-pool.ts";
 
 /** Once this much of an answer is here, its announced length is trusted. */
@@ -9,13 +9,13 @@ const BELIEVED_BYTES = 1_048_576;
 /** The bytes of one answer so far. */
 export class GatheredBody {
   readonly #buffers: BufferPool;
-  readonly #room: Room;
+  readonly #room: MemoryShare;
   #buffer: Buffer;
   #size = 0;
   /** Bytes of room that it holds. */
   #taken = 0;
 
-  constructor(buffers: BufferPool, room: Room) {
+  constructor(buffers: BufferPool, room: MemoryShare) {
     this.#buffers = buffers;
     this.#room = room;
     this.#buffer = buffers.take();

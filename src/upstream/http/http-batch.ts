@@ -7,7 +7,7 @@ import { ArrayCutter } from "../../core/rpc/answer-array.ts";
 import type { Failure } from "../../core/rpc/failure.ts";
 import { readSocketMessage } from "../../core/rpc/socket-message.ts";
 import type { Timer } from "../timer-wheel.ts";
-import type { BatchEnding, BatchListener, Dispatch, Room } from "../transport.ts";
+import type { BatchEnding, BatchListener, Dispatch, MemoryShare } from "../transport.ts";
 import {
   CANCELLED,
   COMPRESSED,
@@ -31,7 +31,7 @@ export interface ExpectedBatch {
   /** Whether the answer to a call may be in borrowed memory, by place. */
   readonly mayBorrow: readonly boolean[];
   /** The room that an element counts toward while it is gathered. */
-  readonly room: Room;
+  readonly room: MemoryShare;
   /** Longest answer to the whole batch. */
   readonly maxAnswerBytes: number;
   /**

@@ -14,8 +14,8 @@ import type {
   BatchListener,
   BatchUpstream,
   Dispatch,
+  MemoryShare,
   OutgoingRequest,
-  Room,
 } from "../transport.ts";
 import { type Allowance, type Shares, type ShareUse, WHOLE_SHARES } from "../worker-shares.ts";
 import { BufferPool } from "./buffer-pool.ts";
@@ -94,8 +94,8 @@ class HttpUpstream implements BatchUpstream {
   readonly #originKeys = new WeakMap<Provider, string>();
   readonly #answerParts: AnswerParts;
   readonly #guardedLimits: AnswerLimits;
-  readonly #serviceRoom: Room;
-  readonly #usersRoom: Room;
+  readonly #serviceRoom: MemoryShare;
+  readonly #usersRoom: MemoryShare;
 
   constructor(parts: UpstreamParts) {
     const { runtime, timerWheel, limits, budget, buffers = new BufferPool() } = parts;

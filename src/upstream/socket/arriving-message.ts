@@ -1,6 +1,6 @@
 // A message that has arrived in part: the memory that it takes, and whether it arrives fast enough.
 // Holds no timer and no socket.
-import { FREE_BYTES, type Room } from "../transport.ts";
+import { FREE_BYTES, type MemoryShare } from "../transport.ts";
 
 /** Least rate of an arriving message. */
 export interface PaceLimits {
@@ -16,7 +16,7 @@ export interface PaceLimits {
  * complete.
  */
 export class ArrivingMessage {
-  readonly #room: Room;
+  readonly #room: MemoryShare;
   readonly #limits: PaceLimits;
   #bytes = 0;
   /** Bytes of room taken for it. */
@@ -25,7 +25,7 @@ export class ArrivingMessage {
   #windowAtMs = 0;
   #windowBytes = 0;
 
-  constructor(room: Room, limits: PaceLimits) {
+  constructor(room: MemoryShare, limits: PaceLimits) {
     this.#room = room;
     this.#limits = limits;
   }

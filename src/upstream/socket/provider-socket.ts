@@ -8,7 +8,7 @@ import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { readSocketMessage } from "../../core/rpc/socket-message.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
-import type { Room, SocketListener, SocketReport } from "../transport.ts";
+import type { MemoryShare, SocketListener, SocketReport } from "../transport.ts";
 import { ArrivingMessage, type PaceLimits } from "./arriving-message.ts";
 import { type DialLimits, dial, nameOf, type SocketEndpoint } from "./dial.ts";
 import { Heartbeat, type HeartbeatLimits, type HeartbeatSample } from "./heartbeat.ts";
@@ -51,7 +51,7 @@ export interface ProviderSocketParts {
   readonly timerWheel: TimerWheel;
   readonly limits: SocketLimits;
   /** The room that an arriving message counts toward until it is complete. */
-  readonly room: Room;
+  readonly room: MemoryShare;
 }
 
 /** The socket to one address, across its connections. */

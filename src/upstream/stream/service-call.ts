@@ -7,7 +7,7 @@ import { NO_BLOCK } from "../../core/rpc/call.ts";
 import { methodOf } from "../../core/rpc/method.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
 import type { Answer } from "../engine/answer.ts";
-import type { RouteRequest } from "../engine/route-request.ts";
+import type { RouteRequest } from "../engine/call-context.ts";
 import type { RoutedCall, Router } from "../engine/router.ts";
 
 /** A method and its parameters, and how long the call may take. */

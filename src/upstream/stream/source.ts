@@ -8,7 +8,7 @@ import type { Strategy } from "../../core/routing/strategy.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Outcome } from "../engine/answer.ts";
-import type { Upstreams } from "../engine/route-request.ts";
+import type { Upstreams } from "../engine/call-context.ts";
 import type { RoutedCall, Router } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { TimerWheel } from "../timer-wheel.ts";

@@ -2,7 +2,7 @@
 // body, gathered answers, and bytes that a slow reader has not taken. Holds no bytes itself.
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import { type MemoryBudget, SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
-import type { Room } from "../../upstream/transport.ts";
+import type { MemoryShare } from "../../upstream/transport.ts";
 import type { Addressed, TrustedProxies } from "../http/client-address.ts";
 import { RequestCaller } from "./caller-identity.ts";
 
@@ -12,7 +12,7 @@ export interface RequestMemoryParts {
 }
 
 /** The memory of one request. Counts nothing after its release. */
-export class RequestMemory implements Room {
+export class RequestMemory implements MemoryShare {
   readonly #parts: RequestMemoryParts;
   readonly #request: Addressed;
   /** Null until the request is authenticated. */

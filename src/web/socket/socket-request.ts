@@ -4,7 +4,7 @@ import type { Interruption } from "../../core/billing/charging.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import { type MemoryBudget, SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { Timer } from "../../upstream/timer-wheel.ts";
-import type { Room } from "../../upstream/transport.ts";
+import type { MemoryShare } from "../../upstream/transport.ts";
 
 /** The budget of the service, and the caller of the socket in whose share its requests count. */
 export interface SocketMemory {
@@ -19,7 +19,7 @@ export interface SocketMemory {
 const WAITING_BYTES = 1_024;
 
 /** A message that was accepted; it holds memory until `release`. */
-export class SocketRequest implements Room {
+export class SocketRequest implements MemoryShare {
   /** The message; its JSON begins at `start`. */
   bytes: Buffer;
   readonly start: number;

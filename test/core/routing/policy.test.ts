@@ -30,9 +30,9 @@ const BLOCKS: readonly BlockRef[] = [
 ];
 
 test("a read may have two late attempts beside it; a write is out at one provider at a time", () => {
-  assert.equal(policyOf(methodOf("eth_getBalance"), NO_BLOCK, SHARING).lanes, 3);
-  assert.equal(policyOf(methodOf("eth_sendRawTransaction"), NO_BLOCK, SHARING).lanes, 1);
-  assert.equal(policyOf(methodOf("vendor_unheardOf"), NO_BLOCK, SHARING).lanes, 1);
+  assert.equal(policyOf(methodOf("eth_getBalance"), NO_BLOCK, SHARING).maxOpen, 3);
+  assert.equal(policyOf(methodOf("eth_sendRawTransaction"), NO_BLOCK, SHARING).maxOpen, 1);
+  assert.equal(policyOf(methodOf("vendor_unheardOf"), NO_BLOCK, SHARING).maxOpen, 1);
 });
 
 test("a raw transaction passes its layer, by what it is answered with; nothing else does", () => {
@@ -123,7 +123,7 @@ test("of every method and block: what is shared is safe to repeat, and bounds ar
         const policy = policyOf(method, block, settings);
         const about = `${method.name} ${JSON.stringify(block)} ${coalesce}`;
         assert.equal(policy.maxAttempts, 5, about);
-        assert.equal(policy.lanes > 1, method.replaySafe, about);
+        assert.equal(policy.maxOpen > 1, method.replaySafe, about);
         assert.equal(policy.transaction, method.transaction, about);
         if (policy.hedge !== null) {
           assert.ok(method.hedge && method.replaySafe && method.transaction === null, about);

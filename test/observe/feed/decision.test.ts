@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { Attempt } from "../../../src/core/provider/attempt.ts";
 import type { Plan } from "../../../src/core/routing/plan.ts";
 import { decisionOf, decisionView } from "../../../src/observe/feed/decision.ts";
-import { NOTHING_SENT } from "../../../src/upstream/engine/stage.ts";
+import { NOTHING_SENT } from "../../../src/upstream/engine/call-context.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { createCallMaker } from "./feed-fixture.ts";

@@ -3,8 +3,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AnswerCache } from "../../../src/upstream/engine/cache/answer-cache.ts";
-import { type AnswerKey, answerKeyOf } from "../../../src/upstream/engine/cache/answer-key.ts";
-import type { KeptFacts } from "../../../src/upstream/engine/cache/answer-slots.ts";
+import {
+  type AnswerKey,
+  answerKeyOf,
+  type KeptFacts,
+} from "../../../src/upstream/engine/cache/answer-slots.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { namedSeed } from "../../fakes/seed.ts";

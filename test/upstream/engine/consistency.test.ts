@@ -10,7 +10,7 @@ import type { View } from "../../../src/core/rpc/view.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import { CachedAnswers } from "../../../src/upstream/engine/cache/cached-answers.ts";
-import { ViewReasks } from "../../../src/upstream/engine/layers/view-reasks.ts";
+import { ViewReasks } from "../../../src/upstream/engine/layers/consistency.ts";
 import { type RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";

@@ -14,7 +14,7 @@ import {
   type AcceptedTransaction,
   AcceptedTransactions,
 } from "../../../src/upstream/engine/exchange/accepted-transactions.ts";
-import { ViewReasks } from "../../../src/upstream/engine/layers/view-reasks.ts";
+import { ViewReasks } from "../../../src/upstream/engine/layers/consistency.ts";
 import { Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";

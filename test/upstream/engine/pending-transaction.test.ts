@@ -13,7 +13,6 @@ import {
   type TransactionSerializable,
   toHex,
 } from "viem";
-
 import { rlpItemAt, rlpItems, rlpListOf } from "../../../src/core/rpc/transactions/rlp.ts";
 import {
   pendingTransaction,
@@ -21,7 +20,7 @@ import {
 } from "../../../src/core/rpc/transactions/signed-transaction.ts";
 import { type AnvilNode, startAnvil } from "../../../src/devnet/anvil-process.ts";
 import { realRuntime } from "../../../src/runtime.ts";
-import { TransactionSenders } from "../../../src/upstream/engine/exchange/transaction-senders.ts";
+import { TransactionSenders } from "../../../src/upstream/engine/exchange/transaction-identity.ts";
 import { ALICE } from "../../fakes/real-nodes.ts";
 
 const BOB = "0x00000000000000000000000000000000000b0b01";

@@ -12,7 +12,7 @@ import {
   type TransactionSerializable,
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { transactionHash } from "../../../src/upstream/engine/exchange/transaction-hash.ts";
+import { transactionHash } from "../../../src/upstream/engine/exchange/transaction-identity.ts";
 
 const account = privateKeyToAccount(
   "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",

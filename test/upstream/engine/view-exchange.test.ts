@@ -6,12 +6,12 @@ import { keccak256 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { Bus } from "../../../src/core/workers/bus.ts";
 import { AcceptedTransactions } from "../../../src/upstream/engine/exchange/accepted-transactions.ts";
-import { ViewExchange } from "../../../src/upstream/engine/exchange/view-exchange.ts";
 import {
   hintOf,
   hintText,
+  ViewExchange,
   type ViewHint,
-} from "../../../src/upstream/engine/exchange/view-hints.ts";
+} from "../../../src/upstream/engine/exchange/view-exchange.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";

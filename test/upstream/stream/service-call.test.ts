@@ -6,7 +6,7 @@ import { SERVICE_CALLER } from "../../../src/core/provider/silence.ts";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { readSubscription } from "../../../src/core/stream/subscription.ts";
-import type { RouteRequest } from "../../../src/upstream/engine/route-request.ts";
+import type { RouteRequest } from "../../../src/upstream/engine/call-context.ts";
 import { Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { OpenQueries, queryProvider } from "../../../src/upstream/stream/service-call.ts";

@@ -10,7 +10,7 @@ import { NO_SOURCE } from "../../../src/core/routing/answer-source.ts";
 import { elements } from "../../../src/core/rpc/json.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import { Observer } from "../../../src/observe/observer.ts";
-import type { RouteRequest } from "../../../src/upstream/engine/route-request.ts";
+import type { RouteRequest } from "../../../src/upstream/engine/call-context.ts";
 import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import type { VoucherGrant } from "../../../src/web/payment/call-payment.ts";

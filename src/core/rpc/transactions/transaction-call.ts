@@ -19,6 +19,8 @@ const PRIVATE_WRITES: ReadonlySet<string> = new Set([
   "eth_sendPrivateTransaction",
   "eth_sendPrivateRawTransaction",
 ]);
+/** Names of methods that may have to do with one, beside those of the table. */
+export const OF_TRANSACTIONS: ReadonlySet<string> = new Set([...LOOKUPS, NONCE, ...PRIVATE_WRITES]);
 const HASH = /^"(0x[0-9a-fA-F]{64})"$/;
 const ADDRESS = /^"(0x[0-9a-fA-F]{40})"$/;
 const RAW = /^"0x(?:[0-9a-fA-F]{2})+"$/;

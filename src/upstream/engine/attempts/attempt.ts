@@ -20,8 +20,7 @@ import type {
   ResultSpan,
   SentBatch,
 } from "../../transport.ts";
-import type { Job } from "../job.ts";
-import type { Upstreams } from "../route-request.ts";
+import type { CallContext, Upstreams } from "../call-context.ts";
 
 /** An answer in one piece; with a `pool`, `body` returns to it once nobody reads it. */
 export interface WholeAnswer extends ResultSpan {
@@ -41,9 +40,9 @@ export interface AttemptOwner {
    * It takes long: may ask another provider as well. Returns when (ms from now) to tell so again;
    * null = no more.
    */
-  late(pending: PendingAttempt): number | null;
+  slow(pending: PendingAttempt): number | null;
   /** It may be better off elsewhere. */
-  departs(pending: PendingAttempt, why: Departure): void;
+  shouldMove(pending: PendingAttempt, why: Departure): void;
 }
 
 /** What attempts are made with. */
@@ -61,7 +60,7 @@ export interface AttemptTerms {
   /** It is the trial of a half-open circuit, or of a stalled provider. */
   readonly isTrial: boolean;
   /** When its owner is first told that it takes long; null = never. */
-  readonly lookMs: number | null;
+  readonly checkMs: number | null;
   /** Of a hedge: how long the attempt had taken beside which it is begun; null = it is none. */
   readonly hedgedAfterMs: number | null;
 }
@@ -103,23 +102,23 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   /** What it was, once it has ended. */
   attempt: Attempt | null = null;
   readonly #parts: AttemptParts;
-  readonly #job: Job;
+  readonly #context: CallContext;
   readonly #terms: AttemptTerms;
   readonly #owner: AttemptOwner;
   #dispatch: Dispatch | null = null;
   /** Runs out when its owner is told that it takes long, and at last with its time. */
   #timer: Timer | null = null;
 
-  constructor(parts: AttemptParts, job: Job, terms: AttemptTerms, owner: AttemptOwner) {
+  constructor(parts: AttemptParts, context: CallContext, terms: AttemptTerms, owner: AttemptOwner) {
     this.provider = terms.channel.provider;
     this.transport = terms.channel.transport;
-    this.method = job.request.call.method;
-    this.caller = job.request.caller;
-    this.counts = job.request.counts ?? "all";
+    this.method = context.request.call.method;
+    this.caller = context.request.caller;
+    this.counts = context.request.counts ?? "all";
     this.isTrial = terms.isTrial;
     this.startedAtMs = parts.runtime.now();
     this.#parts = parts;
-    this.#job = job;
+    this.#context = context;
     this.#terms = terms;
     this.#owner = owner;
   }
@@ -148,13 +147,13 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   /** Sends it. A transport that fails at once has ended it when this returns. */
   start(): void {
     const { provider } = this;
-    const { call, mayStream, room, deadlineMs, tracker, upstreams } = this.#job.request;
-    const { limitMs, lookMs } = this.#terms;
+    const { call, mayStream, room, deadlineMs, tracker, upstreams } = this.#context.request;
+    const { limitMs, checkMs } = this.#terms;
     const upstream = (upstreams ?? this.#parts.upstreams)[this.transport];
     tracker.begin(this);
     if (upstream === undefined)
       return this.failed(plainFailure("unsent", "transport not available"), null);
-    this.#wait(lookMs, limitMs);
+    this.#wait(checkMs, limitMs);
     const { methodName } = call;
     const { body, idStart, idEnd } = wireOf(call, tracker, provider);
     const passed = provider.guarded ? this.caller.passed : undefined;
@@ -173,7 +172,7 @@ export class PendingAttempt implements AnswerListener, Outstanding {
    */
   #mayBatch(): boolean {
     const { isTrial, isHedge, method, caller } = this;
-    const { failed, plan } = this.#job;
+    const { failed, plan } = this.#context;
     return (
       method.batch &&
       !isTrial &&
@@ -196,7 +195,7 @@ export class PendingAttempt implements AnswerListener, Outstanding {
 
   heard(): void {
     if (this.counts === "nothing") return;
-    this.#job.request.tracker.heard(this.provider, this.transport);
+    this.#context.request.tracker.heard(this.provider, this.transport);
   }
 
   broken(message: string): void {
@@ -208,18 +207,18 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   }
 
   /** It is waited for again: tells its owner that it takes long, if it does. */
-  look(): void {
+  checkProgress(): void {
     this.#timer?.clear();
     this.#timer = null;
     const leftMs = this.#terms.limitMs - this.ageMs;
     if (leftMs <= 0) return this.#timedOut();
-    const lookMs = this.#owner.late(this);
+    const checkMs = this.#owner.slow(this);
     // Unless it has ended, or was looked at again meanwhile.
-    if (this.attempt === null && this.#timer === null) this.#wait(lookMs, leftMs);
+    if (this.attempt === null && this.#timer === null) this.#wait(checkMs, leftMs);
   }
 
   leave(why: Departure): void {
-    if (this.attempt === null) this.#owner.departs(this, why);
+    if (this.attempt === null) this.#owner.shouldMove(this, why);
   }
 
   /** It has ended: answered (null), or failed with what the classifier made of it. */
@@ -258,20 +257,20 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     const timed: Attempt = this.isOvertaken ? { ...known, overtaken: true } : known;
     const attempt = hedgedAfterMs === null ? timed : { ...timed, hedgedAfterMs };
     this.attempt = attempt;
-    this.silent = this.#job.request.tracker.end(this, {
+    this.silent = this.#context.request.tracker.end(this, {
       attempt,
-      call: this.#job.request.call,
+      call: this.#context.request.call,
       by,
     });
     return attempt;
   }
 
   /** Waits for its answer: for `leftMs` in all, or until its owner is told that it takes long. */
-  #wait(lookMs: number | null, leftMs: number): void {
+  #wait(checkMs: number | null, leftMs: number): void {
     const { timerWheel } = this.#parts;
     this.#timer =
-      lookMs !== null && lookMs < leftMs
-        ? timerWheel.set(lookMs, () => this.look())
+      checkMs !== null && checkMs < leftMs
+        ? timerWheel.set(checkMs, () => this.checkProgress())
         : timerWheel.set(leftMs, () => this.#timedOut());
   }
 

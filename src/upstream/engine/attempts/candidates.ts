@@ -1,24 +1,30 @@
 // Which candidate of a plan is asked next: in the order of the plan, but one with a free connection
-// before those where a request would have to wait for one.
+// before those where a request would have to wait for one. And what follows while an attempt takes
+// long: it is waited for, a second provider is asked as well (a hedge, within the budget), or the
+// next one is asked because this one is overdue.
 import type { Channel } from "../../../core/provider/attempt.ts";
+import { creditsOf } from "../../../core/provider/budget/budget-limits.ts";
+import type { Provider } from "../../../core/provider/profile.ts";
+import { hedgeAfterMs, LEAST_ATTEMPT_MS, overdueAfterMs } from "../../../core/routing/hedge.ts";
 import { withReserveAsked } from "../../../core/routing/plan.ts";
-import type { Job } from "../job.ts";
-import type { Upstreams } from "../route-request.ts";
+import type { Call } from "../../../core/rpc/call.ts";
+import type { CallContext, Upstreams } from "../call-context.ts";
+import type { PendingAttempt } from "./attempt.ts";
 
 /** The candidates of one call that have not been asked. */
 export class Candidates {
   /** A half-open provider was passed over because its trial was taken. */
   trialsTaken = false;
-  readonly #job: Job;
+  readonly #context: CallContext;
   #channels: readonly Channel[];
   readonly #upstreams: Upstreams;
   #cursor = 0;
   /** Passed over because a request would have had to wait for a connection; null = nobody was. */
   #passedOver: Channel[] | null = null;
 
-  constructor(job: Job, upstreams: Upstreams) {
-    this.#job = job;
-    this.#channels = job.plan.candidates;
+  constructor(context: CallContext, upstreams: Upstreams) {
+    this.#context = context;
+    this.#channels = context.plan.candidates;
     this.#upstreams = upstreams;
   }
 
@@ -29,16 +35,16 @@ export class Candidates {
 
   /** Whether the plan has a reserve that was not added. */
   get hasReserve(): boolean {
-    const { reserve, lagWaived } = this.#job.plan;
+    const { reserve, lagWaived } = this.#context.plan;
     return reserve !== undefined && lagWaived !== true;
   }
 
   /** The reserve of the plan is asked as well, once nobody else is left; false = there is none. */
   addReserve(): boolean {
-    const { plan } = this.#job;
+    const { plan } = this.#context;
     const { reserve } = plan;
     if (reserve === undefined || !this.hasReserve) return false;
-    this.#job.plan = withReserveAsked(plan, reserve);
+    this.#context.plan = withReserveAsked(plan, reserve);
     this.#channels = reserve;
     this.#cursor = 0;
     return true;
@@ -46,8 +52,8 @@ export class Candidates {
 
   /** The next one that may be asked; null = all were. */
   next(): Channel | null {
-    const { tracker, avoid, call, counts } = this.#job.request;
-    const { panic } = this.#job.plan;
+    const { tracker, avoid, call, counts } = this.#context.request;
+    const { panic } = this.#context.plan;
     for (let channel = this.#take(); channel !== null; channel = this.#take()) {
       const { provider, transport } = channel;
       if (avoid?.has(provider.id) === true || !tracker.hasRoom(provider, call)) continue;
@@ -61,9 +67,9 @@ export class Candidates {
   hedgeTarget(): Channel | null {
     for (let at = this.#cursor; at < this.#channels.length; at++) {
       const channel = this.#channels[at];
-      if (channel !== undefined && this.#mayBeBeside(channel)) return channel;
+      if (channel !== undefined && this.#mayBeHedged(channel)) return channel;
     }
-    return this.#passedOver?.find((channel) => this.#mayBeBeside(channel)) ?? null;
+    return this.#passedOver?.find((channel) => this.#mayBeHedged(channel)) ?? null;
   }
 
   /** One of those that are left is asked out of turn. */
@@ -78,7 +84,7 @@ export class Candidates {
    * candidate has a free one.
    */
   isAnyFree(): boolean {
-    if (!this.#job.request.call.method.replaySafe) return false;
+    if (!this.#context.request.call.method.replaySafe) return false;
     for (let at = this.#cursor; at < this.#channels.length; at++) {
       const channel = this.#channels[at];
       if (channel !== undefined && this.#isFree(channel)) return true;
@@ -102,8 +108,8 @@ export class Candidates {
     return waiting.splice(Math.max(0, free), 1)[0] ?? null;
   }
 
-  #mayBeBeside(channel: Channel): boolean {
-    const { tracker, avoid, call } = this.#job.request;
+  #mayBeHedged(channel: Channel): boolean {
+    const { tracker, avoid, call } = this.#context.request;
     const { provider } = channel;
     return (
       !provider.backup &&
@@ -117,4 +123,67 @@ export class Candidates {
   #isFree({ provider, transport }: Channel): boolean {
     return this.#upstreams[transport]?.isFree?.(provider) ?? true;
   }
+}
+
+/** The next step. */
+export type SlowStep =
+  /** Looks again after `ms`; null = waits until the end of the attempt. */
+  | { readonly kind: "wait"; readonly ms: number | null }
+  /** Asks this provider as well. */
+  | { readonly kind: "hedge"; readonly target: Channel }
+  /** Asks the next provider; this one may still answer. */
+  | { readonly kind: "next" };
+
+/** A call while one of its attempts is waited for. */
+export interface SlowCall {
+  readonly context: CallContext;
+  readonly pending: PendingAttempt;
+  readonly candidates: Candidates;
+  /** It is the only one that is out. */
+  readonly isAlone: boolean;
+}
+
+/** When an attempt of a call is first looked at; null = it has all the time that it was given. */
+export function firstCheckMs(
+  { policy, plan, request }: CallContext,
+  couldFollow: boolean,
+): number | null {
+  if (!couldFollow || !request.call.method.replaySafe || plan.panic === true) return null;
+  return policy.hedge === null ? LEAST_ATTEMPT_MS : policy.hedge.floorMs;
+}
+
+/** What follows for an attempt that has not been answered. A hedge has been paid for. */
+export function stepWhenSlow(late: SlowCall): SlowStep {
+  const { context, pending, candidates, isAlone } = late;
+  const { tracker, call } = context.request;
+  if (pending.isTrial) {
+    tracker.extraCalls.takeAnyway(costOf(pending.provider, call));
+    return { kind: "next" };
+  }
+  const target = candidates.hedgeTarget();
+  const usualMs =
+    tracker.usualMs(pending, call.method, 0.99) ??
+    (target === null ? null : tracker.usualMs(target, call.method, 0.99));
+  const overdueMs = usualMs === null ? Number.POSITIVE_INFINITY : overdueAfterMs(usualMs);
+  if (pending.ageMs >= overdueMs) return { kind: "next" };
+  const wait = (untilMs: number): SlowStep => {
+    const ms = Math.min(untilMs, overdueMs) - pending.ageMs;
+    return { kind: "wait", ms: ms === Number.POSITIVE_INFINITY ? null : ms };
+  };
+  const { hedge } = context.policy;
+  if (hedge === null || target === null || !isAlone) return wait(Number.POSITIVE_INFINITY);
+  const usual = {
+    askedP95Ms: tracker.usualMs(pending, call.method, 0.95),
+    targetP50Ms: tracker.usualMs(target, call.method, 0.5),
+  };
+  const hedgeMs = hedgeAfterMs(usual, hedge);
+  if (pending.ageMs < hedgeMs) return wait(hedgeMs);
+  if (tracker.extraCalls.take(costOf(target.provider, call))) return { kind: "hedge", target };
+  context.overBudget = true;
+  return wait(2 * Math.max(pending.ageMs, hedge.floorMs));
+}
+
+/** What a call costs at a provider, in credits. */
+export function costOf({ budget }: Provider, { methodName }: Call): number {
+  return budget === null ? 1 : creditsOf(budget, methodName);
 }

@@ -1,5 +1,5 @@
 // Asks the providers of a plan, one after the other, until one answers or nobody is left. An
-// attempt that takes long goes on in a lane beside the next one, and the first to answer has
+// attempt that takes long goes on beside the next one, and the first to answer has
 // answered: a trial of a half-open circuit, one that is overdue, and one beside which a hedge is
 // begun. The only stage that touches the tracker. What follows from a failure is decided in core.
 import type { Abandoned } from "../../../core/billing/charging.ts";
@@ -19,26 +19,33 @@ import type { Departure } from "../../health/silence-watch.ts";
 import type { AnswerStream } from "../../transport.ts";
 import { type Answer, faultAnswer, providerAnswer } from "../answer.ts";
 import { MAX_VALUE_BYTES } from "../cache/answer-cache.ts";
-import type { Job } from "../job.ts";
+import {
+  type CallContext,
+  type CallListener,
+  NOTHING_SENT,
+  type RouteRequest,
+  type RunningCall,
+  type Stage,
+} from "../call-context.ts";
 import { panicIsFull } from "../refusal.ts";
-import type { RouteRequest } from "../route-request.ts";
-import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "../stage.ts";
 import type { AttemptOwner, AttemptParts, PendingAttempt, WholeAnswer } from "./attempt.ts";
 import { AttemptBudget, type BudgetParts } from "./attempt-budget.ts";
-import { Candidates } from "./candidates.ts";
-import { type Ending, exhausted, returned, unknownOutcome } from "./exhausted.ts";
+import { Candidates, costOf, firstCheckMs, stepWhenSlow } from "./candidates.ts";
+import { CapacityQueue, CapacityWait } from "./capacity-wait.ts";
 import {
   CROWDED,
+  type Ending,
+  exhausted,
   type FailedCall,
   INTEGRITY,
   judge,
   LEFT,
   OVERTAKEN,
+  returned,
+  unknownOutcome,
   verdictOf,
 } from "./judgement.ts";
-import { Lanes } from "./lanes.ts";
-import { costOf, firstLookMs, lateMove } from "./late-move.ts";
-import { RoomQueue, RoomWait } from "./room-wait.ts";
+import { OpenAttempts } from "./open-attempts.ts";
 
 /** A refusal of the method by hash, which was sent instead, says nothing of the caller's method. */
 function isForeignRefusal({ method }: Call, { effect }: Verdict): boolean {
@@ -59,57 +66,61 @@ interface FailoverParts extends AttemptParts, BudgetParts {
 
 /** The innermost stage: providers are asked here. */
 export function failover(parts: FailoverParts): Stage {
-  const queue = new RoomQueue(parts.runtime);
-  return (job, listener) => {
-    plan(parts, job);
-    if (job.plan.candidates.length > 0) return begun(parts, job, listener);
-    const again = (): void => plan(parts, job);
-    const begin = (): RunningJob => begun(parts, job, listener);
-    return new WaitingRun(new RoomWait(queue, job), job, { again, begin });
+  const queue = new CapacityQueue(parts.runtime);
+  return (context, listener) => {
+    plan(parts, context);
+    if (context.plan.candidates.length > 0) return begun(parts, context, listener);
+    const again = (): void => plan(parts, context);
+    const begin = (): RunningCall => begun(parts, context, listener);
+    return new WaitingRun(new CapacityWait(queue, context), context, { again, begin });
   };
 }
 
-function plan({ recording }: FailoverParts, job: Job): void {
-  const { request } = job;
+function plan({ recording }: FailoverParts, context: CallContext): void {
+  const { request } = context;
   const { call, tracker, strategy, transport, pin } = request;
   // The order of a plan with preferred providers is not that of its inputs.
   const isUsual = pin === null && (request.prefer ?? null) === null;
   const isCallers = recording !== undefined && isUsual && request.caller !== SERVICE_CALLER;
   const selection =
-    isCallers && recording.takes(request, job.startedAtMs)
+    isCallers && recording.takes(request, context.startedAtMs)
       ? { strategy, transport, pin, record: true, view: request.view }
       : request;
-  job.plan = tracker.plan(call, selection);
+  context.plan = tracker.plan(call, selection);
 }
 
-function begun(parts: AttemptParts & BudgetParts, job: Job, listener: JobListener): RunningJob {
-  const { hedge } = job.policy;
-  const [first] = job.plan.candidates;
+function begun(
+  parts: AttemptParts & BudgetParts,
+  context: CallContext,
+  listener: CallListener,
+): RunningCall {
+  const { hedge } = context.policy;
+  const [first] = context.plan.candidates;
   if (first !== undefined) {
-    const { tracker, call } = job.request;
+    const { tracker, call } = context.request;
     if (hedge !== null) tracker.extraCalls.fill(costOf(first.provider, call), hedge.maxExtra);
     tracker.rechecks.fill(1, RECHECK_SHARE);
   }
-  const run = new FailoverRun(parts, job, listener);
+  const run = new FailoverRun(parts, context, listener);
   run.start();
   return run;
 }
 
-/** A job that nobody may be asked for now: it waits for room where that helps. */
-class WaitingRun implements RunningJob {
-  readonly #wait: RoomWait;
-  readonly #job: Job;
+/** A call that nobody may be asked for now: it waits for room where that helps. */
+class WaitingRun implements RunningCall {
+  readonly #wait: CapacityWait;
+  readonly #context: CallContext;
   readonly #plan: () => void;
-  readonly #begin: () => RunningJob;
-  #run: RunningJob | null = null;
+  readonly #begin: () => RunningCall;
+  #run: RunningCall | null = null;
 
   constructor(
-    wait: RoomWait,
-    job: Job,
-    { again, begin }: { readonly again: () => void; readonly begin: () => RunningJob },
+    wait: CapacityWait,
+    context: CallContext,
+    { again, begin }: { readonly again: () => void; readonly begin: () => RunningCall },
   ) {
     this.#wait = wait;
-    this.#job = job;
+    this.#context = context;
     this.#plan = again;
     this.#begin = begin;
     this.#tryBegin();
@@ -125,7 +136,8 @@ class WaitingRun implements RunningJob {
       this.#plan();
       this.#tryBegin();
     };
-    if (this.#job.plan.candidates.length > 0 || !this.#wait.begin(again)) this.#run = this.#begin();
+    if (this.#context.plan.candidates.length > 0 || !this.#wait.begin(again))
+      this.#run = this.#begin();
   }
 }
 
@@ -149,28 +161,28 @@ function isAlike(one: Contradiction, other: Contradiction): boolean {
   return one.said.subarray(0, length).equals(other.said.subarray(0, length));
 }
 
-/** One job on its way through its providers. */
-class FailoverRun implements AttemptOwner, RunningJob {
+/** One call on its way through its providers. */
+class FailoverRun implements AttemptOwner, RunningCall {
   readonly #parts: AttemptParts;
-  readonly #job: Job;
-  readonly #listener: JobListener;
+  readonly #context: CallContext;
+  readonly #listener: CallListener;
   readonly #candidates: Candidates;
   readonly #budget: AttemptBudget;
-  readonly #lanes: Lanes;
+  readonly #open: OpenAttempts;
   readonly #contradictions: Contradiction[] = [];
   #over = false;
 
-  constructor(parts: AttemptParts & BudgetParts, job: Job, listener: JobListener) {
+  constructor(parts: AttemptParts & BudgetParts, context: CallContext, listener: CallListener) {
     this.#parts = parts;
-    this.#job = job;
+    this.#context = context;
     this.#listener = listener;
-    this.#candidates = new Candidates(job, job.request.upstreams ?? parts.upstreams);
-    this.#budget = new AttemptBudget(parts, job);
-    this.#lanes = new Lanes(parts, job, this);
+    this.#candidates = new Candidates(context, context.request.upstreams ?? parts.upstreams);
+    this.#budget = new AttemptBudget(parts, context);
+    this.#open = new OpenAttempts(parts, context, this);
   }
 
   start(): void {
-    const { plan } = this.#job;
+    const { plan } = this.#context;
     if (plan.panic === true && !this.#budget.enterPanic())
       this.#finish(faultAnswer(panicIsFull(plan)));
     else this.#tryNext();
@@ -180,7 +192,7 @@ class FailoverRun implements AttemptOwner, RunningJob {
     if (this.#over) return NOTHING_SENT;
     this.#over = true;
     this.#budget.leavePanic();
-    return this.#lanes.cancel();
+    return this.#open.cancel();
   }
 
   answered(pending: PendingAttempt, answer: WholeAnswer): void {
@@ -191,7 +203,7 @@ class FailoverRun implements AttemptOwner, RunningJob {
       return this.#contradicted(pending, why);
     }
     if (!this.#wins(pending)) return pool?.recycle(body);
-    if (!this.#job.isContradicted && !isNullResult(body, { start, end }))
+    if (!this.#context.isContradicted && !isNullResult(body, { start, end }))
       this.#noteBlock(pending.provider, body, { start, end });
     const outcome = { kind: "result", body, start, end, idAt, pool } as const;
     this.#finish(providerAnswer(outcome, pending.provider));
@@ -199,7 +211,7 @@ class FailoverRun implements AttemptOwner, RunningJob {
 
   /** What may be kept is read to its end: a lie in the middle would be given to others. */
   #extentOf({ start, end }: Span): Extent {
-    const { cache, isPart } = this.#job.policy;
+    const { cache, isPart } = this.#context.policy;
     return cache && !isPart && end - start <= MAX_VALUE_BYTES ? "all" : "ends";
   }
 
@@ -212,7 +224,7 @@ class FailoverRun implements AttemptOwner, RunningJob {
     { body, start, end }: Pick<WholeAnswer, "body" | "start" | "end">,
     extent: Extent,
   ): string | null {
-    const { tracker, call } = this.#job.request;
+    const { tracker, call } = this.#context.request;
     const { method, resolution } = call;
     let why = contradictionIn(call, body, { start, end }, extent);
     // Asked by tag, it may have answered at another block.
@@ -225,7 +237,7 @@ class FailoverRun implements AttemptOwner, RunningJob {
     const isAlone = tracker.set.providers.every((other) => tipOperatorOf(other) === operator);
     const contradiction = { provider, why, said, isWhole: extent !== "beginning" };
     if (isAlone || this.#contradictions.some((other) => isAlike(other, contradiction))) {
-      this.#job.isContradicted = true;
+      this.#context.isContradicted = true;
       return null;
     }
     this.#contradictions.push({ ...contradiction, said: Buffer.from(said) });
@@ -252,7 +264,7 @@ class FailoverRun implements AttemptOwner, RunningJob {
   /** The answer counted as a success when it began; what it became counts as well. */
   brokeOff({ attempt, provider }: PendingAttempt, message: string): void {
     if (attempt === null) return;
-    const { call, tracker } = this.#job.request;
+    const { call, tracker } = this.#context.request;
     const verdict = verdictOf(this.#failedAt(provider, plainFailure("network", message)));
     tracker.record(call.method, { ...attempt, verdict }, call.block, call.methodName);
   }
@@ -268,22 +280,22 @@ class FailoverRun implements AttemptOwner, RunningJob {
     const attempt =
       failure.kind === "timeout" ? pending.cut(verdict) : pending.end(verdict, failure);
     if (this.#over) return;
-    this.#job.addFailed({ attempt, verdict, failure, raw: shown });
+    this.#context.addFailed({ attempt, verdict, failure, raw: shown });
     if (failure.kind === "unsent") this.#budget.takeBack();
-    const wasBeside = this.#lanes.isBeside(pending);
-    this.#lanes.drop(pending);
+    const wasBeside = this.#open.isBeside(pending);
+    this.#open.drop(pending);
     // Unless it is the caller's own answer, a failure says nothing new beside one that is waited
     // for, and the failure of a hedge leaves the call where it was.
     if (verdict.step === "return") return this.#proceed();
-    if (wasBeside && this.#lanes.awaited !== null) return;
-    if (!wasBeside && pending.isHedge && this.#lanes.waitForBeside())
-      return this.#lanes.awaited?.look();
+    if (wasBeside && this.#open.awaited !== null) return;
+    if (!wasBeside && pending.isHedge && this.#open.waitForBeside())
+      return this.#open.awaited?.checkProgress();
     this.#proceed();
   }
 
   /** A provider that answers at a block has it. */
   #noteBlock(provider: Provider, body: Buffer, span: Span): void {
-    const { tracker, call } = this.#job.request;
+    const { tracker, call } = this.#context.request;
     const { resolution } = call;
     const number = blockNumberOf(call, body, span);
     if (number !== null) tracker.namedBlock(provider, number);
@@ -293,76 +305,81 @@ class FailoverRun implements AttemptOwner, RunningJob {
 
   /** To lack the block of a view is no fault of a provider, and says nothing of its archive. */
   #atView(provider: Provider, verdict: Verdict): Verdict {
-    const { tracker, call } = this.#job.request;
+    const { tracker, call } = this.#context.request;
     const isMissing = isMissingBlock(verdict.category) || isForeignRefusal(call, verdict);
     if (call.resolution === undefined || !isMissing) return verdict;
     tracker.lacksBlock(provider, call.resolution.number);
     return { ...verdict, effect: { kind: "ignored" } };
   }
 
-  late(pending: PendingAttempt): number | null {
-    const lanes = this.#lanes;
-    if (this.#over || pending !== lanes.awaited || !this.#hasNext()) return null;
-    if (lanes.besideCount + 1 >= this.#job.policy.lanes) return null;
-    const isAlone = lanes.besideCount === 0;
-    const move = lateMove({ job: this.#job, pending, candidates: this.#candidates, isAlone });
+  slow(pending: PendingAttempt): number | null {
+    const open = this.#open;
+    if (this.#over || pending !== open.awaited || !this.#hasNext()) return null;
+    if (open.besideCount + 1 >= this.#context.policy.maxOpen) return null;
+    const isAlone = open.besideCount === 0;
+    const move = stepWhenSlow({
+      context: this.#context,
+      pending,
+      candidates: this.#candidates,
+      isAlone,
+    });
     switch (move.kind) {
       case "wait":
         return move.ms;
       case "next":
-        lanes.stepAside();
+        open.stepAside();
         this.#tryNext();
         return null;
       case "hedge":
-        lanes.stepAside();
+        open.stepAside();
         this.#candidates.takeOut(move.target);
         this.#begin(move.target, pending.ageMs);
         return null;
     }
   }
 
-  departs(pending: PendingAttempt, why: Departure): void {
+  shouldMove(pending: PendingAttempt, why: Departure): void {
     // A trial that nobody waits for any more.
     if (this.#over) return why === "queued" ? undefined : void pending.cut(OVERTAKEN);
     const mayMove =
-      !pending.sent || (why === "silence" && this.#job.request.call.method.replaySafe);
+      !pending.sent || (why === "silence" && this.#context.request.call.method.replaySafe);
     if (!mayMove || (why === "queued" && !this.#candidates.isAnyFree())) return;
-    const lanes = this.#lanes;
-    if (lanes.isBeside(pending)) return why === "queued" ? undefined : this.#take(pending, why);
-    if (pending !== lanes.awaited) return;
+    const open = this.#open;
+    if (open.isBeside(pending)) return why === "queued" ? undefined : this.#take(pending, why);
+    if (pending !== open.awaited) return;
     if (!this.#hasNext() && (why === "queued" || !this.#addReserve())) return;
     // The next one is asked first: where there is none after all, this one may still be answered.
-    const isAlone = lanes.besideCount === 0;
-    if (isAlone) lanes.stepAside();
+    const isAlone = open.besideCount === 0;
+    if (isAlone) open.stepAside();
     else this.#take(pending, why);
     this.#tryNext();
-    if (isAlone && !this.#over && lanes.isBeside(pending)) this.#take(pending, why);
+    if (isAlone && !this.#over && open.isBeside(pending)) this.#take(pending, why);
   }
 
   /** Takes an attempt back from its provider. */
   #take(pending: PendingAttempt, why: Departure): void {
-    if (pending.sent) return this.#lanes.giveUp(pending);
+    if (pending.sent) return this.#open.giveUp(pending);
     this.#budget.takeBack();
-    this.#lanes.takeBack(pending, why === "queued" ? CROWDED : LEFT);
+    this.#open.takeBack(pending, why === "queued" ? CROWDED : LEFT);
   }
 
   /** Takes an answer into account; false = the call has been answered already. */
   #wins(winner: PendingAttempt): boolean {
     const attempt = winner.end(null, null);
     if (this.#over) return false;
-    this.#lanes.drop(winner);
-    this.#lanes.overtake();
-    this.#job.addTrace(attempt, null);
+    this.#open.drop(winner);
+    this.#open.overtake();
+    this.#context.addTrace(attempt, null);
     return true;
   }
 
   #proceed(): void {
-    const { policy, failed } = this.#job;
+    const { policy, failed } = this.#context;
     switch (nextMove({ maxAttempts: policy.maxAttempts, isPart: policy.isPart, failed })) {
       case "next":
         return this.#tryNext();
       case "stop":
-        return this.#finish(unknownOutcome(this.#job));
+        return this.#finish(unknownOutcome(this.#context));
       case "known":
       case "verify":
       case "return":
@@ -381,8 +398,8 @@ class FailoverRun implements AttemptOwner, RunningJob {
   #begin(channel: Channel, hedgedAfterMs: number | null): void {
     const couldFollow = this.#candidates.any || this.#candidates.hasReserve;
     const limitMs = this.#budget.begin(couldFollow);
-    const lookMs = firstLookMs(this.#job, couldFollow);
-    this.#lanes.begin(channel, { limitMs, lookMs, hedgedAfterMs });
+    const checkMs = firstCheckMs(this.#context, couldFollow);
+    this.#open.begin(channel, { limitMs, checkMs, hedgedAfterMs });
   }
 
   /** Whether another provider could be asked beside those that were. */
@@ -391,11 +408,11 @@ class FailoverRun implements AttemptOwner, RunningJob {
   }
 
   /**
-   * Nobody is left to be asked: one that went on aside is waited for, if there is one; else those
+   * No candidate is left. If an attempt is still running beside, it is waited for; else providers
    * that lag are asked, if there are some.
    */
   #noneLeft(): void {
-    if (this.#lanes.waitForBeside()) return;
+    if (this.#open.waitForBeside()) return;
     if (this.#addReserve()) this.#tryNext();
     else this.#finish(this.#unusual() ?? exhausted(this.#ending()));
   }
@@ -404,7 +421,7 @@ class FailoverRun implements AttemptOwner, RunningJob {
   #unusual(): Answer | null {
     const unusual = this.#contradictions.find(({ why, isWhole }) => why === "form" && isWhole);
     if (unusual === undefined) return null;
-    this.#job.isContradicted = true;
+    this.#context.isContradicted = true;
     const { provider, said: body } = unusual;
     const outcome = { kind: "result", body, start: 0, end: body.length, idAt: null } as const;
     return providerAnswer(outcome, provider);
@@ -412,25 +429,25 @@ class FailoverRun implements AttemptOwner, RunningJob {
 
   /** Those that lag are asked as well, where all others failed by themselves. */
   #addReserve(): boolean {
-    if (!this.#budget.mayTryMore || !haveProvidersFailed(this.#job.failed)) return false;
+    if (!this.#budget.mayTryMore || !haveProvidersFailed(this.#context.failed)) return false;
     return this.#candidates.addReserve();
   }
 
   #failedAt(provider: Provider, failure: Failure): FailedCall {
     const wallMs = this.#parts.runtime.wallMs();
-    return { failure, provider, call: this.#job.request.call, wallMs };
+    return { failure, provider, call: this.#context.request.call, wallMs };
   }
 
   #ending(): Ending {
     const { trialsTaken } = this.#candidates;
-    return { job: this.#job, trialsTaken, late: this.#budget.isLate };
+    return { context: this.#context, trialsTaken, late: this.#budget.isLate };
   }
 
   #finish(answer: Answer): void {
     if (this.#over) return;
     this.#over = true;
     this.#budget.leavePanic();
-    this.#lanes.overtake();
+    this.#open.overtake();
     this.#listener.ended(answer);
   }
 }

@@ -1,11 +1,23 @@
-// What is made of a failed attempt, and what of it a caller could be shown. Knows no other attempt.
+// What is made of a failed attempt and what of it a caller could be shown; and what a call is
+// answered with when no provider gave a result: a provider's own error where one may be shown, else
+// a refusal of ours.
 import type { Verdict } from "../../../core/provider/attempt.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import { classifyCall } from "../../../core/provider-errors/classify-call.ts";
-import { unownedVerdict } from "../../../core/routing/failover.ts";
+import { bestError, type FailedAttempt, unownedVerdict } from "../../../core/routing/failover.ts";
 import type { Call } from "../../../core/rpc/call.ts";
 import type { Failure } from "../../../core/rpc/failure.ts";
-import { mayShow, unreadRequestError } from "../refusal.ts";
+import { type Answer, faultAnswer, providerAnswer, refusedAnswer } from "../answer.ts";
+import type { CallContext } from "../call-context.ts";
+import {
+  allFailed,
+  mayShow,
+  noProviderEligible,
+  noRoom,
+  outcomeUnknown,
+  rangeRefused,
+  unreadRequestError,
+} from "../refusal.ts";
 
 /** A failure, and where it was met. */
 export interface FailedCall {
@@ -54,4 +66,65 @@ const NO_ROOM: Verdict = ignored("no_room", "return");
 
 function ignored(category: string, step: Verdict["step"]): Verdict {
   return { category, step, effect: { kind: "ignored" } };
+}
+
+/** Where a call stands that has no result. */
+export interface Ending {
+  readonly context: CallContext;
+  /** A half-open provider was passed over because its trial was taken. */
+  readonly trialsTaken: boolean;
+  /** Its time is over. */
+  readonly late: boolean;
+}
+
+/**
+ * The last failure ends the call. An answer that could not be gathered has been given all the same:
+ * what it did is done.
+ */
+export function returned(ending: Ending): Answer {
+  const { request, failed } = ending.context;
+  const last = failed.at(-1);
+  if (last?.failure.kind !== "no_room") return failureOf(ending, last);
+  return request.call.method.replaySafe ? faultAnswer(noRoom()) : unknownOutcome(ending.context);
+}
+
+/** It was sent, must not be sent again, and nobody knows what became of it. */
+export function unknownOutcome({ failed }: CallContext): Answer {
+  return faultAnswer(outcomeUnknown(failed, null));
+}
+
+/** Everybody who could be asked has failed, or nobody could be asked. */
+export function exhausted(ending: Ending): Answer {
+  const { failed } = ending.context;
+  const best = bestError(failed);
+  switch (best.kind) {
+    case "error":
+      return failureOf(ending, best.best);
+    case "range":
+      return refusedAnswer(rangeRefused(best.worst.failure));
+    case "none":
+      return failed.length === 0 ? nobodyAsked(ending) : allHaveFailed(ending);
+  }
+}
+
+/** A provider's error is the answer, if it may be shown. */
+function failureOf(ending: Ending, last: FailedAttempt | undefined): Answer {
+  if (last === undefined || last.raw === null) return exhausted(ending);
+  return providerAnswer({ kind: "error", raw: last.raw }, last.attempt.provider);
+}
+
+function nobodyAsked({ context, trialsTaken }: Ending): Answer {
+  const { plan } = context;
+  const pinned = context.request.pin !== null;
+  return faultAnswer(noProviderEligible({ plan, trialsTaken, pinned, waitMs: waitMs(context) }));
+}
+
+function allHaveFailed({ context, late }: Ending): Answer {
+  return faultAnswer(allFailed(context.failed, { late, waitMs: waitMs(context) }));
+}
+
+/** How long until somebody may be asked; null = waiting cannot help. */
+function waitMs({ request }: CallContext): number | null {
+  const { tracker, call, strategy, transport, pin } = request;
+  return tracker.waitMs(call, { strategy, transport, pin });
 }

@@ -4,8 +4,7 @@
 // was kept. Makes room a segment at a time, oldest first; what was asked for since stays (second
 // chance), so that a hit only marks its slot.
 import type { Span } from "../../../core/rpc/json.ts";
-import type { AnswerKey } from "./answer-key.ts";
-import { AnswerSlots, type KeptFacts, NONE } from "./answer-slots.ts";
+import { type AnswerKey, AnswerSlots, type KeptFacts, NONE } from "./answer-slots.ts";
 
 /** Of one value; never more than this share of the whole. */
 export const MAX_VALUE_BYTES = 1_048_576;

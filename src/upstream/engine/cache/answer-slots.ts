@@ -1,9 +1,32 @@
-// What is known of each kept answer, and how it is found by the hash of its key: in slots of 64
-// bytes outside the heap of JavaScript, which are used again. Objects and strings that live as long
-// as a kept answer make the heap of the whole process grow. Knows no keys and no values.
+// What an answer is kept under: the method on one profile and chain, and the bytes that decide it,
+// compared in full. The hash differs from process to process, so that nobody can choose keys that
+// share one. What is known of each kept answer lies in slots of 64 bytes outside the heap of
+// JavaScript, which are used again: objects and strings that live as long as a kept answer make the
+// heap of the whole process grow.
+import { randomBytes } from "node:crypto";
 import type { Provider } from "../../../core/provider/profile.ts";
 import type { CacheClass, KeptBlock } from "../../../core/routing/cache-terms.ts";
-import type { AnswerKey } from "./answer-key.ts";
+
+/** A key, with its bytes where they lie. */
+export interface AnswerKey {
+  /** The number of the method on one profile and chain. */
+  readonly space: number;
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly end: number;
+  /** Of the bytes. */
+  readonly hash: number;
+}
+
+const SEED = randomBytes(4).readInt32LE();
+const PRIME = 0x01000193;
+
+/** The key of these bytes, which must not change as long as it is used. */
+export function answerKeyOf(space: number, bytes: Buffer, start: number, end: number): AnswerKey {
+  let hash = SEED;
+  for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] ?? 0), PRIME);
+  return { space, bytes, start, end, hash: hash ^ (hash >>> 15) };
+}
 
 /** What one provider has told, as far as it may still be given: false = it may not. */
 export interface ProviderTrust {

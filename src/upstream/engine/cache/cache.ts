@@ -30,19 +30,17 @@ import {
 } from "../../second-tier/second-tier.ts";
 import type { StoredAnswer } from "../../second-tier/stored-answer.ts";
 import type { Answer, Outcome } from "../answer.ts";
-import type { Job } from "../job.ts";
 import {
-  type JobListener,
+  type CallContext,
+  type CallListener,
+  type Layer,
   NOTHING_SENT,
-  type PolicyLayer,
-  type RunningJob,
+  type RunningCall,
   type Stage,
-} from "../stage.ts";
+} from "../call-context.ts";
 import type { KeptAnswer } from "./answer-cache.ts";
-import { type AnswerKey, answerKeyOf } from "./answer-key.ts";
-import type { KeptFacts } from "./answer-slots.ts";
-import type { CacheScope } from "./cache-scope.ts";
-import type { CachedAnswers } from "./cached-answers.ts";
+import { type AnswerKey, answerKeyOf, type KeptFacts } from "./answer-slots.ts";
+import type { CachedAnswers, CacheScope } from "./cached-answers.ts";
 
 /** What the layer works with. */
 export interface CacheParts {
@@ -56,42 +54,42 @@ const MAX_PARAMS_BYTES = 16_384;
 const ENDED = { cancel: () => NOTHING_SENT };
 
 /** The layer of kept answers. */
-export function cache({ runtime, cache: answers }: CacheParts): PolicyLayer {
-  return {
-    appliesTo: (policy) => policy.cache,
-    layer: (next) => (job, listener) => {
-      const place = answers === null ? null : placeOf(job, answers);
-      if (answers === null || place === null) return next(job, listener);
-      const nowMs = runtime.now();
-      const look = { answers, nowMs };
-      const own = atItsBlock(checked(look, place.scope, place.key), job);
-      // What an answer depends on is read only where none is kept under the same parameters.
-      const subject = own === null ? subjectOf(job) : null;
-      const kept =
-        own ?? (subject === null ? null : sharedAnswer(look, { ...place, subject }, job));
-      if (kept !== null) {
-        hit(job, kept.facts, nowMs, "memory");
-        listener.ended({ outcome: outcomeOf(kept, job, answers), source: sourceOf(kept.facts) });
-        return ENDED;
-      }
-      if (subject === null) return next(job, listener);
-      const parts = { answers, query: { ...place, subject }, job, listener, runtime };
-      const tier = tierKeyOf(parts);
-      if (tier !== null) return new TierLookUp({ ...parts, ...tier, next });
-      job.cacheUse = MISS;
-      return next(job, new KeepingListener(parts, null, nowMs));
-    },
+export function cache({ runtime, cache: answers }: CacheParts): Layer {
+  return (next) => (context, listener) => {
+    const place = answers === null ? null : placeOf(context, answers);
+    if (answers === null || place === null) return next(context, listener);
+    const nowMs = runtime.now();
+    const look = { answers, nowMs };
+    const own = atItsBlock(checked(look, place.scope, place.key), context);
+    // What an answer depends on is read only where none is kept under the same parameters.
+    const subject = own === null ? subjectOf(context) : null;
+    const kept =
+      own ?? (subject === null ? null : sharedAnswer(look, { ...place, subject }, context));
+    if (kept !== null) {
+      hit(context, kept.facts, nowMs, "memory");
+      listener.ended({ outcome: outcomeOf(kept, context, answers), source: sourceOf(kept.facts) });
+      return ENDED;
+    }
+    if (subject === null) return next(context, listener);
+    const parts = { answers, query: { ...place, subject }, context, listener, runtime };
+    const tier = tierKeyOf(parts);
+    if (tier !== null) return new TierLookUp({ ...parts, ...tier, next });
+    context.cacheUse = MISS;
+    return next(context, new KeepingListener(parts, null, nowMs));
   };
 }
 
 /** A call is answered with what is kept. */
-function hit(job: Job, facts: KeptFacts, nowMs: number, tier: CacheTier): void {
+function hit(context: CallContext, facts: KeptFacts, nowMs: number, tier: CacheTier): void {
   const ageMs = Math.max(0, nowMs - facts.askedAtMs);
-  job.cacheUse = { result: "hit", ageMs, class: facts.class, tier };
+  context.cacheUse = { result: "hit", ageMs, class: facts.class, tier };
 }
 
 /** What is kept, unless it is of another block of the same number than the one of the call. */
-function atItsBlock(kept: KeptAnswer | null, { request: { call } }: Job): KeptAnswer | null {
+function atItsBlock(
+  kept: KeptAnswer | null,
+  { request: { call } }: CallContext,
+): KeptAnswer | null {
   return kept !== null && isOfBlock(kept.facts, call) ? kept : null;
 }
 
@@ -109,7 +107,11 @@ const ID_AT = ENVELOPE.indexOf("0".repeat(WIRE_ID_BYTES));
  * A kept answer as a provider sends it, in memory that is lent like that of providers' answers: it
  * is then written to the caller in one piece.
  */
-function outcomeOf(kept: KeptAnswer, { request }: Job, { buffers }: CachedAnswers): Outcome {
+function outcomeOf(
+  kept: KeptAnswer,
+  { request }: CallContext,
+  { buffers }: CachedAnswers,
+): Outcome {
   const { facts, length } = kept;
   if (facts.isError || !request.mayStream || buffers === null)
     return bareOutcome(facts, kept.copy());
@@ -143,7 +145,7 @@ interface CacheQuery extends CachePlace {
   readonly subject: CacheSubject;
 }
 
-function placeOf({ request }: Job, answers: CachedAnswers): CachePlace | null {
+function placeOf({ request }: CallContext, answers: CachedAnswers): CachePlace | null {
   const { call, tracker, caller } = request;
   const { body, params, method } = call;
   if (params === undefined || params.start < 0 || params.end - params.start > MAX_PARAMS_BYTES)
@@ -160,7 +162,7 @@ function placeOf({ request }: Job, answers: CachedAnswers): CachePlace | null {
 }
 
 /** What the answer depends on; null = it must not be kept. */
-function subjectOf({ request: { call } }: Job): CacheSubject | null {
+function subjectOf({ request: { call } }: CallContext): CacheSubject | null {
   const { body, params, method } = call;
   return params === undefined ? null : cacheSubjectOf(body, params, method);
 }
@@ -169,7 +171,7 @@ function subjectOf({ request: { call } }: Job): CacheSubject | null {
 function sharedAnswer(
   look: LookUp,
   { scope, key, subject }: CacheQuery,
-  { request }: Job,
+  { request }: CallContext,
 ): KeptAnswer | null {
   const { set } = request.tracker;
   const shareWith = set.cache?.shareWith;
@@ -219,10 +221,10 @@ function checked(
 }
 
 /** A call that is looked up in the second tier, and asked of providers if that has no answer. */
-class TierLookUp implements RunningJob {
+class TierLookUp implements RunningCall {
   readonly #parts: TierLookUpParts;
   readonly #cancelLookUp: () => void;
-  #running: RunningJob | null = null;
+  #running: RunningCall | null = null;
   #isOver = false;
 
   constructor(parts: TierLookUpParts) {
@@ -239,19 +241,19 @@ class TierLookUp implements RunningJob {
 
   #found({ answer, generation }: TierFinding): void {
     const { tier, tierKey, next, ...parts } = this.#parts;
-    const { job, runtime } = parts;
+    const { context, runtime } = parts;
     const kept = answer === null ? null : keptFromTier(parts, answer);
     this.#isOver = true;
     const nowMs = runtime.now();
     if (kept !== null) {
-      hit(job, kept.facts, nowMs, "redis");
+      hit(context, kept.facts, nowMs, "redis");
       const outcome = bareOutcome(kept.facts, kept.bytes);
       return parts.listener.ended({ outcome, source: sourceOf(kept.facts) });
     }
     if (answer !== null) tier.countUnusable();
-    job.cacheUse = MISS;
+    context.cacheUse = MISS;
     const place = generation === null ? null : { tier, tierKey, generation };
-    this.#running = next(job, new KeepingListener(parts, place, nowMs));
+    this.#running = next(context, new KeepingListener(parts, place, nowMs));
   }
 }
 
@@ -262,18 +264,18 @@ interface TierLookUpParts extends KeepingParts {
 }
 
 /** What is looked up in the second tier; null = it has no answer to this call, or not in time. */
-function tierKeyOf({ answers, query, job, runtime }: KeepingParts) {
+function tierKeyOf({ answers, query, context, runtime }: KeepingParts) {
   const { secondTier: tier } = answers;
   const { scope, subject } = query;
   if (tier === null || scope.tierScope === null || !tier.isUsable(scope.tierScope)) return null;
-  if (job.endsAtMs - runtime.now() < 2 * TIER_LIMIT_MS) return null;
+  if (context.endsAtMs - runtime.now() < 2 * TIER_LIMIT_MS) return null;
   if (subject.kind === "head" || subject.kind === "tag") return null;
   if (subject.kind === "number" && !isFinal(subject.number, scope.blocks)) return null;
-  return { tier, tierKey: tierKey(scope.tierScope, textOf(query, job)) };
+  return { tier, tierKey: tierKey(scope.tierScope, textOf(query, context)) };
 }
 
 /** Everything that decides the answer, in full. */
-function textOf({ key }: CacheQuery, { request }: Job): string {
+function textOf({ key }: CacheQuery, { request }: CallContext): string {
   const asked = key.bytes.toString("latin1", key.start, key.end);
   return `${request.call.method.name} ${asked}`;
 }
@@ -286,12 +288,12 @@ function keptFromTier(
   parts: KeepingParts,
   found: StoredAnswer,
 ): { readonly facts: KeptFacts; readonly bytes: Buffer } | null {
-  const { query, job, runtime } = parts;
+  const { query, context, runtime } = parts;
   const { value, isError } = found;
-  const provider = job.request.tracker.set.providers.find(({ id }) => id === found.provider);
+  const provider = context.request.tracker.set.providers.find(({ id }) => id === found.provider);
   if (provider === undefined || (isError && !isStoredRevert(value))) return null;
   const answer = { bytes: value, start: 0, end: value.length, isError };
-  const before = job.request.tracker.blocks.snapshot();
+  const before = context.request.tracker.blocks.snapshot();
   const terms = termsOf(parts, { ...answer, provider, before });
   if (terms === null || !isForGood(terms)) return null;
   const ageMs = Math.max(0, runtime.wallMs() - found.askedAtWallMs);
@@ -315,7 +317,7 @@ interface TierPlace {
 }
 
 /** Keeps an answer on its way to the caller. */
-class KeepingListener implements JobListener {
+class KeepingListener implements CallListener {
   readonly #parts: KeepingParts;
   /** Null = it is kept in memory alone. */
   readonly #place: TierPlace | null;
@@ -327,7 +329,7 @@ class KeepingListener implements JobListener {
   constructor(parts: KeepingParts, place: TierPlace | null, nowMs: number) {
     this.#parts = parts;
     this.#place = place;
-    this.#before = parts.job.request.tracker.blocks.snapshot();
+    this.#before = parts.context.request.tracker.blocks.snapshot();
     this.#askedAtMs = nowMs;
     this.#purges = parts.query.scope.purges;
   }
@@ -339,8 +341,8 @@ class KeepingListener implements JobListener {
   }
 
   #keep({ outcome, source }: Answer): void {
-    const { query, job } = this.#parts;
-    const { call, tracker } = job.request;
+    const { query, context } = this.#parts;
+    const { call, tracker } = context.request;
     // A tag that was sent as it was written need not have named the block that stands in the key.
     if (
       call.resolution !== undefined &&
@@ -348,11 +350,11 @@ class KeepingListener implements JobListener {
       tracker.blocks.formFor(source.provider, call.method) === "tag"
     )
       return;
-    if (job.isContradicted) return;
+    if (context.isContradicted) return;
     // An answer that was asked for before this call may be older than what is known of the blocks.
-    if (source.kind !== "provider" || job.sharedSinceMs < this.#askedAtMs) return;
+    if (source.kind !== "provider" || context.sharedSinceMs < this.#askedAtMs) return;
     const isError = outcome.kind === "error";
-    if (outcome.kind !== "result" && !(isError && isRevertWithData(job))) return;
+    if (outcome.kind !== "result" && !(isError && isRevertWithData(context))) return;
     const [bytes, start, end] = isError
       ? [outcome.raw, 0, outcome.raw.length]
       : [outcome.body, outcome.start, outcome.end];
@@ -382,8 +384,8 @@ class KeepingListener implements JobListener {
 interface KeepingParts {
   readonly answers: CachedAnswers;
   readonly query: CacheQuery;
-  readonly job: Job;
-  readonly listener: JobListener;
+  readonly context: CallContext;
+  readonly listener: CallListener;
   readonly runtime: Runtime;
 }
 
@@ -398,7 +400,7 @@ interface ProviderAnswer {
 
 /** The terms on which an answer is kept; null = it is not. */
 function termsOf(
-  { query, job }: KeepingParts,
+  { query, context }: KeepingParts,
   {
     bytes,
     start,
@@ -409,7 +411,7 @@ function termsOf(
   }: ProviderAnswer & { readonly before: BlocksSnapshot },
 ): CacheTerms | null {
   const { subject } = query;
-  const { tracker, call } = job.request;
+  const { tracker, call } = context.request;
   const { blocks, set } = tracker;
   const { cache: rule } = call.method;
   return keepTerms({
@@ -431,11 +433,11 @@ function termsOf(
 
 /** What is known of an answer that is kept, with the time for which it may be given. */
 function factsOf(
-  { answers, query, job }: KeepingParts,
+  { answers, query, context }: KeepingParts,
   answer: ProviderAnswer & { readonly askedAtMs: number; readonly terms: CacheTerms },
 ): KeptFacts {
   const { isError, provider, askedAtMs, terms } = answer;
-  const { name } = job.request.call.method;
+  const { name } = context.request.call.method;
   const most = answers.settings?.methods.get(name) ?? Number.POSITIVE_INFINITY;
   return {
     trust: query.scope.trustOf(provider, name),
@@ -471,7 +473,7 @@ function resultIn(
 }
 
 /** A revert is the same at every node; running out of gas or time is not. */
-function isRevertWithData({ failed }: Job): boolean {
+function isRevertWithData({ failed }: CallContext): boolean {
   const last = failed.at(-1);
   return last?.verdict.category === "revert" && isRevertData(last.failure.data);
 }

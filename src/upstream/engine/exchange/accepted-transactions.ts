@@ -9,8 +9,7 @@ import {
 import type { TransactionCall } from "../../../core/rpc/transactions/transaction-call.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Tracker } from "../../health/tracker.ts";
-import { hashOfTransaction } from "./transaction-hash.ts";
-import { TransactionSenders } from "./transaction-senders.ts";
+import { hashOfTransaction, TransactionSenders } from "./transaction-identity.ts";
 
 /** A transaction that a provider has accepted, as one process tells it to others. */
 export interface AcceptedMessage {

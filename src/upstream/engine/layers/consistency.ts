@@ -12,16 +12,15 @@ import type { View } from "../../../core/rpc/view.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Timer, TimerWheel } from "../../timer-wheel.ts";
 import { type Answer, faultAnswer, type Outcome, resultOf } from "../answer.ts";
-import { Job } from "../job.ts";
-import { behindMark } from "../refusal.ts";
 import {
-  type JobListener,
+  CallContext,
+  type CallListener,
+  type Layer,
   NOTHING_SENT,
-  type PolicyLayer,
-  type RunningJob,
+  type RunningCall,
   type Stage,
-} from "../stage.ts";
-import type { ViewReasks } from "./view-reasks.ts";
+} from "../call-context.ts";
+import { behindMark } from "../refusal.ts";
 
 /** What the layer works with. */
 export interface ConsistencyParts {
@@ -43,22 +42,19 @@ export function isViewed({ name, transaction }: Method): boolean {
 }
 
 /** The layer of the one view. */
-export function consistency(parts: ConsistencyParts): PolicyLayer {
-  return {
-    appliesTo: (policy) => policy.view,
-    layer(next) {
-      const runParts = { ...parts, next };
-      return (job, listener) => {
-        const { view = null, call } = job.request;
-        if (view === null) return next(job, listener);
-        if (call.method.name !== HEIGHT)
-          return new ViewRun(runParts, { job, view, listener }).start();
-        job.at = { number: view.number, hash: view.hash };
-        const outcome = resultOf(`"0x${view.number.toString(16)}"`);
-        listener.ended({ outcome, source: HEADS_SOURCE });
-        return OVER;
-      };
-    },
+export function consistency(parts: ConsistencyParts): Layer {
+  return (next) => {
+    const runParts = { ...parts, next };
+    return (context, listener) => {
+      const { view = null, call } = context.request;
+      if (view === null) return next(context, listener);
+      if (call.method.name !== HEIGHT)
+        return new ViewRun(runParts, { context, view, listener }).start();
+      context.at = { number: view.number, hash: view.hash };
+      const outcome = resultOf(`"0x${view.number.toString(16)}"`);
+      listener.ended({ outcome, source: HEADS_SOURCE });
+      return OVER;
+    };
   };
 }
 
@@ -74,40 +70,40 @@ interface ViewParts extends ConsistencyParts {
 }
 
 /** A call at a view, and who hears its answer. */
-interface ViewedJob {
-  readonly job: Job;
+interface ViewedCall {
+  readonly context: CallContext;
   readonly view: View;
-  readonly listener: JobListener;
+  readonly listener: CallListener;
 }
 
 /** One call at a view. */
-class ViewRun implements JobListener, RunningJob {
+class ViewRun implements CallListener, RunningCall {
   readonly #parts: ViewParts;
-  readonly #job: Job;
+  readonly #context: CallContext;
   readonly #view: View;
-  readonly #listener: JobListener;
+  readonly #listener: CallListener;
   /** Providers that said that they lack the block; null = none did. */
   #avoid: Set<string> | null = null;
-  #running: RunningJob | null = null;
+  #running: RunningCall | null = null;
   #retry: Timer | null = null;
   #waitsUntilMs: number | null = null;
-  /** Jobs that were begun for it. */
+  /** Calls that were begun for it. */
   #count = 0;
   #isAsWritten = false;
   /** What the call fails with if those that are behind fail as well. */
   #failure: Answer | null = null;
   #over = false;
 
-  constructor(parts: ViewParts, { job, view, listener }: ViewedJob) {
+  constructor(parts: ViewParts, { context, view, listener }: ViewedCall) {
     this.#parts = parts;
-    this.#job = job;
+    this.#context = context;
     this.#view = view;
     this.#listener = listener;
   }
 
-  start(): RunningJob {
+  start(): RunningCall {
     this.#count = 1;
-    const running = this.#parts.next(this.#job, this);
+    const running = this.#parts.next(this.#context, this);
     if (this.#count === 1) this.#running = running;
     return this;
   }
@@ -120,45 +116,45 @@ class ViewRun implements JobListener, RunningJob {
   }
 
   ended(answer: Answer): void {
-    if (!this.#over) this.#judge(this.#job, answer);
+    if (!this.#over) this.#judge(this.#context, answer);
   }
 
-  /** Asks once more, by another job. */
-  #run(job: Job): void {
+  /** Asks once more, by another call. */
+  #run(context: CallContext): void {
     const count = ++this.#count;
     let isOver = false;
-    const running = this.#parts.next(job, {
+    const running = this.#parts.next(context, {
       ended: (answer) => {
         isOver = true;
-        this.#job.absorb(job);
-        if (!this.#over) this.#judge(job, answer);
+        this.#context.absorb(context);
+        if (!this.#over) this.#judge(context, answer);
       },
     });
     if (!isOver && count === this.#count) this.#running = running;
   }
 
-  #judge(job: Job, answer: Answer): void {
-    const { resolution } = this.#job.request.call;
+  #judge(context: CallContext, answer: Answer): void {
+    const { resolution } = this.#context.request.call;
     if (this.#isAsWritten) return this.#endAsWritten(answer);
     if (resolution === undefined) return this.#finish(this.#belowTip(answer));
-    if (this.#isRefusedForm(job, answer)) return this.#askAsWritten();
-    if (this.#areOthersBehind(job, answer)) {
+    if (this.#isRefusedForm(context, answer)) return this.#askAsWritten();
+    if (this.#areOthersBehind(context, answer)) {
       this.#failure = answer;
-      for (const { attempt } of job.failed) this.#avoidLater(attempt.provider.id);
+      for (const { attempt } of context.failed) this.#avoidLater(attempt.provider.id);
       return this.#askAsWritten();
     }
-    if (!this.#isMissing(job, answer)) {
+    if (!this.#isMissing(context, answer)) {
       const { number } = resolution;
       const view = this.#view;
-      this.#job.at = { number, hash: number === view.number ? view.hash : null };
+      this.#context.at = { number, hash: number === view.number ? view.hash : null };
       return this.#finish(answer);
     }
     this.#askAgain(answer);
   }
 
   /** Whether those who were asked lack the block of the view. */
-  #isMissing({ failed }: Job, { outcome, source }: Answer): boolean {
-    const { tracker, call } = this.#job.request;
+  #isMissing({ failed }: CallContext, { outcome, source }: Answer): boolean {
+    const { tracker, call } = this.#context.request;
     const { reasks } = this.#parts;
     let isMissing = false;
     for (const { verdict } of failed) {
@@ -185,11 +181,11 @@ class ViewRun implements JobListener, RunningJob {
    * Whether those who have the block of the view failed, and others were not asked since they are
    * behind it. Nobody confirms that block then: an older one is better than none.
    */
-  #areOthersBehind({ failed }: Job, { outcome }: Answer): boolean {
-    const { tracker, mark = null } = this.#job.request;
+  #areOthersBehind({ failed }: CallContext, { outcome }: Answer): boolean {
+    const { tracker, mark = null } = this.#context.request;
     if (outcome.kind !== "fault" && outcome.kind !== "error") return false;
     if (mark !== null || failed.length === 0 || !haveProvidersFailed(failed)) return false;
-    if (this.#job.endsAtMs <= this.#parts.runtime.now()) return false;
+    if (this.#context.endsAtMs <= this.#parts.runtime.now()) return false;
     const asked = new Set(failed.map(({ attempt }) => attempt.provider));
     return tracker.set.providers.some(
       (provider) => !asked.has(provider) && tracker.blocks.lacks(provider, this.#view),
@@ -199,16 +195,16 @@ class ViewRun implements JobListener, RunningJob {
   /** At once while somebody is left who may have the block, then for a while, then as written. */
   #askAgain(answer: Answer): void {
     const { runtime } = this.#parts;
-    const { tracker, mark = null } = this.#job.request;
+    const { tracker, mark = null } = this.#context.request;
     const nowMs = runtime.now();
-    if (this.#job.endsAtMs - nowMs <= 0) return this.#finish(answer);
+    if (this.#context.endsAtMs - nowMs <= 0) return this.#finish(answer);
     recycle(answer.outcome);
     if (this.#count === 1 && this.#mayHaveIt()) {
       return this.#run(this.#again());
     }
     this.#waitsUntilMs ??= nowMs + WAIT_MS;
     const isAwaited = tracker.set.chain.blockTimeMs <= LONGEST_AWAITED_BLOCK_MS || mark !== null;
-    if (isAwaited && nowMs + RETRY_MS < Math.min(this.#waitsUntilMs, this.#job.endsAtMs)) {
+    if (isAwaited && nowMs + RETRY_MS < Math.min(this.#waitsUntilMs, this.#context.endsAtMs)) {
       this.#retry = this.#parts.timerWheel.set(RETRY_MS, () => this.#lookAgain(answer));
       return;
     }
@@ -220,7 +216,7 @@ class ViewRun implements JobListener, RunningJob {
    * A provider may refuse a number or a hash where it takes a tag. Whether that was the reason
    * shows when it is asked as the caller wrote it.
    */
-  #isRefusedForm({ failed }: Job, { outcome }: Answer): boolean {
+  #isRefusedForm({ failed }: CallContext, { outcome }: Answer): boolean {
     const last = failed.at(-1);
     if (outcome.kind !== "error" || last === undefined) return false;
     return isAboutForm(last.verdict.category);
@@ -229,7 +225,7 @@ class ViewRun implements JobListener, RunningJob {
   #askAsWritten(): void {
     this.#parts.reasks.count("stale");
     this.#isAsWritten = true;
-    this.#job.isStale = true;
+    this.#context.isStale = true;
     this.#run(this.#asWritten());
   }
 
@@ -240,35 +236,35 @@ class ViewRun implements JobListener, RunningJob {
   }
 
   #mayHaveIt(): boolean {
-    const { tracker } = this.#job.request;
+    const { tracker } = this.#context.request;
     const { blocks, set } = tracker;
     return set.providers.some(
       (provider) => this.#avoid?.has(provider.id) !== true && !blocks.lacks(provider, this.#view),
     );
   }
 
-  #again(): Job {
-    const { request, policy } = this.#job;
-    return this.#jobOf({ ...request, avoid: this.#avoided() }, policy);
+  #again(): CallContext {
+    const { request, policy } = this.#context;
+    return this.#contextOf({ ...request, avoid: this.#avoided() }, policy);
   }
 
   #avoided(): ReadonlySet<string> | null {
-    const avoid = new Set([...(this.#job.request.avoid ?? []), ...(this.#avoid ?? [])]);
+    const avoid = new Set([...(this.#context.request.avoid ?? []), ...(this.#avoid ?? [])]);
     return avoid.size === 0 ? null : avoid;
   }
 
-  #asWritten(): Job {
-    const { request, policy } = this.#job;
+  #asWritten(): CallContext {
+    const { request, policy } = this.#context;
     const call = request.call.resolution?.written ?? request.call;
-    if (this.#failure === null) return this.#jobOf({ ...request, call }, policy);
+    if (this.#failure === null) return this.#contextOf({ ...request, call }, policy);
     // Without the view, those that lack its block may be asked as well.
-    return this.#jobOf({ ...request, call, view: null, avoid: this.#avoided() }, policy);
+    return this.#contextOf({ ...request, call, view: null, avoid: this.#avoided() }, policy);
   }
 
-  #jobOf(request: Job["request"], policy: Job["policy"]): Job {
+  #contextOf(request: CallContext["request"], policy: CallContext["policy"]): CallContext {
     const startedAtMs = this.#parts.runtime.now();
-    const { endsAtMs } = this.#job;
-    return new Job({ ...request, deadlineMs: endsAtMs - startedAtMs }, policy, {
+    const { endsAtMs } = this.#context;
+    return new CallContext({ ...request, deadlineMs: endsAtMs - startedAtMs }, policy, {
       startedAtMs,
       endsAtMs,
     });
@@ -280,7 +276,7 @@ class ViewRun implements JobListener, RunningJob {
    */
   #belowTip(answer: Answer): Answer {
     const { outcome } = answer;
-    const { call, tracker } = this.#job.request;
+    const { call, tracker } = this.#context.request;
     const { view: served } = tracker.blocks;
     if (outcome.kind !== "result") return answer;
     const mined = minedIn(outcome.body, outcome);
@@ -301,7 +297,7 @@ class ViewRun implements JobListener, RunningJob {
 
   /** Who answers to the tag after it has refused the form of the block is asked so from then on. */
   #endAsWritten(answer: Answer): void {
-    const { failed, request } = this.#job;
+    const { failed, request } = this.#context;
     const { tracker, call } = request;
     const refused = failed.find(({ verdict }) => isAboutForm(verdict.category));
     const { kind } = answer.outcome;
@@ -323,4 +319,26 @@ function isNull(outcome: Outcome): boolean {
 
 function recycle(outcome: Outcome): void {
   if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
+}
+
+/**
+ * Why a provider was asked again. `missing`: the one before lacked the block of the view. `stale`:
+ * nobody had it, so the tag went out as it was written. `own`: a provider did not know a
+ * transaction that this service had handed in.
+ */
+export type ReaskReason = "missing" | "stale" | "own";
+
+export const REASK_REASONS: readonly ReaskReason[] = ["missing", "stale", "own"];
+
+/** Counts of one process. */
+export class ViewReasks {
+  readonly #counts = new Map<ReaskReason, number>();
+
+  count(reason: ReaskReason): void {
+    this.#counts.set(reason, this.of(reason) + 1);
+  }
+
+  of(reason: ReaskReason): number {
+    return this.#counts.get(reason) ?? 0;
+  }
 }

@@ -19,6 +19,15 @@ import { writeRequest } from "../../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { type Answer, type Outcome, resultOf } from "../answer.ts";
 import {
+  type CallContext,
+  type CallListener,
+  type Layer,
+  NOTHING_SENT,
+  type RouteRequest,
+  type RunningCall,
+  type Stage,
+} from "../call-context.ts";
+import {
   type AcceptedTransaction,
   type AcceptedTransactions,
   addProvider,
@@ -26,18 +35,9 @@ import {
   type OwnTransactions,
   type TipMoment,
 } from "../exchange/accepted-transactions.ts";
-import { hashOfTransaction } from "../exchange/transaction-hash.ts";
-import type { Job } from "../job.ts";
-import type { RouteRequest } from "../route-request.ts";
-import {
-  type JobListener,
-  NOTHING_SENT,
-  type PolicyLayer,
-  type RunningJob,
-  type Stage,
-} from "../stage.ts";
-import { SubJobs } from "../sub-jobs.ts";
-import type { ViewReasks } from "./view-reasks.ts";
+import { hashOfTransaction } from "../exchange/transaction-identity.ts";
+import { SubCalls } from "../sub-calls.ts";
+import type { ViewReasks } from "./consistency.ts";
 
 /** What the layer works with. */
 export interface OwnTransactionParts {
@@ -83,24 +83,21 @@ export function preferredBy(
 }
 
 /** The layer of what callers have handed in. */
-export function ownTransactions(parts: OwnTransactionParts): PolicyLayer {
-  return {
-    appliesTo: (policy) => policy.own,
-    layer: (next) => (job, listener) => {
-      const { own = null } = job.request;
-      switch (own?.kind) {
-        case undefined:
-          return next(job, listener);
-        case "write":
-          return new Write({ ...parts, next, own }, job, listener).start();
-        case "lookup":
-          return new Lookup({ ...parts, next, own }, job, listener).start();
-        case "awaited":
-          return new Awaited({ ...parts, next, own }, job, listener).start();
-        case "nonce":
-          return new NextNonce({ ...parts, next, own }, job, listener).start();
-      }
-    },
+export function ownTransactions(parts: OwnTransactionParts): Layer {
+  return (next) => (context, listener) => {
+    const { own = null } = context.request;
+    switch (own?.kind) {
+      case undefined:
+        return next(context, listener);
+      case "write":
+        return new Write({ ...parts, next, own }, context, listener).start();
+      case "lookup":
+        return new Lookup({ ...parts, next, own }, context, listener).start();
+      case "awaited":
+        return new Awaited({ ...parts, next, own }, context, listener).start();
+      case "nonce":
+        return new NextNonce({ ...parts, next, own }, context, listener).start();
+    }
   };
 }
 
@@ -109,26 +106,26 @@ type Own<Kind extends OwnTransactions["kind"]> = OwnTransactionParts & {
   readonly own: Extract<OwnTransactions, { readonly kind: Kind }>;
 };
 
-/** A call with sub-jobs behind its first answer. */
+/** A call with sub-calls behind its first answer. */
 abstract class OwnRun<Parts extends OwnTransactionParts & { readonly next: Stage }>
-  implements JobListener, RunningJob
+  implements CallListener, RunningCall
 {
   protected readonly parts: Parts;
-  protected readonly job: Job;
-  readonly #listener: JobListener;
-  #running: RunningJob | null = null;
+  protected readonly context: CallContext;
+  readonly #listener: CallListener;
+  #running: RunningCall | null = null;
   #hasAnswer = false;
-  #subJobs: SubJobs | null = null;
+  #subCalls: SubCalls | null = null;
   #isOver = false;
 
-  constructor(parts: Parts, job: Job, listener: JobListener) {
+  constructor(parts: Parts, context: CallContext, listener: CallListener) {
     this.parts = parts;
-    this.job = job;
+    this.context = context;
     this.#listener = listener;
   }
 
-  start(): RunningJob {
-    const running = this.parts.next(this.job, this);
+  start(): RunningCall {
+    const running = this.parts.next(this.context, this);
     if (!this.#hasAnswer) this.#running = running;
     return this;
   }
@@ -137,7 +134,7 @@ abstract class OwnRun<Parts extends OwnTransactionParts & { readonly next: Stage
     if (this.#isOver) return NOTHING_SENT;
     this.#isOver = true;
     const left = this.#running?.cancel() ?? NOTHING_SENT;
-    const further = this.#subJobs?.close() ?? NOTHING_SENT;
+    const further = this.#subCalls?.close() ?? NOTHING_SENT;
     // Before the further calls there was an answer.
     if (this.#hasAnswer) return { sent: true, countedAsTimeout: false };
     return left.sent ? left : further;
@@ -155,26 +152,29 @@ abstract class OwnRun<Parts extends OwnTransactionParts & { readonly next: Stage
     return this.#isOver;
   }
 
-  protected get subJobs(): SubJobs {
+  protected get subCalls(): SubCalls {
     const { runtime, next } = this.parts;
-    this.#subJobs ??= new SubJobs({ runtime, next, endsAtMs: this.job.endsAtMs }, this.job);
-    return this.#subJobs;
+    this.#subCalls ??= new SubCalls(
+      { runtime, next, endsAtMs: this.context.endsAtMs },
+      this.context,
+    );
+    return this.#subCalls;
   }
 
   /** Time for a further call. */
   protected get furtherMs(): number {
-    return Math.min(FURTHER_MS, this.job.endsAtMs - this.parts.runtime.now());
+    return Math.min(FURTHER_MS, this.context.endsAtMs - this.parts.runtime.now());
   }
 
   protected get now(): TipMoment {
-    const { view = null } = this.job.request;
+    const { view = null } = this.context.request;
     return { tip: view?.number ?? null, atMs: this.parts.runtime.now() };
   }
 
   protected finish(answer: Answer): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#subJobs?.close();
+    this.#subCalls?.close();
     this.#listener.ended(answer);
   }
 }
@@ -214,14 +214,14 @@ class Awaited extends OwnRun<Own<"awaited">> {
 
   #look(answer: Answer): void {
     const { accepted, runtime, own } = this.parts;
-    const { tracker, caller } = this.job.request;
+    const { tracker, caller } = this.context.request;
     const set = accepted.of(tracker);
     const transaction = set?.get(own.hash) ?? null;
     if (set !== null && transaction !== null) {
       const { isPrivate, callers } = transaction;
       if (isPrivate && !callers.has(callerOf(caller))) return this.finish(answer);
       const known = { kind: "lookup", set, transaction, isReceipt: false } as const;
-      this.#lookup = new Lookup({ ...this.parts, own: known }, this.job, {
+      this.#lookup = new Lookup({ ...this.parts, own: known }, this.context, {
         ended: (found) => this.finish(found),
       });
       return this.#lookup.ended(answer);
@@ -233,7 +233,7 @@ class Awaited extends OwnRun<Own<"awaited">> {
 
 /** A transaction on its way: what a provider accepts is remembered before its caller is told. */
 class Write extends OwnRun<Own<"write">> {
-  override start(): RunningJob {
+  override start(): RunningCall {
     void this.parts.accepted.senders.load();
     return super.start();
   }
@@ -254,7 +254,7 @@ class Write extends OwnRun<Own<"write">> {
   }
 
   #acceptedBy(answer: Answer): AcceptedTransaction | null {
-    const { call, tracker, caller } = this.job.request;
+    const { call, tracker, caller } = this.context.request;
     const { own, accepted } = this.parts;
     const raw = answer.outcome.kind === "stream" ? null : rawTransactionIn(call);
     if (raw === null) return null;
@@ -267,7 +267,7 @@ class Write extends OwnRun<Own<"write">> {
 
   /** Who answered with the hash, and who has the transaction although it did not. */
   #having({ outcome, source }: Answer, hash: string): readonly string[] {
-    const { failed } = this.job;
+    const { failed } = this.context;
     const having = failed.filter(({ failure, verdict }) => {
       // In the pool, and not mined in the time that the caller waits (EIP-7966).
       const isWaiting = failure.code === WAITED && String(failure.data).toLowerCase() === hash;
@@ -308,7 +308,7 @@ class Lookup extends OwnRun<Own<"lookup">> {
     this.#others = this.#mayAskOthers() ? this.#eligible(source) : [];
     if (this.#others.length === 0) return this.#missing(missing);
     this.parts.reasks.count("own");
-    this.job.rechecked = "missing";
+    this.context.rechecked = "missing";
     for (let count = 0; count < OTHERS_AT_ONCE; count++) this.#askNext(missing);
   }
 
@@ -324,8 +324,8 @@ class Lookup extends OwnRun<Own<"lookup">> {
 
   /** Those who may know it, in the order in which they would be asked. */
   #eligible({ kind, ...source }: Answer["source"]): Provider[] {
-    const { tracker, call, avoid, strategy, transport, view, prefer } = this.job.request;
-    const asked = new Set(this.job.traces.map(({ attempt }) => attempt.provider.id));
+    const { tracker, call, avoid, strategy, transport, view, prefer } = this.context.request;
+    const asked = new Set(this.context.traces.map(({ attempt }) => attempt.provider.id));
     if ("provider" in source && source.provider !== null) asked.add(source.provider.id);
     const { candidates } = tracker.plan(call, { strategy, transport, pin: null, view, prefer });
     return candidates
@@ -337,7 +337,7 @@ class Lookup extends OwnRun<Own<"lookup">> {
 
   /** Who lacks the newest block says nothing of a receipt that others would not. */
   #lacksReceipt(provider: Provider): boolean {
-    const { tracker, view = null } = this.job.request;
+    const { tracker, view = null } = this.context.request;
     return this.parts.own.isReceipt && view !== null && tracker.blocks.lacks(provider, view);
   }
 
@@ -349,16 +349,16 @@ class Lookup extends OwnRun<Own<"lookup">> {
       return;
     }
     this.#open += 1;
-    const { call, tracker } = this.job.request;
-    const policy = { ...this.job.policy, hedge: null, recheckNull: false, maxAttempts: 1 };
+    const { call, tracker } = this.context.request;
+    const policy = { ...this.context.policy, hedge: null, recheckNull: false, maxAttempts: 1 };
     const avoid = new Set(tracker.set.providers.map(({ id }) => id));
     avoid.delete(provider.id);
-    this.subJobs.run({ call, policy, pin: null, avoid, deadlineMs }, (answer) => {
+    this.subCalls.run({ call, policy, pin: null, avoid, deadlineMs }, (answer) => {
       this.#open -= 1;
       if (this.#found || this.isOver) return recycle(answer.outcome);
       if (!isFound(answer.outcome)) return this.#askNext(missing);
       this.#found = true;
-      this.job.rechecked = "found";
+      this.context.rechecked = "found";
       this.#learn(answer);
       this.finish(answer);
     });
@@ -376,7 +376,7 @@ class Lookup extends OwnRun<Own<"lookup">> {
     const { own } = this.parts;
     this.#found = true;
     own.transaction.missed[this.#about] = this.now;
-    if (own.isReceipt || !own.transaction.callers.has(callerOf(this.job.request.caller)))
+    if (own.isReceipt || !own.transaction.callers.has(callerOf(this.context.request.caller)))
       return this.finish(answer);
     const text = own.set.pendingText(own.transaction);
     const { sender, nonceUsed } = own.transaction;
@@ -393,11 +393,11 @@ class Lookup extends OwnRun<Own<"lookup">> {
     const deadlineMs = this.furtherMs;
     if (deadlineMs <= 0) return done(false);
     reasks.count("own");
-    const call = nonceCall(sender, this.job.request);
+    const call = nonceCall(sender, this.context.request);
     const settings = { coalesce: false, hedge: null, split: false, view: false, own: false };
-    const policy = policyOf(call.method, call.block, { ...this.job.policy, ...settings });
+    const policy = policyOf(call.method, call.block, { ...this.context.policy, ...settings });
     const { transaction } = own;
-    this.subJobs.run({ call, policy, pin: null, avoid: null, deadlineMs }, ({ outcome }) => {
+    this.subCalls.run({ call, policy, pin: null, avoid: null, deadlineMs }, ({ outcome }) => {
       const next = numberIn(outcome);
       recycle(outcome);
       if (next === null) return done(false);
@@ -424,7 +424,7 @@ function nonceCall(sender: string, { view = null }: RouteRequest): Call {
 class NextNonce extends OwnRun<Own<"nonce">> {
   protected judge(answer: Answer): void {
     const { set, sender } = this.parts.own;
-    const caller = callerOf(this.job.request.caller);
+    const caller = callerOf(this.context.request.caller);
     const nonce = numberIn(answer.outcome);
     if (nonce === null) return this.finish(answer);
     const next = set.nonceAfter(sender, nonce, caller);
@@ -435,15 +435,15 @@ class NextNonce extends OwnRun<Own<"nonce">> {
 
   #askAnother(answer: Answer, next: number): void {
     const { set, sender } = this.parts.own;
-    const { call, caller } = this.job.request;
+    const { call, caller } = this.context.request;
     const known = { nonce: numberIn(answer.outcome) ?? next, next };
     const asked = providerOf(answer.source);
     const deadlineMs = this.furtherMs;
     if (asked === null || deadlineMs <= 0) return this.#tell(answer, known);
     this.parts.reasks.count("own");
-    const policy = { ...this.job.policy, hedge: null };
+    const policy = { ...this.context.policy, hedge: null };
     const avoid = new Set([asked.id]);
-    this.subJobs.run({ call, policy, pin: null, avoid, deadlineMs }, (second) => {
+    this.subCalls.run({ call, policy, pin: null, avoid, deadlineMs }, (second) => {
       const other = numberIn(second.outcome);
       if (other === null || other <= next) {
         recycle(second.outcome);

@@ -10,27 +10,24 @@ import { methodOf } from "../../../core/rpc/method.ts";
 import { writeRequest } from "../../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { type Answer, faultAnswer, type Outcome, providerAnswer, resultOf } from "../answer.ts";
-import { transactionHash } from "../exchange/transaction-hash.ts";
-import { Job } from "../job.ts";
-import { outcomeUnknown } from "../refusal.ts";
 import {
-  type JobListener,
+  CallContext,
+  type CallListener,
+  type Layer,
   NOTHING_SENT,
-  type PolicyLayer,
-  type RunningJob,
+  type RunningCall,
   type Stage,
-} from "../stage.ts";
-import { SubJobs } from "../sub-jobs.ts";
+} from "../call-context.ts";
+import { transactionHash } from "../exchange/transaction-identity.ts";
+import { outcomeUnknown } from "../refusal.ts";
+import { SubCalls } from "../sub-calls.ts";
 
 /** The layer of raw transactions. */
-export function transactions(runtime: Runtime): PolicyLayer {
-  return {
-    appliesTo: ({ transaction }) => transaction !== null,
-    layer: (next) => (job, listener) => {
-      const submission = new Submission({ runtime, next }, job, listener);
-      submission.start();
-      return submission;
-    },
+export function transactions(runtime: Runtime): Layer {
+  return (next) => (context, listener) => {
+    const submission = new Submission({ runtime, next }, context, listener);
+    submission.start();
+    return submission;
   };
 }
 
@@ -50,18 +47,18 @@ interface SubmissionParts {
  * A transaction on its way. Signed bytes run once, however many nodes have them: where one does not
  * answer, or nobody knows what became of its answer, the next one is handed the same bytes.
  */
-class Submission implements JobListener, RunningJob {
+class Submission implements CallListener, RunningCall {
   readonly #parts: SubmissionParts;
-  readonly #job: Job;
-  readonly #listener: JobListener;
-  #running: RunningJob | null = null;
+  readonly #context: CallContext;
+  readonly #listener: CallListener;
+  #running: RunningCall | null = null;
   #hasFirst = false;
-  #subJobs: SubJobs | null = null;
+  #subCalls: SubCalls | null = null;
   /** All that have been begun, and how many of them have not ended. */
-  readonly #jobs: Job[] = [];
+  readonly #contexts: CallContext[] = [];
   #handed = 0;
   #open = 0;
-  #lookup: RunningJob | null = null;
+  #lookup: RunningCall | null = null;
   #isLookingUp = false;
   /** What is answered if nobody gives a better one. */
   #last: Answer | null = null;
@@ -69,42 +66,42 @@ class Submission implements JobListener, RunningJob {
   #cancelPatience = (): void => {};
   #over = false;
 
-  constructor(parts: SubmissionParts, job: Job, listener: JobListener) {
+  constructor(parts: SubmissionParts, context: CallContext, listener: CallListener) {
     this.#parts = parts;
-    this.#job = job;
+    this.#context = context;
     this.#listener = listener;
   }
 
   start(): void {
-    this.#begin(this.#job);
-    const running = this.#parts.next(this.#job, this);
+    this.#begin(this.#context);
+    const running = this.#parts.next(this.#context, this);
     if (!this.#hasFirst) this.#running = running;
   }
 
   cancel(): Abandoned {
     if (this.#over) return NOTHING_SENT;
     const left = this.#release();
-    return this.#hasFirst ? abandonedAfter(this.#job.failed) : left;
+    return this.#hasFirst ? abandonedAfter(this.#context.failed) : left;
   }
 
   ended(answer: Answer): void {
     this.#hasFirst = true;
     this.#running = null;
-    this.#judge(answer, this.#job.failed.at(-1));
+    this.#judge(answer, this.#context.failed.at(-1));
   }
 
   /** The bytes are handed to one more; after a while to the next one as well. */
-  #begin(job: Job | null): void {
-    if (job !== null) this.#jobs.push(job);
+  #begin(context: CallContext | null): void {
+    if (context !== null) this.#contexts.push(context);
     this.#handed++;
     this.#open++;
     // A receipt takes as long as a block.
-    if (this.#job.policy.transaction !== "hash" || this.#job.request.pin !== null) return;
+    if (this.#context.policy.transaction !== "hash" || this.#context.request.pin !== null) return;
     this.#cancelPatience();
     this.#cancelPatience = this.#parts.runtime.after(PATIENCE_MS, () => this.#handOn());
   }
 
-  /** Decides by what the last provider of a job said. */
+  /** Decides by what the last provider of a call said. */
   #judge(answer: Answer, failed: FailedAttempt | undefined): void {
     this.#open--;
     if (this.#over) return;
@@ -130,8 +127,8 @@ class Submission implements JobListener, RunningJob {
 
   /** A provider has the transaction, or its nonce was used. */
   #resolve(answer: Answer, { verdict, attempt }: FailedAttempt): void {
-    const wanted = this.#job.policy.transaction;
-    const hash = transactionHash(this.#job.request.call.body);
+    const wanted = this.#context.policy.transaction;
+    const hash = transactionHash(this.#context.request.call.body);
     if (hash === null || wanted === null || wanted === "other") return this.#finish(answer);
     // The node has this very transaction: that is what the caller wanted, unless it waits for the
     // receipt.
@@ -142,23 +139,25 @@ class Submission implements JobListener, RunningJob {
 
   /** Hands the same bytes to a provider that has not had them. */
   #handOn(): void {
-    const { request, policy, endsAtMs } = this.#job;
+    const { request, policy, endsAtMs } = this.#context;
     const deadlineMs = endsAtMs - this.#parts.runtime.now();
     const isEnough = this.#handed >= MAX_HANDED || this.#isLookingUp || deadlineMs <= 0;
     if (this.#over || isEnough || request.pin !== null || policy.transaction === "other") return;
     const avoid = this.#asked();
     if (request.tracker.set.providers.every(({ id }) => avoid.has(id))) return;
     const { runtime, next } = this.#parts;
-    this.#subJobs ??= new SubJobs({ runtime, next, endsAtMs }, this.#job);
+    this.#subCalls ??= new SubCalls({ runtime, next, endsAtMs }, this.#context);
     this.#begin(null);
     const sub = { call: request.call, policy, pin: null, avoid, deadlineMs };
-    const job = this.#subJobs.run(sub, (answer, { failed }) => this.#judge(answer, failed.at(-1)));
-    if (job !== null) this.#jobs.push(job);
+    const context = this.#subCalls.run(sub, (answer, { failed }) =>
+      this.#judge(answer, failed.at(-1)),
+    );
+    if (context !== null) this.#contexts.push(context);
   }
 
   #asked(): ReadonlySet<string> {
-    const asked = new Set(this.#job.failed.map(({ attempt }) => attempt.provider.id));
-    for (const { lastAsked } of this.#jobs) if (lastAsked !== null) asked.add(lastAsked.id);
+    const asked = new Set(this.#context.failed.map(({ attempt }) => attempt.provider.id));
+    for (const { lastAsked } of this.#contexts) if (lastAsked !== null) asked.add(lastAsked.id);
     return asked;
   }
 
@@ -168,17 +167,17 @@ class Submission implements JobListener, RunningJob {
    */
   #lookUp({ hash, wanted, pin }: Sought, otherwise: Answer): void {
     const { runtime, next } = this.#parts;
-    const { request, policy, endsAtMs, lookups } = this.#job;
+    const { request, policy, endsAtMs, lookups } = this.#context;
     const startedAtMs = runtime.now();
     const deadlineMs = Math.min(endsAtMs - startedAtMs, LOOKUP_MS);
     if (deadlineMs <= 0) return this.#finish(otherwise);
     const call = lookupOf(hash, wanted);
-    const lookup = new Job(
+    const lookup = new CallContext(
       { ...request, call, pin, deadlineMs, mayStream: false },
       policyOf(call.method, call.block, { ...policy, coalesce: false, hedge: null, split: false }),
       { startedAtMs, endsAtMs: startedAtMs + deadlineMs },
     );
-    this.#job.lookups = [...lookups, lookup];
+    this.#context.lookups = [...lookups, lookup];
     this.#isLookingUp = true;
     this.#lookup = next(lookup, {
       ended: ({ outcome }) => {
@@ -191,8 +190,8 @@ class Submission implements JobListener, RunningJob {
   }
 
   #unknown(): Answer {
-    const hash = transactionHash(this.#job.request.call.body);
-    return faultAnswer(outcomeUnknown(this.#job.failed, hash));
+    const hash = transactionHash(this.#context.request.call.body);
+    return faultAnswer(outcomeUnknown(this.#context.failed, hash));
   }
 
   /** Ends what is out. */
@@ -200,7 +199,7 @@ class Submission implements JobListener, RunningJob {
     this.#over = true;
     this.#cancelPatience();
     const left = this.#running?.cancel() ?? NOTHING_SENT;
-    const further = this.#subJobs?.close() ?? NOTHING_SENT;
+    const further = this.#subCalls?.close() ?? NOTHING_SENT;
     this.#lookup?.cancel();
     return left.sent ? left : further;
   }

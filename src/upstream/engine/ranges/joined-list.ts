@@ -2,7 +2,7 @@
 // short one is handed over whole; a long one streams while further parts arrive. Counts the memory
 // of what waits. Parses nothing.
 import { WIRE_ID_BYTES } from "../../../core/rpc/wire-request.ts";
-import type { AnswerStream, Room, StreamSink } from "../../transport.ts";
+import type { AnswerStream, MemoryShare, StreamSink } from "../../transport.ts";
 
 /** Up to this size an answer is held whole, so that a failure can still be told as one. */
 const HELD_BYTES = 131_072;
@@ -10,7 +10,7 @@ const HELD_BYTES = 131_072;
 /** What a joined list works with. */
 export interface JoinedListParts {
   /** Memory in which waiting bytes count; absent = they count nowhere. */
-  readonly room: Room | undefined;
+  readonly room: MemoryShare | undefined;
   /** Called when a slow reader has caught up. */
   readonly drained: () => void;
   /** Called when the reader has left. */

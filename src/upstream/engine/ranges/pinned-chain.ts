@@ -9,7 +9,7 @@ import type { Span } from "../../../core/rpc/json.ts";
 import { type BlockPlace, blocksNamed, hexOf } from "../../../core/rpc/range-call.ts";
 import type { Block, Head } from "../../../core/stream/chain-event.ts";
 import type { KnownBlocks } from "../../health/known-blocks.ts";
-import type { SubJobs } from "../sub-jobs.ts";
+import type { SubCalls } from "../sub-calls.ts";
 
 /** The result of a part, and who gave it. */
 export interface PartResult {
@@ -47,7 +47,7 @@ const HEADER_TRIES = 3;
 /** The chain of one pinned block. */
 export class PinnedChain {
   readonly #chain: HeaderChain;
-  readonly #subJobs: SubJobs;
+  readonly #subCalls: SubCalls;
   readonly #known: Pick<KnownBlocks, "agreedHash">;
   /** Hashes of blocks too deep to be linked that two providers agree on. */
   readonly #deep = new Map<number, string>();
@@ -55,9 +55,9 @@ export class PinnedChain {
   #isFetching = false;
 
   /** `known`: the hashes that providers have pushed, each linked to the one before. */
-  constructor(end: Block, subJobs: SubJobs, known: Pick<KnownBlocks, "agreedHash">) {
+  constructor(end: Block, subCalls: SubCalls, known: Pick<KnownBlocks, "agreedHash">) {
     this.#chain = new HeaderChain(end);
-    this.#subJobs = subJobs;
+    this.#subCalls = subCalls;
     this.#known = known;
   }
 
@@ -80,7 +80,7 @@ export class PinnedChain {
     if (named === null || named.some(({ number }) => number < range.from || number > range.to))
       return done("foreign");
     const query = { method: "eth_getBlockByNumber", block: hexOf(range.to) } as const;
-    this.#subJobs.block({ ...query, pin: provider, avoid: null }, (last) => {
+    this.#subCalls.block({ ...query, pin: provider, avoid: null }, (last) => {
       if (last === null || last.number !== range.to) return done("foreign");
       this.#place([...named, last], (verdict) => {
         if (verdict !== "agrees") return done(verdict);
@@ -157,13 +157,13 @@ export class PinnedChain {
       if (head.hash === hash) this.#deep.set(number, hash);
       done(head.hash === hash ? "agrees" : "foreign");
     };
-    this.#subJobs.block({ ...query, avoid: asked }, (other, { unable, isForNow }) => {
+    this.#subCalls.block({ ...query, avoid: asked }, (other, { unable, isForNow }) => {
       if (other !== null) return compare(other);
       const further = withOthers(asked, unable);
       if (further !== null) return this.#settle(place, provider, done, further);
       if (isForNow) return done("unconfirmed");
       // Where it is the only provider that has the block, there is nobody to contradict it.
-      this.#subJobs.block({ ...query, pin: provider, avoid: null }, compare);
+      this.#subCalls.block({ ...query, pin: provider, avoid: null }, compare);
     });
   }
 
@@ -189,7 +189,7 @@ export class PinnedChain {
     let out = first - last + 1;
     for (let number = first; number >= last; number--) {
       const query = { method: "eth_getBlockByNumber", block: hexOf(number) } as const;
-      this.#subJobs.block({ ...query, pin: null, avoid: null }, (head) => {
+      this.#subCalls.block({ ...query, pin: null, avoid: null }, (head) => {
         if (head !== null) heads.push(head);
         if (--out === 0) this.#add(heads, last);
       });
@@ -217,7 +217,7 @@ export class PinnedChain {
     }
     const { hash } = this.#chain.next;
     const query = { method: "eth_getBlockByHash", block: hash, pin: null, avoid: null } as const;
-    this.#subJobs.block(query, (head) =>
+    this.#subCalls.block(query, (head) =>
       this.#add(head === null ? heads : [...heads, head], last, tries + 1),
     );
   }

@@ -28,10 +28,15 @@ import {
 import type { BlocksSnapshot } from "../../health/known-blocks.ts";
 import type { Timer } from "../../timer-wheel.ts";
 import { type Answer, faultAnswer, refusedAnswer } from "../answer.ts";
-import type { Job } from "../job.ts";
+import {
+  type CallContext,
+  type CallListener,
+  NOTHING_SENT,
+  type RunningCall,
+  type Stage,
+} from "../call-context.ts";
 import { noRoom, rangeRefused } from "../refusal.ts";
-import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "../stage.ts";
-import { SubJobs, whyUnanswered } from "../sub-jobs.ts";
+import { SubCalls, whyUnanswered } from "../sub-calls.ts";
 import { JoinedList } from "./joined-list.ts";
 import { type PartResult, PinnedChain } from "./pinned-chain.ts";
 import type { SplitParts } from "./split-parts.ts";
@@ -106,12 +111,12 @@ interface ReceivedPart extends Span {
 }
 
 /** A split call under way. */
-export class RangeRun implements RunningJob {
+export class RangeRun implements RunningCall {
   readonly #parts: SplitParts;
-  readonly #job: Job;
+  readonly #context: CallContext;
   readonly #terms: RangeTerms;
-  readonly #listener: JobListener;
-  readonly #subJobs: SubJobs;
+  readonly #listener: CallListener;
+  readonly #subCalls: SubCalls;
   readonly #list: JoinedList;
   readonly #endsAtMs: number;
   readonly #providers = new Set<Provider>();
@@ -137,19 +142,19 @@ export class RangeRun implements RunningJob {
 
   constructor(
     parts: SplitParts,
-    on: { readonly next: Stage; readonly job: Job; readonly terms: RangeTerms },
-    listener: JobListener,
+    on: { readonly next: Stage; readonly context: CallContext; readonly terms: RangeTerms },
+    listener: CallListener,
   ) {
     const { runtime } = parts;
-    const { request } = on.job;
+    const { request } = on.context;
     this.#parts = parts;
-    this.#job = on.job;
+    this.#context = on.context;
     this.#terms = on.terms;
     this.#listener = listener;
-    this.#endsAtMs = on.job.startedAtMs + LONG_FACTOR * request.deadlineMs;
+    this.#endsAtMs = on.context.startedAtMs + LONG_FACTOR * request.deadlineMs;
     // Whoever was asked for the whole of it has refused: that was its first part.
-    on.job.partsSent = on.job.failed.some(isRange) ? 1 : 0;
-    this.#subJobs = new SubJobs({ runtime, next: on.next, endsAtMs: this.#endsAtMs }, on.job);
+    on.context.partsSent = on.context.failed.some(isRange) ? 1 : 0;
+    this.#subCalls = new SubCalls({ runtime, next: on.next, endsAtMs: this.#endsAtMs }, on.context);
     this.#list = new JoinedList({
       room: request.room,
       drained: () => this.#pump(),
@@ -166,7 +171,7 @@ export class RangeRun implements RunningJob {
     const { size } = this.#terms;
     if (size !== null && this.#knownBlocks() > size * this.#terms.maxParts)
       return this.#refuse(null, size);
-    this.#finalized = this.#job.request.tracker.blocks.finalized();
+    this.#finalized = this.#context.request.tracker.blocks.finalized();
     if (typeof to === "number" && this.#finalized !== null && to <= this.#finalized)
       return this.#begin({ from, to });
     this.#pin(typeof to === "number" ? hexOf(to) : to);
@@ -175,7 +180,7 @@ export class RangeRun implements RunningJob {
   /** Blocks of the range that are known to exist before anybody is asked for its end. */
   #knownBlocks(): number {
     const { from, to } = this.#terms.range;
-    const head = this.#job.request.tracker.head();
+    const head = this.#context.request.tracker.head();
     if (head === null || (typeof to === "string" && to !== "latest")) return 0;
     return (typeof to === "number" ? Math.min(to, head) : head) - from + 1;
   }
@@ -195,13 +200,13 @@ export class RangeRun implements RunningJob {
    */
   #pin(block: string, avoid: ReadonlySet<string> | null = null): void {
     const query = { method: "eth_getBlockByNumber", block, pin: null, avoid } as const;
-    this.#subJobs.block(query, (head, { unable }) => {
+    this.#subCalls.block(query, (head, { unable }) => {
       const { from, to } = this.#terms.range;
       if (head !== null && (typeof to === "string" || head.number <= to)) {
-        this.#chain = new PinnedChain(head, this.#subJobs, this.#job.request.tracker.blocks);
+        this.#chain = new PinnedChain(head, this.#subCalls, this.#context.request.tracker.blocks);
         this.#begin({ from, to: head.number });
       } else if (head !== null || typeof to === "string" || block === "latest") this.#endUnpinned();
-      else if ((this.#job.request.tracker.head() ?? 0) < to) this.#pin("latest");
+      else if ((this.#context.request.tracker.head() ?? 0) < to) this.#pin("latest");
       else if (unable.some((id) => avoid?.has(id) !== true))
         this.#pin(block, new Set([...(avoid ?? []), ...unable]));
       else this.#endUnpinned();
@@ -210,7 +215,7 @@ export class RangeRun implements RunningJob {
 
   /** Nobody tells the end: those who refused the whole range have answered the call. */
   #endUnpinned(): void {
-    if (this.#job.failed.some(isRange)) this.#refuse(null, null);
+    if (this.#context.failed.some(isRange)) this.#refuse(null, null);
     else this.#end(unavailable("head_unknown"));
   }
 
@@ -218,7 +223,7 @@ export class RangeRun implements RunningJob {
     const { limit, size: found } = this.#terms;
     const blocks = blocksIn(range);
     const size = Math.min(limit === null ? Math.max(1, blocks) : sizeOf(limit), found ?? blocks);
-    const refusals = this.#job.failed.filter(isRange);
+    const refusals = this.#context.failed.filter(isRange);
     this.#calls = refusals.length;
     if (limit === null && found === null)
       this.#partSize.refused(range, advisedBlocks(refusals.at(-1)?.failure.message, range));
@@ -262,7 +267,7 @@ export class RangeRun implements RunningJob {
     const { body, elements } = part;
     part.body = NO_BYTES;
     this.#list.add(body.subarray(elements.start, elements.end), body.length);
-    if (this.#list.isLong && this.#job.request.mayStream) this.#stream();
+    if (this.#list.isLong && this.#context.request.mayStream) this.#stream();
     return true;
   }
 
@@ -296,10 +301,10 @@ export class RangeRun implements RunningJob {
     const from = young[0]?.range.from ?? end;
     const query = { method: "eth_getBlockByNumber", block: hexOf(end), pin: null } as const;
     this.#isPinning = true;
-    this.#subJobs.block({ ...query, avoid: null }, (head) => {
+    this.#subCalls.block({ ...query, avoid: null }, (head) => {
       this.#isPinning = false;
       if (head === null || head.number !== end) return this.#end(unavailable("chain_changed"));
-      this.#chain = new PinnedChain(head, this.#subJobs, this.#job.request.tracker.blocks);
+      this.#chain = new PinnedChain(head, this.#subCalls, this.#context.request.tracker.blocks);
       const size = Math.max(1, ...young.map(({ range }) => blocksIn(range)));
       this.#queue.push(...cutRange({ from, to: end }, size).map(newPart));
       this.#pump();
@@ -310,7 +315,7 @@ export class RangeRun implements RunningJob {
   /** Asks for the first part that waits; false = none may be asked for now. */
   #askNext(): boolean {
     if (this.#out >= PARTS_AT_ONCE || this.#list.isPaused) return false;
-    const mayLead = this.#list.heldBytes < LEAD_BYTES || !this.#job.request.mayStream;
+    const mayLead = this.#list.heldBytes < LEAD_BYTES || !this.#context.request.mayStream;
     const lastAt = mayLead ? this.#queue.length - 1 : this.#next;
     for (let at = this.#next; at <= lastAt; at++) {
       const part = this.#queue[at];
@@ -334,7 +339,7 @@ export class RangeRun implements RunningJob {
 
   /** The largest range that somebody accepts who could serve the part. */
   #limitOf({ range }: Part): number {
-    const { request } = this.#job;
+    const { request } = this.#context;
     const call = { ...request.call, block: { kind: "range", ...range } } as const;
     return request.tracker.rangeLimits(call)[0] ?? Number.POSITIVE_INFINITY;
   }
@@ -349,9 +354,9 @@ export class RangeRun implements RunningJob {
 
   #send(part: Part): void {
     const { runtime, counts } = this.#parts;
-    const { request } = this.#job;
+    const { request } = this.#context;
     part.state = "out";
-    if (part.tries++ === 0) this.#job.partsSent = (this.#job.partsSent ?? 0) + 1;
+    if (part.tries++ === 0) this.#context.partsSent = (this.#context.partsSent ?? 0) + 1;
     part.endsAtMs ??= Math.min(this.#endsAtMs, runtime.now() + request.deadlineMs);
     this.#out++;
     counts.parts++;
@@ -361,7 +366,7 @@ export class RangeRun implements RunningJob {
     part.holder = null;
     const { blocks } = request.tracker;
     const before = { blocks: blocks.snapshot(), hash: blocks.agreedHash(part.range.to), holder };
-    this.#subJobs.run(
+    this.#subCalls.run(
       { call, policy: this.#policyOfParts(), pin: holder, avoid, deadlineMs },
       (answer, { failed }) => this.#answered(part, { answer, failed, before }),
     );
@@ -409,12 +414,12 @@ export class RangeRun implements RunningJob {
    */
   #readingAgain(part: Part): PartResult["readAgain"] {
     return (avoid, done) => {
-      const { request } = this.#job;
+      const { request } = this.#context;
       const endsAtMs = part.endsAtMs ?? this.#endsAtMs;
       const deadlineMs = Math.max(1, endsAtMs - this.#parts.runtime.now());
       const call = partCall(request.call, this.#terms.range, part.range);
       const query = { call, policy: this.#policyOfParts(), pin: null, avoid, deadlineMs };
-      this.#subJobs.run(query, (answer, sub) => {
+      this.#subCalls.run(query, (answer, sub) => {
         const { outcome, source } = answer;
         const provider = providerOf(source);
         if (outcome.kind !== "result" || provider === null)
@@ -425,7 +430,7 @@ export class RangeRun implements RunningJob {
   }
 
   #policyOfParts(): Policy {
-    const { policy } = this.#job;
+    const { policy } = this.#context;
     const maxAttempts = Math.min(policy.maxAttempts, ATTEMPTS_OF_PART);
     return { ...policy, split: false, coalesce: false, isPart: true, maxAttempts };
   }
@@ -527,7 +532,7 @@ export class RangeRun implements RunningJob {
 
   /** The largest limit below a part, of providers that cannot take it whole. */
   #smallerLimit({ range }: Part): number | null {
-    const { request } = this.#job;
+    const { request } = this.#context;
     const blocks = range.to - range.from;
     return request.tracker.rangeLimits(request.call).find((limit) => limit < blocks) ?? null;
   }
@@ -537,7 +542,7 @@ export class RangeRun implements RunningJob {
    * null = one block is too much.
    */
   #refuse(failure: FailedAttempt["failure"] | null, size: number | null): void {
-    const known = failure ?? this.#job.failed.findLast(isRange)?.failure ?? null;
+    const known = failure ?? this.#context.failed.findLast(isRange)?.failure ?? null;
     const { code, message, details } = known === null ? TOO_LARGE : rangeRefused(known);
     const { limit, size: found } = this.#terms;
     const isByResults = limit === null || found !== null || this.#partSize.blocks !== null;
@@ -548,7 +553,7 @@ export class RangeRun implements RunningJob {
 
   /** The caller asked for too much: what was sent for it is charged. */
   #refusedAnswer(why: Fault): Answer {
-    return this.#job.partsSent === 0 ? faultAnswer(why) : refusedAnswer(why);
+    return this.#context.partsSent === 0 ? faultAnswer(why) : refusedAnswer(why);
   }
 
   /** Hands a long answer over while the rest arrives. */
@@ -595,7 +600,7 @@ export class RangeRun implements RunningJob {
     this.#isOver = true;
     for (const timer of this.#timers) timer.clear();
     this.#timers.clear();
-    const left = this.#subJobs.close();
+    const left = this.#subCalls.close();
     this.#queue = [];
     return left;
   }

@@ -4,48 +4,45 @@
 import type { Abandoned } from "../../../core/billing/charging.ts";
 import { fault } from "../../../core/faults/rpc-fault.ts";
 import { blocksIn, decideSplit, mostBlocks } from "../../../core/routing/range-parts.ts";
+import type { Call } from "../../../core/rpc/call.ts";
 import { type RangeCall, readRangeCall } from "../../../core/rpc/range-call.ts";
+import type { Tracker } from "../../health/tracker.ts";
 import type { Answer } from "../answer.ts";
-import type { Job } from "../job.ts";
 import {
-  type JobListener,
+  type CallContext,
+  type CallListener,
+  type Layer,
   NOTHING_SENT,
-  type PolicyLayer,
-  type RunningJob,
+  type RunningCall,
   type Stage,
-} from "../stage.ts";
-import { FoundSizes } from "./found-sizes.ts";
+} from "../call-context.ts";
 import { RangeRun } from "./range-run.ts";
-import type { SplitParts } from "./split-parts.ts";
-import { plannedParts, rangeOf } from "./split-plan.ts";
+import { plannedParts, rangeOf, type SplitParts } from "./split-parts.ts";
 
 /** The layer of ranges. */
-export function splitRange(parts: SplitParts): PolicyLayer {
+export function splitRange(parts: SplitParts): Layer {
   const sizes = new FoundSizes();
-  return {
-    appliesTo: (policy) => policy.split,
-    layer: (next) => (job, listener) => {
-      const { call, tracker, maxParts } = job.request;
-      const limits = parts.splitLimits();
-      const bounds = maxParts === undefined ? limits : { ...limits, maxParts };
-      const run = new SplitCall(parts, { next, job, listener, sizes });
-      // Nearly always somebody accepts it whole, as far as is known.
-      const isPlanned = plannedParts(tracker, call, bounds) > 1;
-      const isKnown = isPlanned || sizes.isKnown(job, parts.runtime.now());
-      run.start(isKnown ? readRangeCall(call) : null);
-      return run;
-    },
+  return (next) => (context, listener) => {
+    const { call, tracker, maxParts } = context.request;
+    const limits = parts.splitLimits();
+    const bounds = maxParts === undefined ? limits : { ...limits, maxParts };
+    const run = new SplitCall(parts, { next, context, listener, sizes });
+    // Nearly always somebody accepts it whole, as far as is known.
+    const isPlanned = plannedParts(tracker, call, bounds) > 1;
+    const isKnown = isPlanned || sizes.isKnown(context, parts.runtime.now());
+    run.start(isKnown ? readRangeCall(call) : null);
+    return run;
   };
 }
 
 /** One call over a range: whole, in parts, or first whole and then in parts. */
-class SplitCall implements JobListener, RunningJob {
+class SplitCall implements CallListener, RunningCall {
   readonly #parts: SplitParts;
   readonly #next: Stage;
-  readonly #job: Job;
-  readonly #listener: JobListener;
+  readonly #context: CallContext;
+  readonly #listener: CallListener;
   readonly #sizes: FoundSizes;
-  #running: RunningJob | null = null;
+  #running: RunningCall | null = null;
   #isSplit = false;
   #isOver = false;
 
@@ -53,14 +50,14 @@ class SplitCall implements JobListener, RunningJob {
     parts: SplitParts,
     on: {
       readonly next: Stage;
-      readonly job: Job;
-      readonly listener: JobListener;
+      readonly context: CallContext;
+      readonly listener: CallListener;
       readonly sizes: FoundSizes;
     },
   ) {
     this.#parts = parts;
     this.#next = on.next;
-    this.#job = on.job;
+    this.#context = on.context;
     this.#listener = on.listener;
     this.#sizes = on.sizes;
   }
@@ -68,7 +65,7 @@ class SplitCall implements JobListener, RunningJob {
   /** Begins it; `range` = in parts from the start. */
   start(range: RangeCall | null): void {
     if (range !== null) return this.#split(range);
-    const running = this.#next(this.#job, this);
+    const running = this.#next(this.#context, this);
     if (!this.#isSplit) this.#running = running;
   }
 
@@ -80,7 +77,7 @@ class SplitCall implements JobListener, RunningJob {
 
   /** It was asked for whole. */
   ended(answer: Answer): void {
-    if (!isRangeRefused(this.#job, answer)) return this.#finish(answer);
+    if (!isRangeRefused(this.#context, answer)) return this.#finish(answer);
     const range = this.#refusedRange();
     if (range === null) this.#finish(this.#withMostBlocks(answer));
     else this.#split(range);
@@ -88,7 +85,7 @@ class SplitCall implements JobListener, RunningJob {
 
   /** The range of a refused call, if it may be asked for in parts. */
   #refusedRange(): RangeCall | null {
-    const { request } = this.#job;
+    const { request } = this.#context;
     const blocks = rangeOf(request.call.block, request.tracker);
     const { maxBlocks, maxParts } = this.#bounds();
     const limit = this.#limit();
@@ -104,36 +101,36 @@ class SplitCall implements JobListener, RunningJob {
   #split(range: RangeCall): void {
     this.#isSplit = true;
     const { maxParts } = this.#bounds();
-    const { tracker, call } = this.#job.request;
+    const { tracker, call } = this.#context.request;
     const { runtime } = this.#parts;
     const terms = {
       range,
       maxParts,
       limit: this.#limit(),
-      size: this.#sizes.of(this.#job, runtime.now()),
+      size: this.#sizes.of(this.#context, runtime.now()),
       found: (blocks: number) => this.#sizes.add(tracker, call, blocks, runtime.now()),
     };
     const run = new RangeRun(
       this.#parts,
-      { next: this.#next, job: this.#job, terms },
+      { next: this.#next, context: this.#context, terms },
       this.#partsListener,
     );
     this.#running = run;
     run.start();
   }
 
-  readonly #partsListener: JobListener = {
+  readonly #partsListener: CallListener = {
     ended: (answer) => this.#finish(isRangeFault(answer) ? this.#withMostBlocks(answer) : answer),
   };
 
   #bounds(): { readonly maxBlocks: number; readonly maxParts: number } {
     const { maxBlocks, maxParts } = this.#parts.splitLimits();
-    return { maxBlocks, maxParts: this.#job.request.maxParts ?? maxParts };
+    return { maxBlocks, maxParts: this.#context.request.maxParts ?? maxParts };
   }
 
   /** The largest range that somebody accepts, declared, learned, or named in a refusal. */
   #limit(): number | null {
-    const { request, failed } = this.#job;
+    const { request, failed } = this.#context;
     const known = request.tracker.rangeLimits(request.call)[0] ?? null;
     if (known !== null && known !== Number.POSITIVE_INFINITY) return known;
     const named = failed.flatMap(({ verdict: { effect } }) =>
@@ -153,7 +150,7 @@ class SplitCall implements JobListener, RunningJob {
     const limit = this.#limit();
     if (outcome.kind !== "fault" || limit === null || "max_blocks" in outcome.fault.details)
       return answer;
-    const { request } = this.#job;
+    const { request } = this.#context;
     const range = rangeOf(request.call.block, request.tracker);
     const mostServed = mostBlocks(limit, this.#bounds());
     if (range !== null && blocksIn(range) <= mostServed) return answer;
@@ -171,7 +168,7 @@ class SplitCall implements JobListener, RunningJob {
 }
 
 /** Whether everybody found a call too large, or somebody did and nobody said more. */
-function isRangeRefused({ failed }: Job, answer: Answer): boolean {
+function isRangeRefused({ failed }: CallContext, answer: Answer): boolean {
   const { outcome } = answer;
   if (outcome.kind !== "error") return isRangeFault(answer);
   return failed.some(({ verdict, raw }) => verdict.step === "range" && raw === outcome.raw);
@@ -179,4 +176,56 @@ function isRangeRefused({ failed }: Job, answer: Answer): boolean {
 
 function isRangeFault({ outcome }: Answer): boolean {
   return outcome.kind === "fault" && outcome.fault.code === "log_range_limit";
+}
+
+interface FoundSize {
+  readonly blocks: number;
+  readonly untilMs: number;
+}
+
+const HOLDS_MS = 60_000;
+/** Of one provider set. */
+const MAX_FILTERS = 1_024;
+/** Longer filters are not remembered. */
+const MAX_FILTER_CHARS = 4_096;
+
+/** What was found, by provider set and filter. */
+export class FoundSizes {
+  readonly #sizes = new WeakMap<Tracker, Map<string, FoundSize>>();
+
+  /** Whether something holds for a call, and it asks for more. */
+  isKnown(context: CallContext, nowMs: number): boolean {
+    const { block } = context.request.call;
+    const blocks = this.of(context, nowMs);
+    if (blocks === null || block.kind !== "range" || block.from === null) return false;
+    const to = block.to ?? context.request.tracker.head();
+    return to !== null && to - block.from + 1 > blocks;
+  }
+
+  /** Blocks; null = nothing was found lately. */
+  of({ request: { tracker, call } }: CallContext, nowMs: number): number | null {
+    const sizes = this.#sizes.get(tracker);
+    if (sizes === undefined || sizes.size === 0) return null;
+    const found = sizes.get(filterOf(call) ?? "");
+    return found !== undefined && nowMs < found.untilMs ? found.blocks : null;
+  }
+
+  add(tracker: Tracker, call: Call, blocks: number, nowMs: number): void {
+    const filter = filterOf(call);
+    if (filter === null) return;
+    const sizes = this.#sizes.get(tracker) ?? new Map<string, FoundSize>();
+    this.#sizes.set(tracker, sizes);
+    sizes.delete(filter);
+    sizes.set(filter, { blocks, untilMs: nowMs + HOLDS_MS });
+    for (const oldest of sizes.keys()) if (sizes.size > MAX_FILTERS) sizes.delete(oldest);
+  }
+}
+
+/** The filter of a call without its range; null = it is too long, or none. */
+function filterOf(call: Call): string | null {
+  const range = readRangeCall(call);
+  if (range === null) return null;
+  const { fromBlock: _from, toBlock: _to, ...rest } = range.filter;
+  const text = `${call.methodName} ${JSON.stringify(rest)}`;
+  return text.length > MAX_FILTER_CHARS ? null : text;
 }

@@ -6,7 +6,7 @@ import { WIRE_ID_BYTES } from "../../../core/rpc/wire-request.ts";
 import type { Observer } from "../../../observe/observer.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Timer, TimerWheel } from "../../../upstream/timer-wheel.ts";
-import type { AnswerStream, Room, StreamSink } from "../../../upstream/transport.ts";
+import type { AnswerStream, MemoryShare, StreamSink } from "../../../upstream/transport.ts";
 import { closing } from "../../http/render-fault.ts";
 import type { Headers } from "../../http/respond.ts";
 import type { HttpExchange } from "../caller.ts";
@@ -32,7 +32,7 @@ export interface StreamedReply {
   readonly reply: Reply;
   readonly source: AnswerStream;
   /** Memory budget in which unsent pieces count. */
-  readonly room: Room;
+  readonly room: MemoryShare;
   /** Settles the price if the answer is cut off; only the first call counts. */
   readonly settle: DeliveryCallback;
 }
@@ -43,7 +43,7 @@ export class StreamedAnswer implements StreamSink {
   readonly #exchange: HttpExchange;
   readonly #reply: Reply;
   readonly #source: AnswerStream;
-  readonly #room: Room;
+  readonly #room: MemoryShare;
   readonly #settle: DeliveryCallback;
   /** True = the provider's own envelope is passed on; false = it is written anew, with evidence. */
   readonly #isVerbatim: boolean;

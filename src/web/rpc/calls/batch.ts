@@ -9,7 +9,7 @@ import { readRequest } from "../../../core/rpc/envelope.ts";
 import { elements, type Span } from "../../../core/rpc/json.ts";
 import type { KeyContext } from "../../../hosted/keys/key-context.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
-import type { Room } from "../../../upstream/transport.ts";
+import type { MemoryShare } from "../../../upstream/transport.ts";
 import type { CallPayment } from "../../payment/call-payment.ts";
 import { renderReply } from "../answers/render-reply.ts";
 import { type DeliveryCallback, evidenceOfReply, type Reply } from "../answers/reply.ts";
@@ -54,7 +54,7 @@ export interface RpcBatch extends Omit<BatchPlan, "kind"> {
   /**
    * Memory budget of the request: for the answers while they are gathered and until they are sent.
    */
-  readonly room: Room;
+  readonly room: MemoryShare;
   readonly transport: Transport;
   readonly subscriptionMethods: SubscriptionMethods | null;
   /**

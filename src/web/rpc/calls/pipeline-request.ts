@@ -10,7 +10,7 @@ import type { Admission } from "../../../hosted/admission/admission.ts";
 import type { Observer } from "../../../observe/observer.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Router } from "../../../upstream/engine/router.ts";
-import type { Room } from "../../../upstream/transport.ts";
+import type { MemoryShare } from "../../../upstream/transport.ts";
 import type { CallGrant, CallPayment } from "../../payment/call-payment.ts";
 import type { Reply } from "../answers/reply.ts";
 import type { CallerView } from "../caller-view.ts";
@@ -69,7 +69,7 @@ export interface PipelineRequest {
    */
   readonly postpone: ((token: TokenWait) => boolean) | null;
   /** Memory budget in which a gathered answer counts until it is delivered. */
-  readonly room: Room;
+  readonly room: MemoryShare;
   /** An answer up to this size is delivered even if the budget is used up. */
   readonly freeBytes: number;
 }

@@ -6,7 +6,7 @@ import type { CallerIdentity } from "../../../core/provider/silence.ts";
 import { readRequest } from "../../../core/rpc/envelope.ts";
 import type { Span } from "../../../core/rpc/json.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
-import { FREE_BYTES, type Room } from "../../../upstream/transport.ts";
+import { FREE_BYTES, type MemoryShare } from "../../../upstream/transport.ts";
 import { renderFault } from "../../http/render-fault.ts";
 import type { Headers } from "../../http/respond.ts";
 import { addMeta } from "../answers/billing-headers.ts";
@@ -37,7 +37,7 @@ export interface SessionCallsRequest {
   /** True = a provider is asked for these very calls. */
   readonly fresh?: boolean;
   /** Memory budget for gathered answers, and for the answer until it is sent. */
-  readonly room: Room;
+  readonly room: MemoryShare;
 }
 
 /** The answer to the calls, not charged yet. */

@@ -11,7 +11,7 @@ import { isJson } from "../../../core/rpc/json.ts";
 import type { PaymentHeaders } from "../../../payments/payments.ts";
 import type { Hold, SessionRefusal } from "../../../payments/session/sessions.ts";
 import { isStoreFailure } from "../../../store/store-failure.ts";
-import type { Room } from "../../../upstream/transport.ts";
+import type { MemoryShare } from "../../../upstream/transport.ts";
 import { addressBehind } from "../../http/client-address.ts";
 import type { CallMark, CallPaywall, CallPrice } from "../../payment/call-paywall.ts";
 import { fingerprintOf } from "../../payment/payment-headers.ts";
@@ -55,7 +55,7 @@ export interface SessionRequest {
   readonly bytes: Buffer;
   readonly target: Target;
   /** Memory budget for gathered answers, and for the answer until it is sent. */
-  readonly room: Room;
+  readonly room: MemoryShare;
   /** Calls back once it is known whether the answer was written completely. */
   readonly whenWritten: (run: WriteListener) => void;
 }

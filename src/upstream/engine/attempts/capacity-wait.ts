@@ -2,7 +2,7 @@
 // then, and is planned anew. Only so many calls wait at a time.
 import { isCreditShortage, isShortage } from "../../../core/provider/budget/budget-limits.ts";
 import type { Runtime } from "../../../runtime.ts";
-import type { Job } from "../job.ts";
+import type { CallContext } from "../call-context.ts";
 
 /** Longest time that a call waits for room. */
 const MAX_WAIT_MS = 20;
@@ -11,7 +11,7 @@ const MAX_CREDIT_WAIT_MS = 500;
 const LEAST_WAIT_MS = 2;
 
 /** Calls that may wait for room, all together. */
-export class RoomQueue {
+export class CapacityQueue {
   readonly runtime: Pick<Runtime, "now" | "after">;
   readonly #most: number;
   #waiting = 0;
@@ -36,14 +36,14 @@ export class RoomQueue {
 const MAX_WAITING = 256;
 
 /** One call that waits for room. */
-export class RoomWait {
-  readonly #queue: RoomQueue;
-  readonly #job: Job;
+export class CapacityWait {
+  readonly #queue: CapacityQueue;
+  readonly #context: CallContext;
   #cancelTimer: (() => void) | null = null;
 
-  constructor(queue: RoomQueue, job: Job) {
+  constructor(queue: CapacityQueue, context: CallContext) {
     this.#queue = queue;
-    this.#job = job;
+    this.#context = context;
   }
 
   /** Waits for room if some comes soon, and runs `again` then; false = waiting does not help. */
@@ -67,7 +67,7 @@ export class RoomWait {
 
   /** How long to wait; null = no provider of the plan has room soon. */
   #waitMs(): number | null {
-    const { plan, request, startedAtMs } = this.#job;
+    const { plan, request, startedAtMs } = this.#context;
     if (!plan.excluded.some(({ reason }) => isShortage(reason))) return null;
     const isCredit = plan.excluded.some(({ reason }) => isCreditShortage(reason));
     const longestMs = isCredit ? MAX_CREDIT_WAIT_MS : MAX_WAIT_MS;

@@ -4,7 +4,7 @@
 import { type Abandoned, abandonedAfter } from "../../../core/billing/charging.ts";
 import type { Channel, Verdict } from "../../../core/provider/attempt.ts";
 import { plainFailure } from "../../../core/rpc/failure.ts";
-import type { Job } from "../job.ts";
+import type { CallContext } from "../call-context.ts";
 import {
   type AttemptOwner,
   type AttemptParts,
@@ -14,21 +14,21 @@ import {
 import { CANCELLED, OVERTAKEN, verdictOf } from "./judgement.ts";
 
 /** How an attempt is made. */
-type BeginTerms = Pick<AttemptTerms, "limitMs" | "lookMs" | "hedgedAfterMs">;
+type BeginTerms = Pick<AttemptTerms, "limitMs" | "checkMs" | "hedgedAfterMs">;
 
-/** The lanes of one call. */
-export class Lanes {
+/** The attempts of one call that are out. */
+export class OpenAttempts {
   /** The attempt that is waited for. */
   awaited: PendingAttempt | null = null;
   /** Those that go on beside it, oldest first; null = there are none. */
   #beside: PendingAttempt[] | null = null;
   readonly #parts: AttemptParts;
-  readonly #job: Job;
+  readonly #context: CallContext;
   readonly #owner: AttemptOwner;
 
-  constructor(parts: AttemptParts, job: Job, owner: AttemptOwner) {
+  constructor(parts: AttemptParts, context: CallContext, owner: AttemptOwner) {
     this.#parts = parts;
-    this.#job = job;
+    this.#context = context;
     this.#owner = owner;
   }
 
@@ -42,16 +42,16 @@ export class Lanes {
   }
 
   /** Asks a provider, and waits for it. One that fails at once has told its owner already. */
-  begin(channel: Channel, { limitMs, lookMs, hedgedAfterMs }: BeginTerms): void {
-    const { call, tracker } = this.#job.request;
+  begin(channel: Channel, { limitMs, checkMs, hedgedAfterMs }: BeginTerms): void {
+    const { call, tracker } = this.#context.request;
     const { provider, transport } = channel;
-    const mayBeLate = this.#job.policy.lanes > 1 && this.#job.plan.panic !== true;
+    const mayBeLate = this.#context.policy.maxOpen > 1 && this.#context.plan.panic !== true;
     const trialMs = mayBeLate ? tracker.trialPatienceMs(provider, transport, call.method) : null;
     const isTrial = trialMs !== null;
-    const terms = { channel, limitMs, isTrial, lookMs: trialMs ?? lookMs, hedgedAfterMs };
-    const pending = new PendingAttempt(this.#parts, this.#job, terms, this.#owner);
+    const terms = { channel, limitMs, isTrial, checkMs: trialMs ?? checkMs, hedgedAfterMs };
+    const pending = new PendingAttempt(this.#parts, this.#context, terms, this.#owner);
     this.awaited = pending;
-    this.#job.lastAsked = provider;
+    this.#context.lastAsked = provider;
     pending.start();
   }
 
@@ -80,18 +80,18 @@ export class Lanes {
   /** Takes a request back that was not sent. */
   takeBack(pending: PendingAttempt, why: Verdict): void {
     this.drop(pending);
-    this.#job.addTrace(pending.cut(why), null);
+    this.#context.addTrace(pending.cut(why), null);
   }
 
   /** Gives up on a provider that was sent a request and is silent. */
   giveUp(pending: PendingAttempt): void {
     this.drop(pending);
     const failure = plainFailure("timeout", "the provider is silent");
-    const { call } = this.#job.request;
+    const { call } = this.#context.request;
     const wallMs = this.#parts.runtime.wallMs();
     const verdict = verdictOf({ failure, provider: pending.provider, call, wallMs });
     const attempt = pending.cut(verdict);
-    this.#job.addFailed({ attempt, verdict, failure, raw: null });
+    this.#context.addFailed({ attempt, verdict, failure, raw: null });
   }
 
   /** What is out is not waited for any more. It ends, but for trials: their outcome counts. */
@@ -103,7 +103,7 @@ export class Lanes {
       const attempt = pending.isTrial
         ? { provider, transport, latencyMs, verdict: OVERTAKEN, code: null }
         : pending.cut(OVERTAKEN);
-      this.#job.addTrace(attempt, null);
+      this.#context.addTrace(attempt, null);
     }
   }
 
@@ -112,12 +112,12 @@ export class Lanes {
     const out = this.#leave();
     // Read first: a request that was given up before it was sent never will be.
     const sent = out.filter((pending) => pending.sent);
-    for (const pending of out) this.#job.addTrace(pending.cut(CANCELLED), null);
-    if (sent.length === 0) return abandonedAfter(this.#job.failed);
+    for (const pending of out) this.#context.addTrace(pending.cut(CANCELLED), null);
+    if (sent.length === 0) return abandonedAfter(this.#context.failed);
     return { sent: true, countedAsTimeout: sent.every((pending) => pending.silent) };
   }
 
-  /** All that are out, which are in no lane from now on. */
+  /** All that are out, which are not waited for from now on. */
   #leave(): readonly PendingAttempt[] {
     const { awaited } = this;
     const beside = this.#beside ?? [];

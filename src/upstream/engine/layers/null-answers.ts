@@ -1,40 +1,39 @@
+// Answers of `null`. A block that does not exist yet is `null` at once, and no provider is asked.
 // "Not found" for a transaction, receipt or block may come from a provider that is a block behind:
 // it is asked once more of one whose head is higher, before the caller is told: once in vain for
 // each call and head, within a budget, and never for long. One who told of it a few blocks ago is
 // asked also where nobody is ahead.
 import type { Abandoned } from "../../../core/billing/charging.ts";
+import type { Chain } from "../../../core/provider/chain.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
+import { SHARED_SOURCE } from "../../../core/routing/answer-source.ts";
 import type { Call } from "../../../core/rpc/call.ts";
 import { blockNumberOf } from "../../../core/rpc/result-block.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import { type Answer, type Outcome, resultOf } from "../answer.ts";
-import { Job } from "../job.ts";
-import type { RouteRequest } from "../route-request.ts";
 import {
-  type JobListener,
+  CallContext,
+  type CallListener,
+  type Layer,
   NOTHING_SENT,
-  type PolicyLayer,
-  type RunningJob,
+  type RouteRequest,
+  type RunningCall,
   type Stage,
-} from "../stage.ts";
-import { isRecent, RecentProviders } from "./recent-providers.ts";
+} from "../call-context.ts";
 
 /** The layer of rechecks. */
-export function recheckNull(runtime: Pick<Runtime, "now">): PolicyLayer {
+export function recheckNull(runtime: Pick<Runtime, "now">): Layer {
   const memories = new WeakMap<Tracker, Memory>();
-  return {
-    appliesTo: (policy) => policy.recheckNull,
-    layer: (next) => (job, listener) => {
-      const { tracker } = job.request;
-      const memory = memories.get(tracker) ?? {
-        asked: new RecheckedCalls(),
-        recent: new RecentProviders(),
-      };
-      memories.set(tracker, memory);
-      return new RecheckRun({ runtime, next, ...memory }, job, listener).start();
-    },
+  return (next) => (context, listener) => {
+    const { tracker } = context.request;
+    const memory = memories.get(tracker) ?? {
+      asked: new RecheckedCalls(),
+      recent: new RecentProviders(),
+    };
+    memories.set(tracker, memory);
+    return new RecheckRun({ runtime, next, ...memory }, context, listener).start();
   };
 }
 
@@ -91,25 +90,25 @@ interface RecheckParts extends Memory {
 }
 
 /** A call that may be asked again. */
-class RecheckRun implements JobListener, RunningJob {
+class RecheckRun implements CallListener, RunningCall {
   readonly #parts: RecheckParts;
-  readonly #job: Job;
-  readonly #listener: JobListener;
-  #running: RunningJob | null = null;
+  readonly #context: CallContext;
+  readonly #listener: CallListener;
+  #running: RunningCall | null = null;
   /** The recheck has begun. */
   #isSecond = false;
   /** The call for which the recheck was taken from the budget; null = it was not. */
   #taken: string | null = null;
   #over = false;
 
-  constructor(parts: RecheckParts, job: Job, listener: JobListener) {
+  constructor(parts: RecheckParts, context: CallContext, listener: CallListener) {
     this.#parts = parts;
-    this.#job = job;
+    this.#context = context;
     this.#listener = listener;
   }
 
-  start(): RunningJob {
-    const running = this.#parts.next(this.#job, this);
+  start(): RunningCall {
+    const running = this.#parts.next(this.#context, this);
     if (!this.#isSecond) this.#running = running;
     return this;
   }
@@ -125,7 +124,7 @@ class RecheckRun implements JobListener, RunningJob {
   ended(answer: Answer): void {
     const isMissing = isNull(answer.outcome);
     if (!isMissing) this.#noteRecent(answer);
-    const second = isMissing ? this.#secondJob(answer) : null;
+    const second = isMissing ? this.#secondContext(answer) : null;
     if (second === null) return this.#finish(answer);
     const { outcome, source } = answer;
     if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
@@ -133,14 +132,14 @@ class RecheckRun implements JobListener, RunningJob {
   }
 
   /** The call to a provider that may know more; null = there is none. */
-  #secondJob({ source }: Answer): Job | null {
-    const { request, policy, endsAtMs } = this.#job;
+  #secondContext({ source }: Answer): CallContext | null {
+    const { request, policy, endsAtMs } = this.#context;
     if (source.kind !== "provider" || request.call.body.length > MAX_REQUEST_BYTES) return null;
     const startedAtMs = this.#parts.runtime.now();
     const deadlineMs = Math.min(SECOND_MS, endsAtMs - startedAtMs);
     const asked = deadlineMs > 0 ? this.#askedAgain(source.provider) : null;
     if (asked === null) return null;
-    return new Job(
+    return new CallContext(
       { ...request, ...asked, deadlineMs },
       { ...policy, recheckNull: false, maxAttempts: SECOND_ATTEMPTS },
       { startedAtMs, endsAtMs: startedAtMs + deadlineMs },
@@ -150,7 +149,7 @@ class RecheckRun implements JobListener, RunningJob {
   /** Who is asked after this provider's `null`; null = nobody is. */
   #askedAgain(provider: Provider): Pick<RouteRequest, "avoid" | "prefer"> | null {
     const { asked, recent, runtime } = this.#parts;
-    const { tracker, call, caller } = this.#job.request;
+    const { tracker, call, caller } = this.#context.request;
     const nowMs = runtime.now();
     const key = keyOf(call);
     const known = recent.providerOf(key, nowMs);
@@ -159,13 +158,13 @@ class RecheckRun implements JobListener, RunningJob {
         return {
           avoid: new Set(tracker.set.providers.flatMap(({ id }) => (id === known ? [] : [id]))),
         };
-      this.#job.overBudget = true;
+      this.#context.overBudget = true;
       return null;
     }
     const ahead = tracker.aheadOf(provider, call);
     if (ahead === null || !asked.mayRecheck(key, ahead.head)) return null;
     if (!asked.count(caller, nowMs) || !tracker.rechecks.take(1)) {
-      this.#job.overBudget = true;
+      this.#context.overBudget = true;
       return null;
     }
     this.#taken = key;
@@ -178,13 +177,13 @@ class RecheckRun implements JobListener, RunningJob {
    */
   #settle(isFound: boolean, hasAnswer: boolean): void {
     if (this.#taken === null) return;
-    if (isFound) this.#job.request.tracker.rechecks.giveBack(1);
+    if (isFound) this.#context.request.tracker.rechecks.giveBack(1);
     else if (hasAnswer) this.#parts.asked.add(this.#taken);
   }
 
   /** Remembers who told of a block or transaction near the served tip. */
   #noteRecent({ outcome, source }: Answer): void {
-    const { tracker, call } = this.#job.request;
+    const { tracker, call } = this.#context.request;
     if (source.kind !== "provider" || outcome.kind !== "result") return;
     if (call.body.length > MAX_REQUEST_BYTES) return;
     const tip = tracker.blocks.servedTip();
@@ -194,16 +193,16 @@ class RecheckRun implements JobListener, RunningJob {
     recent.add(keyOf(call), source.provider.id, tracker.set.chain, runtime.now());
   }
 
-  #recheck(second: Job, otherwise: Answer): void {
+  #recheck(second: CallContext, otherwise: Answer): void {
     this.#isSecond = true;
     this.#running = this.#parts.next(second, {
       ended: (answer) => {
         const { outcome } = answer;
         const hasAnswer = outcome.kind === "result" || outcome.kind === "stream";
-        this.#job.absorb(second);
+        this.#context.absorb(second);
         this.#noteRecent(answer);
         const isFound = hasAnswer && !isNull(outcome);
-        this.#job.rechecked = isFound ? "found" : "missing";
+        this.#context.rechecked = isFound ? "found" : "missing";
         this.#settle(isFound, hasAnswer);
         this.#finish(hasAnswer ? answer : otherwise);
       },
@@ -228,3 +227,64 @@ function isNull(outcome: Outcome): boolean {
 }
 
 const NULL = "null";
+
+/** The layer of blocks by number. */
+export function futureBlock(): Layer {
+  return (next) => (context, listener) => {
+    const { tracker, call, pin, avoid, upstreams } = context.request;
+    const isUnrestricted = pin === null && avoid === null && upstreams === undefined;
+    if (
+      !isUnrestricted ||
+      call.block.kind !== "number" ||
+      !tracker.isFutureBlock(call.block.number)
+    )
+      return next(context, listener);
+    listener.ended({ outcome: resultOf("null"), source: SHARED_SOURCE });
+    return OVER;
+  };
+}
+
+const OVER = { cancel: () => NOTHING_SENT } as const;
+
+/** A provider that told of a block or transaction. */
+interface RecentProvider {
+  readonly id: string;
+  readonly untilMs: number;
+}
+
+const MAX_ANSWERS = 4_096;
+/** For so many blocks it is remembered, within these bounds. */
+const BLOCKS = 5;
+const LEAST_MS = 2_000;
+const MOST_MS = 60_000;
+/** Of the block that was told, from the served tip: as deep as reorganisations usually go. */
+const MAX_BLOCKS_BELOW = 8;
+/** A block further above the served tip is none that a provider can have. */
+const MAX_BLOCKS_ABOVE = 16;
+
+/** Whether a block is near enough to the served tip. */
+export function isRecent(block: number, tip: number): boolean {
+  return block >= tip - MAX_BLOCKS_BELOW && block <= tip + MAX_BLOCKS_ABOVE;
+}
+
+/** What was told in one provider set, by request. */
+export class RecentProviders {
+  readonly #answers = new Map<string, RecentProvider>();
+
+  /** A provider has told of a block or transaction. */
+  add(key: string, id: string, { blockTimeMs }: Chain, nowMs: number): void {
+    const forMs = Math.min(MOST_MS, Math.max(LEAST_MS, BLOCKS * blockTimeMs));
+    this.#answers.delete(key);
+    this.#answers.set(key, { id, untilMs: nowMs + forMs });
+    for (const oldest of this.#answers.keys()) {
+      if (this.#answers.size <= MAX_ANSWERS) break;
+      this.#answers.delete(oldest);
+    }
+  }
+
+  /** The id of the provider that told; null = nobody did lately. */
+  providerOf(key: string, nowMs: number): string | null {
+    const answer = this.#answers.get(key);
+    return answer === undefined || nowMs >= answer.untilMs ? null : answer.id;
+  }
+}

@@ -1,5 +1,5 @@
-// The jobs that a stage makes to carry out one job: parts of it, and queries of blocks. They pass
-// the stages below; their attempts are evidence of the job that they are made for.
+// The calls that a stage makes to carry out one call: parts of it, and queries of blocks. They pass
+// the stages below; their attempts are evidence of the call that they are made for.
 import type { Abandoned } from "../../core/billing/charging.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
@@ -11,11 +11,10 @@ import { writeRequest } from "../../core/rpc/wire-request.ts";
 import { type Head, readHead } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Answer } from "./answer.ts";
-import { Job } from "./job.ts";
-import { NOTHING_SENT, type RunningJob, type Stage } from "./stage.ts";
+import { CallContext, NOTHING_SENT, type RunningCall, type Stage } from "./call-context.ts";
 
-/** What sub-jobs are made with. */
-export interface SubJobParts {
+/** What sub-calls are made with. */
+export interface SubCallParts {
   readonly runtime: Runtime;
   /** The stages below. */
   readonly next: Stage;
@@ -23,12 +22,12 @@ export interface SubJobParts {
   readonly endsAtMs: number;
 }
 
-/** A call to be made for a job. */
+/** A call to be made for a call. */
 export interface SubCall {
   readonly call: Call;
   readonly policy: Policy;
   readonly pin: Provider | null;
-  /** Ids of providers that are not asked; null = those that the job itself avoids. */
+  /** Ids of providers that are not asked; null = those that the call itself avoids. */
   readonly avoid: ReadonlySet<string> | null;
   readonly deadlineMs: number;
 }
@@ -40,35 +39,42 @@ export interface HeaderQuery {
   readonly block: string;
   /** The only one to ask; null = any. */
   readonly pin: Provider | null;
-  /** Ids of providers that are not asked; null = those that the job itself avoids. */
+  /** Ids of providers that are not asked; null = those that the call itself avoids. */
   readonly avoid: ReadonlySet<string> | null;
 }
 
-/** The calls under way for one job. */
-export class SubJobs {
-  readonly #parts: SubJobParts;
-  readonly #job: Job;
-  readonly #out = new Map<Job, RunningJob>();
+/** The calls under way for one call. */
+export class SubCalls {
+  readonly #parts: SubCallParts;
+  readonly #context: CallContext;
+  readonly #out = new Map<CallContext, RunningCall>();
   #isClosed = false;
 
-  constructor(parts: SubJobParts, job: Job) {
+  constructor(parts: SubCallParts, context: CallContext) {
     this.#parts = parts;
-    this.#job = job;
+    this.#context = context;
   }
 
-  /** Makes a call. Calls back once, or never after `close`; returns its job, null after that. */
-  run({ call, policy, ...rest }: SubCall, done: (answer: Answer, sub: Job) => void): Job | null {
+  /** Makes a call. Calls back once, or never after `close`; returns its call, null after that. */
+  run(
+    { call, policy, ...rest }: SubCall,
+    done: (answer: Answer, sub: CallContext) => void,
+  ): CallContext | null {
     if (this.#isClosed) return null;
     const { runtime, next } = this.#parts;
-    const { request } = this.#job;
+    const { request } = this.#context;
     const startedAtMs = runtime.now();
     const { pin, deadlineMs } = rest;
     const avoid =
       rest.avoid === null ? request.avoid : new Set([...(request.avoid ?? []), ...rest.avoid]);
-    const sub = new Job({ ...request, call, pin, avoid, deadlineMs, mayStream: false }, policy, {
-      startedAtMs,
-      endsAtMs: startedAtMs + deadlineMs,
-    });
+    const sub = new CallContext(
+      { ...request, call, pin, avoid, deadlineMs, mayStream: false },
+      policy,
+      {
+        startedAtMs,
+        endsAtMs: startedAtMs + deadlineMs,
+      },
+    );
     let over = false;
     const running = next(sub, {
       ended: (answer) => {
@@ -87,7 +93,7 @@ export class SubJobs {
     { method, block, pin, avoid }: HeaderQuery,
     done: (head: Head | null, why: NoAnswer) => void,
   ): void {
-    const { request, policy } = this.#job;
+    const { request, policy } = this.#context;
     const row = methodOf(method);
     const call = {
       methodName: method,
@@ -127,11 +133,11 @@ export class SubJobs {
     return { sent: true, countedAsTimeout: sent.every((one) => one.countedAsTimeout) };
   }
 
-  /** The plan of the job stays that of its first sub-job. */
-  #absorb(sub: Job): void {
-    const { plan } = this.#job;
-    this.#job.absorb(sub);
-    if (plan.candidates.length > 0) this.#job.plan = plan;
+  /** The plan of the call stays that of its first sub-call. */
+  #absorb(sub: CallContext): void {
+    const { plan } = this.#context;
+    this.#context.absorb(sub);
+    if (plan.candidates.length > 0) this.#context.plan = plan;
   }
 }
 
@@ -139,7 +145,10 @@ export class SubJobs {
 const HEX = /^0x[0-9a-f]{1,13}$/;
 
 /** Why a call has no answer that tells something. A provider that answered it cannot tell more. */
-export function whyUnanswered({ source }: Answer, { plan, failed, request }: Job): NoAnswer {
+export function whyUnanswered(
+  { source }: Answer,
+  { plan, failed, request }: CallContext,
+): NoAnswer {
   const answering = providerOf(source);
   const { unable, isForNow } = unansweredOf({ plan, failed, avoid: request.avoid });
   return { unable: answering === null ? unable : [...unable, answering.id], isForNow };
