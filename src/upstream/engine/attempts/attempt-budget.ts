@@ -78,12 +78,12 @@ export class AttemptBudget {
 }
 
 /** How long a slot is held at most; also the deadline of a read that holds one. */
-export const PANIC_SLOT_MS = 1_000;
+const PANIC_SLOT_MS = 1_000;
 
 /**
  * Takes a slot. Returns a function that frees it, which has an effect once; null = no slot is free.
  */
-export function takePanicSlot(timerWheel: TimerWheel, tracker: Tracker): (() => void) | null {
+function takePanicSlot(timerWheel: TimerWheel, tracker: Tracker): (() => void) | null {
   if (!tracker.takePanicSlot()) return null;
   let isHeld = true;
   const free = (): void => {

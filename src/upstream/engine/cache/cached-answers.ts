@@ -233,7 +233,7 @@ export class CacheScope {
 }
 
 /** The id of a profile of an account names the account. */
-export function isCustom(profileId: string): boolean {
+function isCustom(profileId: string): boolean {
   return profileId.includes("/");
 }
 

@@ -212,7 +212,7 @@ const HASH = /^0x[0-9a-f]{64}$/;
 const ADDRESS = /^0x[0-9a-f]{40}$/;
 
 /** Hints on the bus between workers. */
-export const VIEW_HINTS: Topic<ViewHint> = { name: "view.hint" };
+const VIEW_HINTS: Topic<ViewHint> = { name: "view.hint" };
 
 /** A hint as text, for those who are reached by texts alone. */
 export function hintText(hint: ViewHint): string {

@@ -53,7 +53,7 @@ const SAMPLES_SHIFT = 8;
  * all calls that were ever in the map, with all that belongs to them, until the next full
  * collection. That made a call several times as expensive to the garbage collector.
  */
-export class OpenCalls {
+class OpenCalls {
   readonly #byAccount: () => boolean;
   readonly #slots: (SharedCall | null)[] = new Array<SharedCall | null>(SLOTS).fill(null);
 
@@ -143,7 +143,7 @@ interface Sharer {
 }
 
 /** One call under way, its owner and those who joined. */
-export class SharedCall implements CallListener {
+class SharedCall implements CallListener {
   readonly #parts: CoalesceParts;
   readonly #next: Stage;
   /** The call as it is carried out. */
@@ -291,7 +291,7 @@ function sharedOf({ outcome, source }: Answer): Answer | null {
 function NOTHING(): void {}
 
 /** MemoryShare in the share of the caller that owns the call now. */
-export class HandedOverShare implements MemoryShare {
+class HandedOverShare implements MemoryShare {
   #room: MemoryShare;
   #bytes = 0;
 

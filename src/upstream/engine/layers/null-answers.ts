@@ -263,12 +263,12 @@ const MAX_BLOCKS_BELOW = 8;
 const MAX_BLOCKS_ABOVE = 16;
 
 /** Whether a block is near enough to the served tip. */
-export function isRecent(block: number, tip: number): boolean {
+function isRecent(block: number, tip: number): boolean {
   return block >= tip - MAX_BLOCKS_BELOW && block <= tip + MAX_BLOCKS_ABOVE;
 }
 
 /** What was told in one provider set, by request. */
-export class RecentProviders {
+class RecentProviders {
   readonly #answers = new Map<string, RecentProvider>();
 
   /** A provider has told of a block or transaction. */

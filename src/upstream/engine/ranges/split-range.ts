@@ -190,7 +190,7 @@ const MAX_FILTERS = 1_024;
 const MAX_FILTER_CHARS = 4_096;
 
 /** What was found, by provider set and filter. */
-export class FoundSizes {
+class FoundSizes {
   readonly #sizes = new WeakMap<Tracker, Map<string, FoundSize>>();
 
   /** Whether something holds for a call, and it asks for more. */
