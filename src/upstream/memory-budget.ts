@@ -87,7 +87,7 @@ export class MemoryBudget {
   }
 
   /**
-   * MemoryShare that is counted but never refused, for data that cannot be refused without harm to others.
+   * Counted but never refused: for data that cannot be refused without harm to others.
    */
   get openRoom(): MemoryShare {
     return {

@@ -1,6 +1,6 @@
 // Equal reads that are under way share one call: the first one begins it, and those that ask the
-// same within a moment join it. When the caller that began it leaves, the next that waits takes it
-// over. A caller that cannot be served so goes on alone: when the call fails, when its answer is not
+// same within a moment join it. When the caller that began it leaves, the next takes it over.
+// A caller that cannot be served so goes on alone: when the call fails, when its answer is not
 // one to share, or when it has waited for its share of its time.
 
 import type { Abandoned } from "../../../core/billing/charging.ts";
