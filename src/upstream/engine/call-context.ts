@@ -160,7 +160,7 @@ export interface RouteRequest {
 }
 
 /** Hears how a call ended: once, or never after it was cancelled. */
-export interface CallListener {
+export interface StageListener {
   ended(answer: Answer): void;
 }
 
@@ -171,7 +171,7 @@ export interface RunningCall {
 }
 
 /** Takes a call to its answer. Its listener may be called before the stage returns. */
-export type Stage = (context: CallContext, listener: CallListener) => RunningCall;
+export type Stage = (context: CallContext, listener: StageListener) => RunningCall;
 
 /** A stage around a stage. */
 export type Layer = (next: Stage) => Stage;

@@ -15,13 +15,13 @@ import { cache } from "./cache/cache.ts";
 import type { CachedAnswers } from "./cache/cached-answers.ts";
 import {
   CallContext,
-  type CallListener,
   type CallTimes,
   type Layer,
   NOTHING_SENT,
   type RouteRequest,
   type RunningCall,
   type Stage,
+  type StageListener,
   type Upstreams,
 } from "./call-context.ts";
 import { AcceptedTransactions } from "./exchange/accepted-transactions.ts";
@@ -229,7 +229,7 @@ function aloneOf(policy: Policy): Policy {
 type Done = (answer: Answer, route: RoutedCall) => void;
 
 /** A call on its way through the engine. */
-class RoutedContext extends CallContext implements RoutedCall, CallListener {
+class RoutedContext extends CallContext implements RoutedCall, StageListener {
   readonly #done: Done;
   #running: RunningCall | null = null;
 

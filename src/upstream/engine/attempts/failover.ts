@@ -21,11 +21,11 @@ import { type Answer, faultAnswer, providerAnswer } from "../answer.ts";
 import { MAX_VALUE_BYTES } from "../cache/answer-cache.ts";
 import {
   type CallContext,
-  type CallListener,
   NOTHING_SENT,
   type RouteRequest,
   type RunningCall,
   type Stage,
+  type StageListener,
 } from "../call-context.ts";
 import { panicIsFull } from "../refusal.ts";
 import type { AttemptOwner, AttemptParts, PendingAttempt, WholeAnswer } from "./attempt.ts";
@@ -92,7 +92,7 @@ function plan({ recording }: FailoverParts, context: CallContext): void {
 function begun(
   parts: AttemptParts & BudgetParts,
   context: CallContext,
-  listener: CallListener,
+  listener: StageListener,
 ): RunningCall {
   const { hedge } = context.policy;
   const [first] = context.plan.candidates;
@@ -165,14 +165,14 @@ function isAlike(one: Contradiction, other: Contradiction): boolean {
 class FailoverRun implements AttemptOwner, RunningCall {
   readonly #parts: AttemptParts;
   readonly #context: CallContext;
-  readonly #listener: CallListener;
+  readonly #listener: StageListener;
   readonly #candidates: Candidates;
   readonly #budget: AttemptBudget;
   readonly #open: OpenAttempts;
   readonly #contradictions: Contradiction[] = [];
   #over = false;
 
-  constructor(parts: AttemptParts & BudgetParts, context: CallContext, listener: CallListener) {
+  constructor(parts: AttemptParts & BudgetParts, context: CallContext, listener: StageListener) {
     this.#parts = parts;
     this.#context = context;
     this.#listener = listener;

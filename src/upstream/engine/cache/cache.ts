@@ -32,11 +32,11 @@ import type { StoredAnswer } from "../../second-tier/stored-answer.ts";
 import type { Answer, Outcome } from "../answer.ts";
 import {
   type CallContext,
-  type CallListener,
   type Layer,
   NOTHING_SENT,
   type RunningCall,
   type Stage,
+  type StageListener,
 } from "../call-context.ts";
 import type { KeptAnswer } from "./answer-cache.ts";
 import { type AnswerKey, answerKeyOf, type KeptFacts } from "./answer-slots.ts";
@@ -317,7 +317,7 @@ interface TierPlace {
 }
 
 /** Keeps an answer on its way to the caller. */
-class KeepingListener implements CallListener {
+class KeepingListener implements StageListener {
   readonly #parts: KeepingParts;
   /** Null = it is kept in memory alone. */
   readonly #place: TierPlace | null;
@@ -385,7 +385,7 @@ interface KeepingParts {
   readonly answers: CachedAnswers;
   readonly query: CacheQuery;
   readonly context: CallContext;
-  readonly listener: CallListener;
+  readonly listener: StageListener;
   readonly runtime: Runtime;
 }
 

@@ -11,11 +11,11 @@ import type { MemoryShare } from "../../transport.ts";
 import { type Answer, faultAnswer } from "../answer.ts";
 import {
   CallContext,
-  type CallListener,
   type Layer,
   NOTHING_SENT,
   type RunningCall,
   type Stage,
+  type StageListener,
 } from "../call-context.ts";
 
 /** Of the bytes of a request. */
@@ -136,14 +136,14 @@ const MAX_SHARED_BYTES = 65_536;
 /** A call that waits for a shared call, or has gone on alone. */
 interface Sharer {
   readonly context: CallContext;
-  readonly listener: CallListener;
+  readonly listener: StageListener;
   /** When it goes on alone; null = it waits for the call to its end. */
   timer: Timer | null;
   alone: RunningCall | null;
 }
 
 /** One call under way, its owner and those who joined. */
-class SharedCall implements CallListener {
+class SharedCall implements StageListener {
   readonly #parts: CoalesceParts;
   readonly #next: Stage;
   /** The call as it is carried out. */
@@ -175,7 +175,7 @@ class SharedCall implements CallListener {
   }
 
   /** Begins it for its first owner. `close` is called when it is over. */
-  begin(context: CallContext, listener: CallListener, close: () => void): RunningCall {
+  begin(context: CallContext, listener: StageListener, close: () => void): RunningCall {
     const owner: Sharer = { context, listener, timer: null, alone: null };
     this.#owner = owner;
     this.#close = close;
@@ -185,7 +185,7 @@ class SharedCall implements CallListener {
   }
 
   /** Waits for its answer. */
-  join(context: CallContext, listener: CallListener): RunningCall {
+  join(context: CallContext, listener: StageListener): RunningCall {
     const follower: Sharer = { context, listener, timer: null, alone: null };
     const waitMs = Math.max(0, context.endsAtMs - this.#parts.runtime.now()) * WAIT_SHARE;
     follower.timer = this.#parts.timerWheel.set(waitMs, () => {
@@ -290,7 +290,7 @@ function sharedOf({ outcome, source }: Answer): Answer | null {
 
 function NOTHING(): void {}
 
-/** MemoryShare in the share of the caller that owns the call now. */
+/** Memory in the share of the caller that owns the call now. */
 class HandedOverShare implements MemoryShare {
   #room: MemoryShare;
   #bytes = 0;

@@ -14,11 +14,11 @@ import type { Timer, TimerWheel } from "../../timer-wheel.ts";
 import { type Answer, faultAnswer, type Outcome, resultOf } from "../answer.ts";
 import {
   CallContext,
-  type CallListener,
   type Layer,
   NOTHING_SENT,
   type RunningCall,
   type Stage,
+  type StageListener,
 } from "../call-context.ts";
 import { behindMark } from "../refusal.ts";
 
@@ -73,15 +73,15 @@ interface ViewParts extends ConsistencyParts {
 interface ViewedCall {
   readonly context: CallContext;
   readonly view: View;
-  readonly listener: CallListener;
+  readonly listener: StageListener;
 }
 
 /** One call at a view. */
-class ViewRun implements CallListener, RunningCall {
+class ViewRun implements StageListener, RunningCall {
   readonly #parts: ViewParts;
   readonly #context: CallContext;
   readonly #view: View;
-  readonly #listener: CallListener;
+  readonly #listener: StageListener;
   /** Providers that said that they lack the block; null = none did. */
   #avoid: Set<string> | null = null;
   #running: RunningCall | null = null;

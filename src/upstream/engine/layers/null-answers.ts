@@ -15,12 +15,12 @@ import type { Tracker } from "../../health/tracker.ts";
 import { type Answer, type Outcome, resultOf } from "../answer.ts";
 import {
   CallContext,
-  type CallListener,
   type Layer,
   NOTHING_SENT,
   type RouteRequest,
   type RunningCall,
   type Stage,
+  type StageListener,
 } from "../call-context.ts";
 
 /** The layer of rechecks. */
@@ -90,10 +90,10 @@ interface RecheckParts extends Memory {
 }
 
 /** A call that may be asked again. */
-class RecheckRun implements CallListener, RunningCall {
+class RecheckRun implements StageListener, RunningCall {
   readonly #parts: RecheckParts;
   readonly #context: CallContext;
-  readonly #listener: CallListener;
+  readonly #listener: StageListener;
   #running: RunningCall | null = null;
   /** The recheck has begun. */
   #isSecond = false;
@@ -101,7 +101,7 @@ class RecheckRun implements CallListener, RunningCall {
   #taken: string | null = null;
   #over = false;
 
-  constructor(parts: RecheckParts, context: CallContext, listener: CallListener) {
+  constructor(parts: RecheckParts, context: CallContext, listener: StageListener) {
     this.#parts = parts;
     this.#context = context;
     this.#listener = listener;

@@ -20,12 +20,12 @@ import type { Runtime } from "../../../runtime.ts";
 import { type Answer, type Outcome, resultOf } from "../answer.ts";
 import {
   type CallContext,
-  type CallListener,
   type Layer,
   NOTHING_SENT,
   type RouteRequest,
   type RunningCall,
   type Stage,
+  type StageListener,
 } from "../call-context.ts";
 import {
   type AcceptedTransaction,
@@ -108,17 +108,17 @@ type Own<Kind extends OwnTransactions["kind"]> = OwnTransactionParts & {
 
 /** A call with sub-calls behind its first answer. */
 abstract class OwnRun<Parts extends OwnTransactionParts & { readonly next: Stage }>
-  implements CallListener, RunningCall
+  implements StageListener, RunningCall
 {
   protected readonly parts: Parts;
   protected readonly context: CallContext;
-  readonly #listener: CallListener;
+  readonly #listener: StageListener;
   #running: RunningCall | null = null;
   #hasAnswer = false;
   #subCalls: SubCalls | null = null;
   #isOver = false;
 
-  constructor(parts: Parts, context: CallContext, listener: CallListener) {
+  constructor(parts: Parts, context: CallContext, listener: StageListener) {
     this.parts = parts;
     this.context = context;
     this.#listener = listener;

@@ -12,11 +12,11 @@ import type { Runtime } from "../../../runtime.ts";
 import { type Answer, faultAnswer, type Outcome, providerAnswer, resultOf } from "../answer.ts";
 import {
   CallContext,
-  type CallListener,
   type Layer,
   NOTHING_SENT,
   type RunningCall,
   type Stage,
+  type StageListener,
 } from "../call-context.ts";
 import { transactionHash } from "../exchange/transaction-identity.ts";
 import { outcomeUnknown } from "../refusal.ts";
@@ -47,10 +47,10 @@ interface SubmissionParts {
  * A transaction on its way. Signed bytes run once, however many nodes have them: where one does not
  * answer, or nobody knows what became of its answer, the next one is handed the same bytes.
  */
-class Submission implements CallListener, RunningCall {
+class Submission implements StageListener, RunningCall {
   readonly #parts: SubmissionParts;
   readonly #context: CallContext;
-  readonly #listener: CallListener;
+  readonly #listener: StageListener;
   #running: RunningCall | null = null;
   #hasFirst = false;
   #subCalls: SubCalls | null = null;
@@ -66,7 +66,7 @@ class Submission implements CallListener, RunningCall {
   #cancelPatience = (): void => {};
   #over = false;
 
-  constructor(parts: SubmissionParts, context: CallContext, listener: CallListener) {
+  constructor(parts: SubmissionParts, context: CallContext, listener: StageListener) {
     this.#parts = parts;
     this.#context = context;
     this.#listener = listener;

@@ -30,10 +30,10 @@ import type { Timer } from "../../timer-wheel.ts";
 import { type Answer, faultAnswer, refusedAnswer } from "../answer.ts";
 import {
   type CallContext,
-  type CallListener,
   NOTHING_SENT,
   type RunningCall,
   type Stage,
+  type StageListener,
 } from "../call-context.ts";
 import { noRoom, rangeRefused } from "../refusal.ts";
 import { SubCalls, whyUnanswered } from "../sub-calls.ts";
@@ -115,7 +115,7 @@ export class RangeRun implements RunningCall {
   readonly #parts: SplitParts;
   readonly #context: CallContext;
   readonly #terms: RangeTerms;
-  readonly #listener: CallListener;
+  readonly #listener: StageListener;
   readonly #subCalls: SubCalls;
   readonly #list: JoinedList;
   readonly #endsAtMs: number;
@@ -143,7 +143,7 @@ export class RangeRun implements RunningCall {
   constructor(
     parts: SplitParts,
     on: { readonly next: Stage; readonly context: CallContext; readonly terms: RangeTerms },
-    listener: CallListener,
+    listener: StageListener,
   ) {
     const { runtime } = parts;
     const { request } = on.context;

@@ -10,11 +10,11 @@ import type { Tracker } from "../../health/tracker.ts";
 import type { Answer } from "../answer.ts";
 import {
   type CallContext,
-  type CallListener,
   type Layer,
   NOTHING_SENT,
   type RunningCall,
   type Stage,
+  type StageListener,
 } from "../call-context.ts";
 import { RangeRun } from "./range-run.ts";
 import { plannedParts, rangeOf, type SplitParts } from "./split-parts.ts";
@@ -36,11 +36,11 @@ export function splitRange(parts: SplitParts): Layer {
 }
 
 /** One call over a range: whole, in parts, or first whole and then in parts. */
-class SplitCall implements CallListener, RunningCall {
+class SplitCall implements StageListener, RunningCall {
   readonly #parts: SplitParts;
   readonly #next: Stage;
   readonly #context: CallContext;
-  readonly #listener: CallListener;
+  readonly #listener: StageListener;
   readonly #sizes: FoundSizes;
   #running: RunningCall | null = null;
   #isSplit = false;
@@ -51,7 +51,7 @@ class SplitCall implements CallListener, RunningCall {
     on: {
       readonly next: Stage;
       readonly context: CallContext;
-      readonly listener: CallListener;
+      readonly listener: StageListener;
       readonly sizes: FoundSizes;
     },
   ) {
@@ -119,7 +119,7 @@ class SplitCall implements CallListener, RunningCall {
     run.start();
   }
 
-  readonly #partsListener: CallListener = {
+  readonly #partsListener: StageListener = {
     ended: (answer) => this.#finish(isRangeFault(answer) ? this.#withMostBlocks(answer) : answer),
   };
 
