@@ -1,7 +1,7 @@
 // Writes what is rendered from tables: the JSON Schema and the reference of the configuration, and
 // the references of the API and of the metrics. Tests compare the committed files with them.
 import { mkdirSync, writeFileSync } from "node:fs";
-import { schemaOf } from "../src/config/allowed.ts";
+import { schemaOf } from "../src/config/kinds.ts";
 import { configReference } from "../src/config/reference.ts";
 import { configFile } from "../src/config/schema.ts";
 import { metricsReference } from "../src/observe/metrics-reference.ts";

@@ -60,6 +60,8 @@ export function tableFaults(
   return issues.flatMap((issue): readonly TableFault[] => {
     const path = issue.path.map((step) => (typeof step === "number" ? step : String(step)));
     const node = nodeAt(schema, path, data);
+    const fault = (message: string, at: TableFault["at"] = "value") => [{ path, at, message }];
+    const must = `must be ${allowedText(node)}`;
     switch (issue.code) {
       case "unrecognized_keys":
         return issue.keys.slice(0, MAX_KEYS).map((key) => ({
@@ -68,41 +70,20 @@ export function tableFaults(
           message: unknownKey(key, Object.keys((node && recordOf(node))?.properties ?? {})),
         }));
       case "invalid_union": {
-        const within = withinRecord(issue.errors);
-        if (within !== null)
-          return tableFaults(
-            within.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })),
-            schema,
-            data,
-          );
-        return [{ path, at: "value", message: `must be ${allowedText(node)}` }];
+        const within = withinRecord(issue.errors)?.map((inner) => ({
+          ...inner,
+          path: [...issue.path, ...inner.path],
+        }));
+        return within === undefined ? fault(must) : tableFaults(within, schema, data);
       }
-      case "invalid_key":
-        return [
-          {
-            path,
-            at: "key",
-            message:
-              "must be " +
-              `${allowedText(nodeAt(schema, path.slice(0, -1), data)?.propertyNames ?? null)}`,
-          },
-        ];
+      case "invalid_key": {
+        const names = nodeAt(schema, path.slice(0, -1), data)?.propertyNames;
+        return fault(`must be ${allowedText(names ?? null)}`, "key");
+      }
       case "invalid_type":
-        return [
-          {
-            path,
-            at: "value",
-            message: `${kindText(valueAt(data, path), node)}must be ${allowedText(node)}`,
-          },
-        ];
+        return fault(`${kindText(valueAt(data, path), node)}${must}`);
       default:
-        return [
-          {
-            path,
-            at: "value",
-            message: `must be ${allowedText(node)}${otherUrlHint(path.at(-1), valueAt(data, path))}`,
-          },
-        ];
+        return fault(`${must}${otherUrlHint(path.at(-1), valueAt(data, path))}`);
     }
   });
 }

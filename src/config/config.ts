@@ -3,27 +3,19 @@
 // clock. Settings and defaults are in `config/schema.ts`.
 import { parse as lookUpSuffix } from "tldts";
 import type { z } from "zod";
-import type { BatchLimits } from "../core/provider/budget/batch-limits.ts";
 import type { BudgetLimits } from "../core/provider/budget/budget-limits.ts";
 import type { Chain } from "../core/provider/chain.ts";
 import { operatorOf } from "../core/provider/operator.ts";
-import type {
-  Consistency,
-  HedgeSettings,
-  Profile,
-  Provider,
-  ProviderSet,
-} from "../core/provider/profile.ts";
+import type { HedgeSettings, Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
 import type { CacheSettings } from "../core/routing/cache-terms.ts";
 import type { SelectionSettings } from "../core/routing/strategy.ts";
 import type { DeadlineClass } from "../core/rpc/method.ts";
 import type { ConfiguredMethod } from "../core/rpc/method-table.ts";
 import { usualVerification } from "../core/stream/log-verification.ts";
-import { schemaOf } from "./allowed.ts";
 import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config-fault.ts";
 import { type ConfigDocument, readDocument, type Variables } from "./document.ts";
-import { type HostedConfig, hostedOf } from "./hosted.ts";
-import { bytesOf } from "./kinds.ts";
+import { hostedOf } from "./hosted.ts";
+import { bytesOf, named, schemaOf } from "./kinds.ts";
 import { brokenRules } from "./rules.ts";
 import {
   type ConfigFile,
@@ -52,120 +44,11 @@ export type ConfigResult =
   | { readonly ok: true; readonly config: Config; readonly warnings: readonly ConfigFault[] }
   | { readonly ok: false; readonly faults: readonly ConfigFault[] };
 
-/** Bounds on what callers may ask for. */
-export interface Limits {
-  readonly maxBodyBytes: number;
-  readonly maxBatchItems: number;
-  readonly batchConcurrency: number;
-  readonly maxInFlightBytes: number;
-  readonly maxCallerBytes: number;
-  readonly maxAnswerBytes: number;
-  readonly maxConnections: number;
-  readonly headersTimeoutMs: number;
-  readonly requestTimeoutMs: number;
-  readonly keepAliveTimeoutMs: number;
-  readonly drainTimeoutMs: number;
-  readonly maxSocketRequests: number;
-  readonly maxSocketBytes: number;
-  readonly maxSocketSubscriptions: number;
-  readonly maxLogFilters: number;
-  readonly maxKeylessLogFilters: number;
-  readonly maxFilters: number;
-  readonly maxCallerFilters: number;
-  readonly maxFilterBytes: number;
-  readonly maxSocketQueueBytes: number;
-  readonly socketPingMs: number;
-  readonly maxAttempts: number;
-  readonly firstAttemptShare: number;
-}
-
-/** How calls over ranges of blocks are asked for in parts. */
-export interface LogSettings {
-  readonly split: boolean;
-  readonly maxBlocks: number;
-  readonly maxParts: number;
-  /** Of callers without a key, where others have keys. */
-  readonly maxKeylessParts: number;
-  readonly maxBytes: number;
-}
-
 /** Milliseconds a call may take, all attempts together, by class of method. */
 export type Deadlines = Readonly<Record<DeadlineClass, number>>;
 
 /** All settings of the service; frozen. Holds secrets: never log it. */
-export interface Config {
-  readonly server: {
-    readonly host: string;
-    readonly port: number;
-    /** Processes that serve; `auto` = as many as the machine has cores, within a bound. */
-    readonly workers: "auto" | number;
-    /** Without a slash at the end; null = the address it listens on. */
-    readonly publicUrl: string | null;
-    /** IP addresses and ranges. */
-    readonly trustedProxies: readonly string[];
-    readonly compression: "auto" | "off";
-    /** `off`: every connection is served by node's HTTP server. */
-    readonly fastPath: "auto" | "off";
-    /** Secret; null = nobody is the operator. */
-    readonly operatorToken: string | null;
-    /** A link that opens one session of the operator; null = none. No file can set it. */
-    readonly signInLink: { readonly secretHash: string; readonly expiresAtMs: number } | null;
-    /** Where `/metrics` is served on an address of its own; null = nowhere. */
-    readonly metricsListen: { readonly host: string; readonly port: number } | null;
-  };
-  readonly upstream: {
-    /** The client for plain HTTP; `https:` always uses undici. */
-    readonly http: "own" | "undici";
-  };
-  readonly dataDir: string;
-  /** Empty = embedded storage; secret otherwise. */
-  readonly storageUrl: string;
-  readonly logLevel: ConfigFile["log_level"];
-  readonly production: boolean;
-  readonly devnet: boolean;
-  /** Local nodes of the devnet. */
-  readonly devnetNodes: number;
-  readonly chains: readonly Chain[];
-  readonly profiles: readonly Profile[];
-  readonly limits: Limits;
-  readonly logs: LogSettings;
-  readonly deadlines: Deadlines;
-  readonly methods: readonly ConfiguredMethod[];
-  readonly selection: SelectionSettings;
-  /** How answers are kept; null = they are not. */
-  readonly cache: CacheSettings | null;
-  /** The server of the second tier of the cache; null = there is none. Secret. */
-  readonly redisUrl: string | null;
-  /** Equal reads under way share one call. */
-  readonly coalesce: boolean;
-  /** How reads are hedged where a profile does not say; null = not at all. */
-  readonly hedge: HedgeSettings | null;
-  /** Which view of the chain callers get where a profile does not say. */
-  readonly consistency: Consistency;
-  readonly cluster: ClusterConfig;
-  readonly console: {
-    /** Whether status pages are open to everyone. */
-    readonly public: boolean;
-  };
-  /** Null = a plain router. */
-  readonly hosted: HostedConfig | null;
-  /** `SVC_SECRET`, at least 32 bytes; null = not set. */
-  readonly secret: string | null;
-  /** `SVC_SECRET_PREVIOUS`; null = not set. */
-  readonly previousSecret: string | null;
-}
-
-/** This node among those that serve together. */
-export interface ClusterConfig {
-  readonly enabled: boolean;
-  /** Empty = made up at each start. */
-  readonly nodeId: string;
-  readonly region: string;
-  /** Null = as many as were seen lately. */
-  readonly expectedNodes: number | null;
-  /** Empty = the database of the service; secret otherwise. */
-  readonly listenUrl: string;
-}
+export type Config = Readonly<ReturnType<typeof configOf>>;
 
 /** Checks all settings and builds the configuration. Never throws. */
 export function loadConfig(input: ConfigInput): ConfigResult {
@@ -296,59 +179,57 @@ function unplaced(file: string, prefix: string, { path, message }: TableFault): 
   return { file, line: 0, column: 0, path: `${prefix}${pathText(path)}`, message };
 }
 
-function configOf(file: ConfigFile, env: Environment, flag: Flags, production: boolean): Config {
-  const chains = Object.entries(file.chains).map(([chainName, chain]) => chainOf(chainName, chain));
+/** The configuration; its parts have the names and meanings of the file. */
+function configOf(file: ConfigFile, env: Environment, flag: Flags, production: boolean) {
+  const chains: readonly Chain[] = Object.entries(file.chains).map(([chainName, chain]) =>
+    chainOf(chainName, chain),
+  );
+  const profiles: readonly Profile[] = Object.entries(file.profiles).map(([slug, profile]) =>
+    profileOf(slug, profile, { chains, file }),
+  );
+  const methods: readonly ConfiguredMethod[] = Object.entries(file.methods).map(([name, method]) =>
+    methodConfigOf(name, method),
+  );
   return {
     server: serverOf(file, env, flag),
     upstream: file.upstream,
     dataDir: file.data_dir,
+    /** Empty = embedded storage; secret otherwise. */
     storageUrl: env.DATABASE_URL ?? file.storage.url,
     logLevel: flag["log-level"] ?? env.LOG_LEVEL ?? file.log_level,
     production,
     devnet: file.devnet,
     devnetNodes: flag["devnet-nodes"] ?? file.devnet_nodes,
     chains,
-    profiles: Object.entries(file.profiles).map(([slug, profile]) =>
-      profileOf(slug, profile, { chains, file }),
-    ),
-    limits: limitsOf(file),
-    logs: logSettingsOf(file),
+    profiles,
+    limits: {
+      ...named(file.limits),
+      maxAttempts: file.limits.max_attempts ?? Number.POSITIVE_INFINITY,
+    },
+    logs: {
+      ...named(file.logs),
+      split: file.logs.split !== "off",
+      maxParts: file.logs.max_parts ?? (file.hosted.enabled ? CHARGED_PARTS : FREE_PARTS),
+    },
     deadlines: deadlinesOf(file),
-    methods: Object.entries(file.methods).map(([name, method]) => methodConfigOf(name, method)),
+    methods,
     selection: selectionOf(file, env),
+    /** How answers are kept; null = they are not. */
     cache: cacheOf(file.cache),
+    /** The server of the second tier of the cache; null = there is none. Secret. */
     redisUrl: file.cache === "off" ? null : file.cache.redis_url || null,
     coalesce: file.coalesce === "on",
+    /** How reads are hedged where a profile does not say; null = not at all. */
     hedge: hedgeOf(file.hedge),
     consistency: file.consistency,
-    cluster: {
-      enabled: file.cluster.enabled,
-      nodeId: file.cluster.node_id,
-      region: file.cluster.region,
-      expectedNodes: file.cluster.expected_nodes,
-      listenUrl: file.cluster.listen_url,
-    },
+    cluster: named(file.cluster),
+    /** Whether status pages are open to everyone. */
     console: { public: file.console.public ?? !production },
+    /** Null = a plain router. */
     hosted: hostedOf(file.hosted),
+    /** `SVC_SECRET`, at least 32 bytes; null = not set. */
     secret: env.SVC_SECRET ?? null,
     previousSecret: env.SVC_SECRET_PREVIOUS ?? null,
-  };
-}
-
-function serverOf({ server, hosted }: ConfigFile, env: Environment, flag: Flags): Config["server"] {
-  return {
-    host: flag.host ?? env.HOST ?? server.host,
-    port: flag.port ?? env.PORT ?? server.port,
-    workers: flag.workers ?? env.SVC_WORKERS ?? server.workers ?? 1,
-    publicUrl: server.public_url?.replace(/\/+$/, "") ?? null,
-    trustedProxies: server.trusted_proxies.flatMap((text) =>
-      text.split(",").map((range) => range.trim()),
-    ),
-    compression: server.compression,
-    fastPath: server.fast_path,
-    operatorToken: server.operator_token ?? hosted.operator_token ?? null,
-    signInLink: null,
-    metricsListen: server.metrics_listen === undefined ? null : addressOf(server.metrics_listen),
   };
 }
 
@@ -356,41 +237,35 @@ function serverOf({ server, hosted }: ConfigFile, env: Environment, flag: Flags)
 const FREE_PARTS = 200;
 const CHARGED_PARTS = 20;
 
-function logSettingsOf({ logs, hosted }: ConfigFile): LogSettings {
-  return {
-    split: logs.split !== "off",
-    maxBlocks: logs.max_blocks,
-    maxParts: logs.max_parts ?? (hosted.enabled ? CHARGED_PARTS : FREE_PARTS),
-    maxKeylessParts: logs.max_keyless_parts,
-    maxBytes: logs.max_bytes,
-  };
+/** A link that opens one session of the operator. */
+interface SignInLink {
+  readonly secretHash: string;
+  readonly expiresAtMs: number;
 }
 
-function limitsOf({ limits }: ConfigFile): Limits {
+/** No file can set one. */
+const NO_LINK: { readonly signInLink: SignInLink | null } = { signInLink: null };
+
+function serverOf({ server, hosted }: ConfigFile, env: Environment, flag: Flags) {
+  const trustedProxies: readonly string[] = server.trusted_proxies.flatMap((text) =>
+    text.split(",").map((range) => range.trim()),
+  );
   return {
-    maxBodyBytes: limits.max_body_bytes,
-    maxBatchItems: limits.max_batch_items,
-    batchConcurrency: limits.batch_concurrency,
-    maxInFlightBytes: limits.max_in_flight_bytes,
-    maxCallerBytes: limits.max_caller_bytes,
-    maxAnswerBytes: limits.max_answer_bytes,
-    maxConnections: limits.max_connections,
-    headersTimeoutMs: limits.headers_timeout_ms,
-    requestTimeoutMs: limits.request_timeout_ms,
-    keepAliveTimeoutMs: limits.keep_alive_timeout_ms,
-    drainTimeoutMs: limits.drain_timeout_ms,
-    maxSocketRequests: limits.max_socket_requests,
-    maxSocketBytes: limits.max_socket_bytes,
-    maxSocketSubscriptions: limits.max_socket_subscriptions,
-    maxLogFilters: limits.max_log_filters,
-    maxKeylessLogFilters: limits.max_keyless_log_filters,
-    maxFilters: limits.max_filters,
-    maxCallerFilters: limits.max_caller_filters,
-    maxFilterBytes: limits.max_filter_bytes,
-    maxSocketQueueBytes: limits.max_socket_queue_bytes,
-    socketPingMs: limits.socket_ping_ms,
-    maxAttempts: limits.max_attempts ?? Number.POSITIVE_INFINITY,
-    firstAttemptShare: limits.first_attempt_share,
+    host: flag.host ?? env.HOST ?? server.host,
+    port: flag.port ?? env.PORT ?? server.port,
+    /** Processes that serve; `auto` = as many as the machine has cores, within a bound. */
+    workers: flag.workers ?? env.SVC_WORKERS ?? server.workers ?? 1,
+    /** Without a slash at the end; null = the address it listens on. */
+    publicUrl: server.public_url?.replace(/\/+$/, "") ?? null,
+    /** IP addresses and ranges. */
+    trustedProxies,
+    compression: server.compression,
+    fastPath: server.fast_path,
+    /** Secret; null = nobody is the operator. */
+    operatorToken: server.operator_token ?? hosted.operator_token ?? null,
+    ...NO_LINK,
+    /** Where `/metrics` is served on an address of its own; null = nowhere. */
+    metricsListen: server.metrics_listen === undefined ? null : addressOf(server.metrics_listen),
   };
 }
 
@@ -435,15 +310,16 @@ function methodConfigOf(
 }
 
 function selectionOf({ strategies, cluster }: ConfigFile, env: Environment): SelectionSettings {
+  const file = named(strategies);
   return {
-    fastestMinCalls: env.FASTEST_MIN_CALLS ?? strategies.fastest_min_calls,
-    fastestMinSuccessRate: env.FASTEST_MIN_SUCCESS_RATE ?? strategies.fastest_min_success_rate,
-    lwBeta: env.LW_BETA ?? strategies.lw_beta,
-    lwMsFloor: env.LW_MS_FLOOR ?? strategies.lw_ms_floor,
-    lwExploreFloor: env.LW_EXPLORE_FLOOR ?? strategies.lw_explore_floor,
-    lwMinCalls: env.LW_MIN_CALLS ?? strategies.lw_min_calls,
-    lwMinSuccessRate: env.LW_MIN_SR ?? strategies.lw_min_success_rate,
-    exploreShare: strategies.explore_share,
+    ...file,
+    fastestMinCalls: env.FASTEST_MIN_CALLS ?? file.fastestMinCalls,
+    fastestMinSuccessRate: env.FASTEST_MIN_SUCCESS_RATE ?? file.fastestMinSuccessRate,
+    lwBeta: env.LW_BETA ?? file.lwBeta,
+    lwMsFloor: env.LW_MS_FLOOR ?? file.lwMsFloor,
+    lwExploreFloor: env.LW_EXPLORE_FLOOR ?? file.lwExploreFloor,
+    lwMinCalls: env.LW_MIN_CALLS ?? file.lwMinCalls,
+    lwMinSuccessRate: env.LW_MIN_SR ?? file.lwMinSuccessRate,
     region: cluster.region === "" ? null : cluster.region,
   };
 }
@@ -470,22 +346,14 @@ function setCacheOf(chain: ConfigFile["chains"][string] | undefined, cache: Prof
 }
 
 function hedgeOf(hedge: ConfigFile["hedge"]): HedgeSettings | null {
-  if (hedge === "off") return null;
-  const { max_extra: maxExtra, floor_ms: floorMs, ceiling_ms: ceilingMs } = hedge;
-  return { maxExtra, floorMs, ceilingMs };
+  return hedge === "off" ? null : named(hedge);
 }
 
-function chainOf(chainName: string, chain: ConfigFile["chains"][string]): Chain {
-  return {
-    chainId: chain.chain_id,
-    chainName,
-    name: chain.name ?? chainName,
-    aliases: chain.aliases,
-    blockTimeMs: chain.block_time_ms,
-    finalityDepth: chain.finality_depth,
-  };
+function chainOf(chainName: string, { chain_id, cache: _, ...chain }: ChainFile): Chain {
+  return { ...named(chain), chainId: chain_id, chainName, name: chain.name ?? chainName };
 }
 
+type ChainFile = ConfigFile["chains"][string];
 type ProfileFile = ConfigFile["profiles"][string];
 type SetFile = ProfileFile["chains"][string];
 type ProviderFile = SetFile["providers"][number];
@@ -514,19 +382,14 @@ function profileOf(
 
 function setOf(chain: Chain, set: SetFile): ProviderSet {
   const aliases = aliasesOf(set.providers);
+  const { kinds, log_verification, ...subscriptions } = set.subscriptions;
   return {
     chain,
-    maxLagBlocks: set.selection.max_lag_blocks,
-    archivalThreshold: set.selection.archival_threshold,
-    regionPreference: set.selection.region_preference,
-    probeIntervalMs: set.monitoring.probe_interval_ms,
-    socketHeads: set.monitoring.socket_heads,
-    newHeadsTimeoutMs: set.subscriptions.new_heads_timeout_ms,
-    maxBackfillBlocks: set.subscriptions.max_backfill_blocks,
-    backfillTimeoutMs: set.subscriptions.backfill_timeout_ms,
-    logVerification: set.subscriptions.log_verification ?? usualVerification(chain.blockTimeMs),
-    verificationBudget: set.subscriptions.verification_budget,
-    subscriptionKinds: set.subscriptions.kinds,
+    ...named(set.selection),
+    ...named(set.monitoring),
+    ...named(subscriptions),
+    logVerification: log_verification ?? usualVerification(chain.blockTimeMs),
+    subscriptionKinds: kinds,
     providers: set.providers.map((provider, index) =>
       providerOf(provider, index, aliases[index] ?? `p${index + 1}`),
     ),
@@ -567,7 +430,7 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
     weight: provider.weight,
     backup: provider.backup,
     budget: provider.limits === undefined ? null : budgetOf(provider.limits),
-    batch: provider.batch === undefined ? null : batchOf(provider.batch),
+    batch: provider.batch === undefined ? null : named(provider.batch),
     price: provider.price,
     archival: provider.archival,
     region: provider.region ?? null,
@@ -589,19 +452,8 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
   };
 }
 
-function batchOf({ max, wait_ms: waitMs }: NonNullable<ProviderFile["batch"]>): BatchLimits {
-  return { max, waitMs };
-}
-
 function budgetOf(limits: NonNullable<ProviderFile["limits"]>): BudgetLimits {
-  return {
-    rps: limits.rps,
-    concurrency: limits.concurrency,
-    daily: limits.daily,
-    monthly: limits.monthly,
-    resetsOn: limits.resets_on,
-    credits: new Map(Object.entries(limits.credits)),
-  };
+  return { ...named(limits), credits: new Map(Object.entries(limits.credits)) };
 }
 
 /** Freezes records and lists all the way down; sets and maps are read-only by type. */

@@ -1,8 +1,9 @@
 // The settings of payments: rails, ranges, defaults and bounds.
+
 import { z } from "zod";
 import { parseUsd } from "../core/billing/price.ts";
 import type { PaymentSettings, RailSettings } from "../payments/rails/rails.ts";
-import { count, intervalMs } from "./kinds.ts";
+import { count, intervalMs, pattern, settings, text, whole } from "./kinds.ts";
 
 const usd = (fallback: string) =>
   z
@@ -11,98 +12,83 @@ const usd = (fallback: string) =>
     .meta({ title: 'USD as text, like "0.10", with at most six places' })
     .default(fallback);
 
-const address = z
-  .string()
-  .regex(/^0x[0-9a-fA-F]{40}$/)
-  .meta({ title: "an address, 0x and 40 hex digits" });
+const address = pattern(/^0x[0-9a-fA-F]{40}$/).meta({ title: "an address, 0x and 40 hex digits" });
 
-const walletKey = z
-  .string()
-  .regex(/^0x[0-9a-fA-F]{64}$/)
-  .meta({ title: "a private key, 0x and 64 hex digits" });
+const walletKey = pattern(/^0x[0-9a-fA-F]{64}$/).meta({
+  title: "a private key, 0x and 64 hex digits",
+});
 
-const wei = z
-  .string()
-  .regex(/^\d{1,30}$/)
-  .meta({ title: "wei as text of digits" });
+const wei = pattern(/^\d{1,30}$/).meta({ title: "wei as text of digits" });
 
 const common = {
   rpc_url: z
     .url({ protocol: /^https?$/ })
     .max(2_048)
     .describe("A node of the payment chain."),
-  chain_id: z.int().min(1).max(Number.MAX_SAFE_INTEGER),
+  chain_id: whole(1, Number.MAX_SAFE_INTEGER),
   recipient: address.describe("Address that receives payments."),
 };
 
-const tempo = z
-  .strictObject({
-    kind: z.literal("tempo"),
-    ...common,
-    token: address.describe("TIP-20 token that is paid in, a stablecoin in USD."),
-    modes: z
-      .array(z.enum(["pull", "push"]))
-      .min(1)
-      .max(2)
-      .default(["pull", "push"])
-      .describe(
-        "`pull` = the service sends the transaction that the client signed; `push` = the " +
-          "client sends it and shows its hash.",
-      ),
-    confirmations: count(0, 1_000, 0).describe(
-      "Blocks that have to follow before money counts as received.",
+const tempo = settings({
+  kind: z.literal("tempo"),
+  ...common,
+  token: address.describe("TIP-20 token that is paid in, a stablecoin in USD."),
+  modes: z
+    .array(z.enum(["pull", "push"]))
+    .min(1)
+    .max(2)
+    .default(["pull", "push"])
+    .describe(
+      "`pull` = the service sends the transaction that the client signed; `push` = the client " +
+        "sends it and shows its hash.",
     ),
-  })
-  .describe("MPP `tempo`/`charge`.");
+  confirmations: count(0, 1_000, 0).describe(
+    "Blocks that have to follow before money counts as received.",
+  ),
+}).describe("MPP `tempo`/`charge`.");
 
-const evm = z
-  .strictObject({
-    kind: z.literal("evm"),
-    ...common,
-    token: z
-      .strictObject({
-        address,
-        name: z.string().min(1).max(64),
-        version: z.string().min(1).max(16),
-      })
-      .describe("Token with EIP-3009, and the name and version of its EIP-712 domain."),
-    wallet_key: walletKey.describe(
-      "Secret key of the settlement wallet, which holds nothing but gas.",
+const evm = settings({
+  kind: z.literal("evm"),
+  ...common,
+  token: settings({
+    address,
+    name: text(1, 64),
+    version: text(1, 16),
+  }).describe("Token with EIP-3009, and the name and version of its EIP-712 domain."),
+  wallet_key: walletKey.describe(
+    "Secret key of the settlement wallet, which holds nothing but gas.",
+  ),
+  confirmations: count(0, 1_000, 3).describe(
+    "Blocks that have to follow before money counts as received.",
+  ),
+  low_gas_wei: wei
+    .default("10000000000000000")
+    .describe("Below this much in the settlement wallet the operator is alarmed."),
+  max_gas_wei: wei
+    .default("2000000000000000")
+    .describe(
+      "The most that the gas of one settlement may cost; while it costs more, payments wait and " +
+        "nothing is offered by this rail.",
     ),
-    confirmations: count(0, 1_000, 3).describe(
-      "Blocks that have to follow before money counts as received.",
-    ),
-    low_gas_wei: wei
-      .default("10000000000000000")
-      .describe("Below this much in the settlement wallet the operator is alarmed."),
-    max_gas_wei: wei
-      .default("2000000000000000")
-      .describe(
-        "The most that the gas of one settlement may cost; while it costs more, payments wait " +
-          "and nothing is offered by this rail.",
-      ),
-  })
-  .describe("EIP-3009 authorizations: MPP `evm`/`charge` and x402 `exact`.");
+}).describe("EIP-3009 authorizations: MPP `evm`/`charge` and x402 `exact`.");
 
-const session = z
-  .strictObject({
-    kind: z.literal("session"),
-    ...common,
-    token: address.describe("TIP-20 token that is paid in, a stablecoin in USD."),
-    wallet_key: walletKey.describe(
-      "Secret key of the recipient's wallet, which settles and closes channels.",
-    ),
-    confirmations: count(0, 1_000, 0).describe(
-      "Blocks that have to follow before money counts as received.",
-    ),
-    escrow: address.optional().describe("Channel contract. Default: the precompile of the chain."),
-    deposit_usd: usd("1").describe("Deposit that is suggested to clients."),
-    settle_usd: usd("0.5").describe("A channel is settled once this much is owed."),
-    settle_after_ms: intervalMs(600_000).describe(
-      "A channel is settled when something has been owed for this long.",
-    ),
-  })
-  .describe("MPP `tempo`/`session`, for pay-per-call at `/rpc/session/…`.");
+const session = settings({
+  kind: z.literal("session"),
+  ...common,
+  token: address.describe("TIP-20 token that is paid in, a stablecoin in USD."),
+  wallet_key: walletKey.describe(
+    "Secret key of the recipient's wallet, which settles and closes channels.",
+  ),
+  confirmations: count(0, 1_000, 0).describe(
+    "Blocks that have to follow before money counts as received.",
+  ),
+  escrow: address.optional().describe("Channel contract. Default: the precompile of the chain."),
+  deposit_usd: usd("1").describe("Deposit that is suggested to clients."),
+  settle_usd: usd("0.5").describe("A channel is settled once this much is owed."),
+  settle_after_ms: intervalMs(600_000).describe(
+    "A channel is settled when something has been owed for this long.",
+  ),
+}).describe("MPP `tempo`/`session`, for pay-per-call at `/rpc/session/…`.");
 
 type RailFile = z.output<typeof tempo> | z.output<typeof evm> | z.output<typeof session>;
 
@@ -116,32 +102,31 @@ function isDistinct(texts: readonly string[]): boolean {
 }
 
 /** Payments by machines. */
-export const payments = z
-  .strictObject({
-    rails: z
-      .array(z.discriminatedUnion("kind", [tempo, evm, session]))
-      .max(8)
-      .refine(
-        (rails) =>
-          isDistinct(rails.map((rail) => `${rail.kind} ${rail.chain_id}`)) &&
-          isDistinct(rails.flatMap(walletOf)),
-      )
-      .meta({
-        title:
-          "at most 8 rails, each of its kind once for a chain, and each with a wallet of its " +
-          "own there",
-      })
-      .default([])
-      .describe("Ways to pay. None = nothing can be bought."),
-    min_usd: usd("0.1").describe("Smallest purchase."),
-    max_usd: usd("100").describe("Largest purchase."),
-    custom_day_usd: usd("1.3").describe("Price of a day of Custom access."),
-    max_custom_days: count(1, 366, 30).describe("Days of Custom access in one purchase."),
-    wait_ms: intervalMs(5_000, 60_000).describe(
-      "How long a paying request waits for its chain before it is answered `payment_pending`.",
-    ),
-    offer_ms: intervalMs(300_000, 3_600_000).describe("How long an offer may be taken up."),
-  })
+export const payments = settings({
+  rails: z
+    .array(z.discriminatedUnion("kind", [tempo, evm, session]))
+    .max(8)
+    .refine(
+      (rails) =>
+        isDistinct(rails.map((rail) => `${rail.kind} ${rail.chain_id}`)) &&
+        isDistinct(rails.flatMap(walletOf)),
+    )
+    .meta({
+      title:
+        "at most 8 rails, each of its kind once for a chain, and each with a wallet of its own " +
+        "there",
+    })
+    .default([])
+    .describe("Ways to pay. None = nothing can be bought."),
+  min_usd: usd("0.1").describe("Smallest purchase."),
+  max_usd: usd("100").describe("Largest purchase."),
+  custom_day_usd: usd("1.3").describe("Price of a day of Custom access."),
+  max_custom_days: count(1, 366, 30).describe("Days of Custom access in one purchase."),
+  wait_ms: intervalMs(5_000, 60_000).describe(
+    "How long a paying request waits for its chain before it is answered `payment_pending`.",
+  ),
+  offer_ms: intervalMs(300_000, 3_600_000).describe("How long an offer may be taken up."),
+})
   .refine((file) => (parseUsd(file.min_usd) ?? 0n) <= (parseUsd(file.max_usd) ?? 0n))
   .meta({ title: "ranges whose `min_usd` is not above `max_usd`" })
   .prefault({})

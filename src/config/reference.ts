@@ -7,7 +7,7 @@ import {
   valuesOf,
   variantsOf,
 } from "../core/json-schema.ts";
-import { schemaOf } from "./allowed.ts";
+import { schemaOf } from "./kinds.ts";
 import { configFile, environment } from "./schema.ts";
 
 const INTRODUCTION = `# Configuration

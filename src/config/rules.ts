@@ -6,121 +6,101 @@ import { DEVNET_CHAIN } from "../core/provider/chain.ts";
 import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
 import { STRATEGIES, spellingsOf } from "../core/routing/strategy.ts";
 import { MAX_ADDED_METHODS, mayBeConfigured, methodOf } from "../core/rpc/method.ts";
+import type { TableFault } from "./config-fault.ts";
 import { RESERVED_CHAIN_NAMES } from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
 
-/** A broken rule. `at` says whether the key or the value of the last path step is meant. */
-export interface Breach {
-  readonly path: readonly (string | number)[];
-  readonly at: "key" | "value";
-  readonly message: string;
-}
+type Path = TableFault["path"];
+
+/** Reports a broken rule; `at` = whether the key or the value of the last path step is meant. */
+type Report = (path: Path, message: string, at?: TableFault["at"]) => void;
 
 /** Every broken rule of a configuration file. */
-export function brokenRules(data: unknown, production: boolean): readonly Breach[] {
-  const chains = entriesOf(member(data, "chains"));
-  const devnet = member(data, "devnet") === true;
-  return [
-    ...serviceRules(data, chains.length, devnet, production),
-    ...chainRules(chains),
-    ...methodRules(entriesOf(member(data, "methods"))),
-    ...(devnet ? devnetRules(chains) : []),
-    ...entriesOf(member(data, "profiles")).flatMap(([slug, profile]) =>
-      profileRules(["profiles", slug], profile, chains, devnet),
-    ),
-    ...regionRules(data),
-    ...cacheRules(data),
-    ...hedgeRules(["hedge"], member(data, "hedge")),
-    ...entriesOf(member(data, "profiles")).flatMap(([slug, profile]) =>
-      hedgeRules(["profiles", slug, "hedge"], member(profile, "hedge")),
-    ),
-  ];
+export function brokenRules(data: unknown, production: boolean): readonly TableFault[] {
+  const broken: TableFault[] = [];
+  const report: Report = (path, message, at = "value") => broken.push({ path, at, message });
+  const chains = entriesOf(valueAt(data, "chains"));
+  const profiles = entriesOf(valueAt(data, "profiles"));
+  const devnet = valueAt(data, "devnet") === true;
+  serviceRules(report, data, { chainCount: chains.length, devnet, production });
+  chainRules(report, chains);
+  methodRules(report, entriesOf(valueAt(data, "methods")));
+  if (devnet) devnetRules(report, chains);
+  for (const [slug, profile] of profiles)
+    profileRules(report, ["profiles", slug, "chains"], { profile, chains, devnet });
+  regionRules(report, data, profiles);
+  cacheRules(report, data, profiles);
+  hedgeRules(report, ["hedge"], valueAt(data, "hedge"));
+  for (const [slug, profile] of profiles)
+    hedgeRules(report, ["profiles", slug, "hedge"], valueAt(profile, "hedge"));
+  return broken;
 }
 
 /** Methods whose answers could be kept, and profiles that there are. */
-function cacheRules(data: unknown): readonly Breach[] {
-  const methods = entriesOf(member(member(data, "cache"), "methods"));
-  const profiles = entriesOf(member(data, "profiles"));
+function cacheRules(report: Report, data: unknown, profiles: readonly Entry[]): void {
+  for (const [name] of entriesOf(valueAt(data, "cache", "methods")))
+    if (methodOf(name).cache === null)
+      report(["cache", "methods", name], "must be a method whose answers can be kept");
   const slugs = new Set(profiles.map(([slug]) => slug));
-  const shares = profiles.flatMap(([slug, profile]) => {
-    const shareWith = member(member(profile, "cache"), "share_with");
-    return (Array.isArray(shareWith) ? shareWith : []).map((other: unknown, index) => ({
-      path: ["profiles", slug, "cache", "share_with", index],
-      isKnown: typeof other !== "string" || (slugs.has(other) && other !== slug),
-    }));
-  });
-  return [
-    ...methods
-      .filter(([name]) => methodOf(name).cache === null)
-      .map(([name]) =>
-        breach(["cache", "methods", name], "must be a method whose answers can be kept"),
-      ),
-    ...shares
-      .filter(({ isKnown }) => !isKnown)
-      .map(({ path }) => breach(path, "must be the slug of another profile of this file")),
-  ];
+  for (const [slug, profile] of profiles)
+    for (const [index, other] of listOf(valueAt(profile, "cache", "share_with")).entries())
+      if (typeof other === "string" && (!slugs.has(other) || other === slug))
+        report(
+          ["profiles", slug, "cache", "share_with", index],
+          "must be the slug of another profile of this file",
+        );
 }
 
-function hedgeRules(path: Breach["path"], hedge: unknown): readonly Breach[] {
-  const floorMs = member(hedge, "floor_ms") ?? DEFAULT_HEDGE.floorMs;
-  const ceilingMs = member(hedge, "ceiling_ms") ?? DEFAULT_HEDGE.ceilingMs;
-  if (typeof floorMs !== "number" || typeof ceilingMs !== "number" || floorMs <= ceilingMs)
-    return [];
-  return [
-    breach(path, `must have a floor_ms (${floorMs}) not above its ceiling_ms (${ceilingMs})`),
-  ];
+function hedgeRules(report: Report, path: Path, hedge: unknown): void {
+  const floorMs = valueAt(hedge, "floor_ms") ?? DEFAULT_HEDGE.floorMs;
+  const ceilingMs = valueAt(hedge, "ceiling_ms") ?? DEFAULT_HEDGE.ceilingMs;
+  if (typeof floorMs === "number" && typeof ceilingMs === "number" && floorMs > ceilingMs)
+    report(path, `must have a floor_ms (${floorMs}) not above its ceiling_ms (${ceilingMs})`);
+}
+
+interface Instance {
+  readonly chainCount: number;
+  readonly devnet: boolean;
+  readonly production: boolean;
 }
 
 function serviceRules(
+  report: Report,
   data: unknown,
-  chainCount: number,
-  devnet: boolean,
-  production: boolean,
-): readonly Breach[] {
-  const breaches: Breach[] = [];
-  if (
-    member(member(data, "hosted"), "enabled") === true &&
-    !devnet &&
-    member(member(data, "profiles"), "public") === undefined
-  )
-    breaches.push(
-      breach(
-        ["hosted", "enabled"],
-        "must be false without profile `public`: it serves accounts that have nothing left to pay with",
-      ),
+  { chainCount, devnet, production }: Instance,
+): void {
+  const isHosted = valueAt(data, "hosted", "enabled") === true;
+  if (isHosted && !devnet && valueAt(data, "profiles", "public") === undefined)
+    report(
+      ["hosted", "enabled"],
+      "must be false without profile `public`: it serves accounts that have nothing left to pay with",
     );
-  if (member(member(data, "hosted"), "allow_private_providers") === true && production)
-    breaches.push(
-      breach(
-        ["hosted", "allow_private_providers"],
-        "must be false in production (NODE_ENV=production): with it, users reach into your network",
-      ),
+  if (valueAt(data, "hosted", "allow_private_providers") === true && production)
+    report(
+      ["hosted", "allow_private_providers"],
+      "must be false in production (NODE_ENV=production): with it, users reach into your network",
     );
-  if (production && member(member(data, "server"), "public_url") === undefined)
-    breaches.push(
-      breach(
-        ["server"],
-        "must have `public_url` in production (NODE_ENV=production): it goes into URLs that " +
-          "hold keys, and callers choose `Host`",
-      ),
+  if (production && valueAt(data, "server", "public_url") === undefined)
+    report(
+      ["server"],
+      "must have `public_url` in production (NODE_ENV=production): it goes into URLs that hold " +
+        "keys, and callers choose `Host`",
     );
-  breaches.push(...spelledTwice(data));
-  breaches.push(...clusterRules(data));
+  for (const [name, other] of TWO_NAMES)
+    if (valueAt(data, ...name) !== undefined && valueAt(data, ...other) !== undefined)
+      report(other, `must not stand beside \`${name.join(".")}\`: they are one setting`);
+  clusterRules(report, data);
   if (devnet && production)
-    breaches.push(
-      breach(
-        ["devnet"],
-        "must be false in production (NODE_ENV=production): it starts local test nodes",
-      ),
+    report(
+      ["devnet"],
+      "must be false in production (NODE_ENV=production): it starts local test nodes",
     );
-  if (!devnet && chainCount === 0 && !isPresentButBroken(member(data, "chains")))
-    breaches.push(
-      breach(
-        ["chains"],
-        "must name at least one chain, or set `devnet: true` to try the service with local nodes",
-      ),
+  const chains = valueAt(data, "chains");
+  if (!devnet && chainCount === 0 && (chains === undefined || isRecord(chains)))
+    report(
+      ["chains"],
+      "must name at least one chain, or set `devnet: true` to try the service with local nodes",
     );
-  return breaches;
 }
 
 /** What `hosted.flush_interval_ms` and `hosted.node_timeout_ms` are without a setting. */
@@ -130,25 +110,22 @@ const NODE_TIMEOUT_MS = 30_000;
 const HEARTBEATS = 5;
 
 /** A node shows that it lives each time it writes what was used. */
-function clusterRules(data: unknown): readonly Breach[] {
-  if (member(member(data, "cluster"), "enabled") !== true) return [];
-  const hosted = member(data, "hosted");
-  const flushMs = member(hosted, "flush_interval_ms") ?? FLUSH_MS;
-  const timeoutMs = member(hosted, "node_timeout_ms") ?? NODE_TIMEOUT_MS;
-  if (typeof flushMs !== "number" || typeof timeoutMs !== "number") return [];
-  if (timeoutMs >= HEARTBEATS * flushMs) return [];
-  const isGiven = member(hosted, "node_timeout_ms") !== undefined;
-  return [
-    breach(
-      ["hosted", isGiven ? "node_timeout_ms" : "flush_interval_ms"],
-      "must leave room for 5 writes (flush_interval_ms) within the node timeout " +
-        "(node_timeout_ms) where cluster.enabled is true: nodes would be taken for dead",
-    ),
-  ];
+function clusterRules(report: Report, data: unknown): void {
+  if (valueAt(data, "cluster", "enabled") !== true) return;
+  const given = valueAt(data, "hosted", "node_timeout_ms");
+  const flushMs = valueAt(data, "hosted", "flush_interval_ms") ?? FLUSH_MS;
+  const timeoutMs = given ?? NODE_TIMEOUT_MS;
+  if (typeof flushMs !== "number" || typeof timeoutMs !== "number") return;
+  if (timeoutMs >= HEARTBEATS * flushMs) return;
+  report(
+    ["hosted", given === undefined ? "flush_interval_ms" : "node_timeout_ms"],
+    "must leave room for 5 writes (flush_interval_ms) within the node timeout " +
+      "(node_timeout_ms) where cluster.enabled is true: nodes would be taken for dead",
+  );
 }
 
 /** Settings that have two names, of which only one may be given. */
-const TWO_NAMES: readonly (readonly [name: Breach["path"], other: Breach["path"]])[] = [
+const TWO_NAMES: readonly (readonly [name: readonly string[], other: readonly string[]])[] = [
   [
     ["server", "operator_token"],
     ["hosted", "operator_token"],
@@ -160,73 +137,39 @@ const TWO_NAMES: readonly (readonly [name: Breach["path"], other: Breach["path"]
   ),
 ];
 
-function factorPath(name: string): Breach["path"] {
+function factorPath(name: string): readonly string[] {
   return ["hosted", "tariff", "factors", name];
-}
-
-function spelledTwice(data: unknown): readonly Breach[] {
-  const given = (path: Breach["path"]): boolean =>
-    path.reduce<unknown>((value, key) => member(value, String(key)), data) !== undefined;
-  return TWO_NAMES.flatMap(([name, other]) =>
-    given(name) && given(other)
-      ? [breach(other, `must not stand beside \`${name.join(".")}\`: they are one setting`)]
-      : [],
-  );
 }
 
 type Entry = readonly [name: string, value: unknown];
 
-/** A name or alias by which a URL can name a chain. */
-interface ChainWord {
-  readonly chain: string;
-  readonly word: string;
-  readonly path: Breach["path"];
-  readonly at: Breach["at"];
-}
-
 /** Names, aliases and ids of chains: each must lead to one chain only. */
-function chainRules(chains: readonly Entry[]): readonly Breach[] {
+function chainRules(report: Report, chains: readonly Entry[]): void {
   const ids = new Map<number, string>();
-  const breaches: Breach[] = [];
   for (const [name, chain] of chains) {
-    const id = member(chain, "chain_id");
+    const id = valueAt(chain, "chain_id");
     if (typeof id !== "number") continue;
     const other = ids.get(id);
     if (other === undefined) ids.set(id, name);
     else
-      breaches.push(
-        breach(
-          ["chains", name, "chain_id"],
-          `must be unique: chain ${shown(other)} has the same id`,
-        ),
-      );
+      report(["chains", name, "chain_id"], `must be unique: chain ${shown(other)} has the same id`);
   }
   const chainOfWord = new Map<string, string>();
-  for (const chainWord of chainWordsOf(chains)) {
-    const message = chainWordFault(chainWord, chainOfWord, ids);
-    if (message !== null) breaches.push({ path: chainWord.path, at: chainWord.at, message });
-    else chainOfWord.set(chainWord.word.toLowerCase(), chainWord.chain);
-  }
-  return breaches;
+  const take = (chain: string, word: string, path: Path, at: TableFault["at"]): void => {
+    const fault = chainWordFault({ chain, word }, chainOfWord, ids);
+    if (fault !== null) report(path, fault, at);
+    else chainOfWord.set(word.toLowerCase(), chain);
+  };
+  // All names, then all aliases: a name wins over another chain's alias.
+  for (const [name] of chains) take(name, name, ["chains", name], "key");
+  for (const [name, chain] of chains)
+    for (const [index, alias] of listOf(valueAt(chain, "aliases")).entries())
+      if (typeof alias === "string") take(name, alias, ["chains", name, "aliases", index], "value");
 }
 
-/** All names, then all aliases: a name wins over another chain's alias. */
-function chainWordsOf(chains: readonly Entry[]): readonly ChainWord[] {
-  const names = chains.map(
-    ([chain]): ChainWord => ({ chain, word: chain, path: ["chains", chain], at: "key" }),
-  );
-  const aliases = chains.flatMap(([chain, value]) =>
-    listOf(member(value, "aliases")).flatMap((word, index): readonly ChainWord[] =>
-      typeof word === "string"
-        ? [{ chain, word, path: ["chains", chain, "aliases", index], at: "value" }]
-        : [],
-    ),
-  );
-  return [...names, ...aliases];
-}
-
+/** Why a word may not lead to a chain; null = it may. */
 function chainWordFault(
-  { chain, word }: ChainWord,
+  { chain, word }: { readonly chain: string; readonly word: string },
   chainOfWord: ReadonlyMap<string, string>,
   ids: ReadonlyMap<number, string>,
 ): string | null {
@@ -245,20 +188,18 @@ function chainWordFault(
     : null;
 }
 
-function devnetRules(chains: readonly Entry[]): readonly Breach[] {
+function devnetRules(report: Report, chains: readonly Entry[]): void {
   const why =
     `is taken by the local chain that \`devnet: true\` adds (${DEVNET_CHAIN.chainName}, ` +
     `${DEVNET_CHAIN.chainId}); rename it or set \`devnet: false\``;
-  return chains.flatMap(([name, chain]) => {
-    const breaches: Breach[] = [];
-    if (isDevnetName(name)) breaches.push({ path: ["chains", name], at: "key", message: why });
-    if (member(chain, "chain_id") === DEVNET_CHAIN.chainId)
-      breaches.push(breach(["chains", name, "chain_id"], why));
-    for (const [index, alias] of listOf(member(chain, "aliases")).entries())
+  for (const [name, chain] of chains) {
+    if (isDevnetName(name)) report(["chains", name], why, "key");
+    if (valueAt(chain, "chain_id") === DEVNET_CHAIN.chainId)
+      report(["chains", name, "chain_id"], why);
+    for (const [index, alias] of listOf(valueAt(chain, "aliases")).entries())
       if (typeof alias === "string" && isDevnetName(alias))
-        breaches.push(breach(["chains", name, "aliases", index], why));
-    return breaches;
-  });
+        report(["chains", name, "aliases", index], why);
+  }
 }
 
 function isDevnetName(name: string): boolean {
@@ -272,225 +213,176 @@ function isDevnetName(name: string): boolean {
  * Rules of configured methods: a write cannot become a read, and a method answered by the service
  * itself cannot be routed.
  */
-function methodRules(methods: readonly Entry[]): readonly Breach[] {
-  const breaches: Breach[] = [];
+function methodRules(report: Report, methods: readonly Entry[]): void {
   let added = 0;
   for (const [name, settings] of methods) {
     const { handling, replaySafe } = methodOf(name);
-    const isAdded = mayBeConfigured(name);
-    const kind = member(settings, "kind");
-    if (handling !== "route" && !isAdded)
-      breaches.push({
-        path: ["methods", name],
-        at: "key",
-        message: "must not be a method that the service answers or refuses itself",
-      });
-    else if (!isAdded) {
-      if (kind === "read" && !replaySafe)
-        breaches.push(
-          breach(
-            ["methods", name, "kind"],
-            "must not be `read`: it changes something, or has state at one node",
-          ),
-        );
-    } else {
+    const kind = valueAt(settings, "kind");
+    if (mayBeConfigured(name)) {
       if (kind === undefined)
-        breaches.push(
-          breach(["methods", name], "must have `kind`: it is not in the built-in table"),
-        );
+        report(["methods", name], "must have `kind`: it is not in the built-in table");
       if (++added === MAX_ADDED_METHODS + 1)
-        breaches.push({
-          path: ["methods", name],
-          at: "key",
-          message: `must be one of at most ${MAX_ADDED_METHODS} that are not in the built-in table`,
-        });
-    }
+        report(
+          ["methods", name],
+          `must be one of at most ${MAX_ADDED_METHODS} that are not in the built-in table`,
+          "key",
+        );
+    } else if (handling !== "route")
+      report(
+        ["methods", name],
+        "must not be a method that the service answers or refuses itself",
+        "key",
+      );
+    else if (kind === "read" && !replaySafe)
+      report(
+        ["methods", name, "kind"],
+        "must not be `read`: it changes something, or has state at one node",
+      );
   }
-  return breaches;
+}
+
+interface ProfileToCheck {
+  readonly profile: unknown;
+  readonly chains: readonly Entry[];
+  readonly devnet: boolean;
 }
 
 function profileRules(
-  path: readonly string[],
-  profile: unknown,
-  chains: readonly Entry[],
-  devnet: boolean,
-): readonly Breach[] {
+  report: Report,
+  path: Path,
+  { profile, chains, devnet }: ProfileToCheck,
+): void {
   const known = chains.map(([name]) => name);
-  return entriesOf(member(profile, "chains")).flatMap(([name, set]) => {
-    const at = [...path, "chains", name];
-    const breaches = providerRules([...at, "providers"], listOf(member(set, "providers")));
-    if (known.includes(name)) return breaches;
-    const reason =
-      devnet && name === DEVNET_CHAIN.chainName
-        ? "must not be configured: `devnet: true` adds its providers itself"
-        : `must be the name of a chain under \`chains\`: ` +
-          `${known.slice(0, 50).map(shown).join(", ") || "none is configured"}`;
-    return [{ path: at, at: "key", message: reason }, ...breaches];
-  });
+  for (const [name, set] of entriesOf(valueAt(profile, "chains"))) {
+    if (!known.includes(name))
+      report(
+        [...path, name],
+        devnet && name === DEVNET_CHAIN.chainName
+          ? "must not be configured: `devnet: true` adds its providers itself"
+          : "must be the name of a chain under `chains`: " +
+              `${known.slice(0, 50).map(shown).join(", ") || "none is configured"}`,
+        "key",
+      );
+    providerRules(report, [...path, name, "providers"], listOf(valueAt(set, "providers")));
+  }
 }
 
 /** `region_preference: only` says whom to ask, so it needs the region of this node. */
-function regionRules(data: unknown): readonly Breach[] {
-  if ((member(member(data, "cluster"), "region") ?? "") !== "") return [];
-  return entriesOf(member(data, "profiles")).flatMap(([slug, profile]) =>
-    entriesOf(member(profile, "chains")).flatMap(([chain, set]) =>
-      member(member(set, "selection"), "region_preference") === "only"
-        ? [
-            breach(
-              ["profiles", slug, "chains", chain, "selection", "region_preference"],
-              "must not be `only` without `cluster.region`: no provider could be asked",
-            ),
-          ]
-        : [],
-    ),
-  );
+function regionRules(report: Report, data: unknown, profiles: readonly Entry[]): void {
+  if ((valueAt(data, "cluster", "region") ?? "") !== "") return;
+  for (const [slug, profile] of profiles)
+    for (const [chain, set] of entriesOf(valueAt(profile, "chains")))
+      if (valueAt(set, "selection", "region_preference") === "only")
+        report(
+          ["profiles", slug, "chains", chain, "selection", "region_preference"],
+          "must not be `only` without `cluster.region`: no provider could be asked",
+        );
 }
 
-function providerRules(path: Breach["path"], providers: readonly unknown[]): readonly Breach[] {
-  const breaches: Breach[] = [];
-  if (providers.length > 0 && providers.every((provider) => member(provider, "backup") === true))
-    breaches.push(
-      breach(
-        [...path, 0, "backup"],
-        "must be false for one provider of the chain at least: backups stand in for others",
-      ),
+function providerRules(report: Report, path: Path, providers: readonly unknown[]): void {
+  if (providers.length > 0 && providers.every((provider) => valueAt(provider, "backup") === true))
+    report(
+      [...path, 0, "backup"],
+      "must be false for one provider of the chain at least: backups stand in for others",
     );
   const ids = new Map<unknown, number>();
   for (const [index, provider] of providers.entries()) {
-    const id = member(provider, "id");
+    const id = valueAt(provider, "id");
     const first = ids.get(id);
     if (first !== undefined)
-      breaches.push(
-        breach(
-          [...path, index, "id"],
-          `must be unique per chain and profile: providers[${first}] has the same id`,
-        ),
+      report(
+        [...path, index, "id"],
+        `must be unique per chain and profile: providers[${first}] has the same id`,
       );
     else if (typeof id === "string") ids.set(id, index);
-    if (member(provider, "batch") !== undefined && member(provider, "url") === undefined)
-      breaches.push(
-        breach(
-          [...path, index, "batch"],
-          "must not be set without `url`: batches go over HTTP, and sockets need none",
-        ),
+    if (valueAt(provider, "batch") !== undefined && valueAt(provider, "url") === undefined)
+      report(
+        [...path, index, "batch"],
+        "must not be set without `url`: batches go over HTTP, and sockets need none",
       );
   }
   const aliases = new Map<unknown, number>();
   for (const [index, provider] of providers.entries()) {
-    const alias = member(provider, "alias");
+    const alias = valueAt(provider, "alias");
     if (typeof alias === "string") {
       const other = aliases.get(alias) ?? ids.get(alias) ?? index;
       if (other !== index)
-        breaches.push(
-          breach(
-            [...path, index, "alias"],
-            `must be unique: providers[${other}] has it as id or alias`,
-          ),
+        report(
+          [...path, index, "alias"],
+          `must be unique: providers[${other}] has it as id or alias`,
         );
       if (!aliases.has(alias)) aliases.set(alias, index);
     }
-    if (isRecord(provider)) {
-      breaches.push(...endpointRules([...path, index], provider));
-      const hasPrice = typeof member(provider, "price") === "number";
-      const limits = { limits: member(provider, "limits"), hasPrice };
-      breaches.push(...limitRules([...path, index, "limits"], limits));
-    }
+    if (!isRecord(provider)) continue;
+    endpointRules(report, [...path, index], provider);
+    limitRules(report, [...path, index, "limits"], provider);
   }
-  return breaches;
 }
 
 /** Limits of a provider that contradict each other, or count nothing. */
-function limitRules(
-  path: Breach["path"],
-  { limits, hasPrice }: { readonly limits: unknown; readonly hasPrice: boolean },
-): readonly Breach[] {
-  const breaches: Breach[] = [];
-  const [daily, monthly] = [member(limits, "daily") ?? null, member(limits, "monthly") ?? null];
+function limitRules(report: Report, path: Path, provider: unknown): void {
+  const limits = valueAt(provider, "limits");
+  const [daily, monthly] = [valueAt(limits, "daily") ?? null, valueAt(limits, "monthly") ?? null];
   if (typeof daily === "number" && typeof monthly === "number" && daily > monthly)
-    breaches.push(
-      breach([...path, "daily"], "must not be above `monthly`, which would end within a day"),
-    );
-  if (monthly === null && member(limits, "resets_on") !== undefined)
-    breaches.push(
-      breach([...path, "resets_on"], "must stand beside `monthly`: nothing else begins on a day"),
-    );
+    report([...path, "daily"], "must not be above `monthly`, which would end within a day");
+  if (monthly === null && valueAt(limits, "resets_on") !== undefined)
+    report([...path, "resets_on"], "must stand beside `monthly`: nothing else begins on a day");
   const least = [daily, monthly].filter((limit) => typeof limit === "number");
-  const prices = entriesOf(member(limits, "credits"));
+  const hasPrice = typeof valueAt(provider, "price") === "number";
+  const prices = entriesOf(valueAt(limits, "credits"));
   if (least.length === 0 && !hasPrice && prices.length > 0)
-    breaches.push(
-      breach(
-        [...path, "credits"],
-        "must stand beside `daily`, `monthly` or `price`: nothing else counts credits",
-      ),
+    report(
+      [...path, "credits"],
+      "must stand beside `daily`, `monthly` or `price`: nothing else counts credits",
     );
   for (const [method, price] of prices)
     if (least.some((limit) => typeof price === "number" && price > limit))
-      breaches.push(
-        breach(
-          [...path, "credits", method],
-          "must not be above `daily` or `monthly`: it could never be asked",
-        ),
+      report(
+        [...path, "credits", method],
+        "must not be above `daily` or `monthly`: it could never be asked",
       );
-  return breaches;
 }
 
-function endpointRules(path: Breach["path"], provider: unknown): readonly Breach[] {
-  const breaches: Breach[] = [];
-  const urls = ["url", "ws_url"].map((key) => ({ key, value: member(provider, key) }));
+function endpointRules(report: Report, path: Path, provider: unknown): void {
+  const urls = ["url", "ws_url"].map((key) => ({ key, value: valueAt(provider, key) }));
   if (urls.every(({ value }) => value === undefined))
-    breaches.push(breach(path, "must have `url` (http, https), `ws_url` (ws, wss) or both"));
-  const given = entriesOf(member(provider, "headers")).filter(
-    ([name]) => name.toLowerCase() === "authorization",
-  ).length;
+    report(path, "must have `url` (http, https), `ws_url` (ws, wss) or both");
+  const headers = entriesOf(valueAt(provider, "headers")).map(([name]) => name);
+  const hasAuthorization = headers.some((name) => name.toLowerCase() === "authorization");
   const found = new Set<string>();
   for (const { key, value } of urls) {
     const split = typeof value === "string" ? splitCredentials(value) : null;
     if (split === null || split.authorization === null) continue;
     found.add(split.authorization);
-    if (given > 0)
-      breaches.push(
-        breach(
-          [...path, key],
-          "must not carry credentials when `headers` has `Authorization`; keep one of them",
-        ),
+    if (hasAuthorization)
+      report(
+        [...path, key],
+        "must not carry credentials when `headers` has `Authorization`; keep one of them",
       );
     else if (found.size > 1)
-      breaches.push(
-        breach(
-          [...path, key],
-          "must carry the same credentials as `url`; use two providers otherwise",
-        ),
+      report(
+        [...path, key],
+        "must carry the same credentials as `url`; use two providers otherwise",
       );
   }
   const names = new Set<string>();
-  for (const [name] of entriesOf(member(provider, "headers"))) {
+  for (const name of headers) {
     if (names.has(name.toLowerCase()))
-      breaches.push({
-        path: [...path, "headers", name],
-        at: "key",
-        message: "is given twice, letter case ignored",
-      });
+      report([...path, "headers", name], "is given twice, letter case ignored", "key");
     names.add(name.toLowerCase());
   }
-  for (const [index, rule] of listOf(
-    member(member(provider, "capabilities"), "error_rules"),
-  ).entries())
-    if (
-      isRecord(rule) &&
-      (member(rule, "code") ?? null) === null &&
-      !hasItems(member(rule, "message_contains"))
-    )
-      breaches.push(
-        breach(
-          [...path, "capabilities", "error_rules", index],
-          "must have `code`, `message_contains` or both",
-        ),
+  const rules = listOf(valueAt(provider, "capabilities", "error_rules"));
+  for (const [index, rule] of rules.entries())
+    if (isRecord(rule) && (valueAt(rule, "code") ?? null) === null && !hasPieces(rule))
+      report(
+        [...path, "capabilities", "error_rules", index],
+        "must have `code`, `message_contains` or both",
       );
-  return breaches;
 }
 
-function breach(path: Breach["path"], message: string): Breach {
-  return { path, at: "value", message };
+function hasPieces(rule: unknown): boolean {
+  const pieces = valueAt(rule, "message_contains");
+  return pieces !== undefined && (!Array.isArray(pieces) || pieces.length > 0);
 }
 
 /** A key as shown in a message; keys never come from variables. */
@@ -498,16 +390,13 @@ function shown(key: string): string {
   return `\`${key.slice(0, 64)}\``;
 }
 
-function isPresentButBroken(value: unknown): boolean {
-  return value !== undefined && !isRecord(value);
-}
-
-function hasItems(value: unknown): boolean {
-  return value !== undefined && (!Array.isArray(value) || value.length > 0);
-}
-
-function member(value: unknown, key: string): unknown {
-  return isRecord(value) && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;
+/** The value of a setting; undefined = it is not there. */
+function valueAt(data: unknown, ...path: readonly string[]): unknown {
+  return path.reduce(
+    (value, key) =>
+      isRecord(value) && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined,
+    data,
+  );
 }
 
 function entriesOf(value: unknown): readonly Entry[] {

@@ -5,7 +5,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { z } from "zod";
-import { schemaOf } from "../../../src/config/allowed.ts";
+import { schemaOf } from "../../../src/config/kinds.ts";
 import { configFile, RESERVED_CHAIN_NAMES } from "../../../src/config/schema.ts";
 import {
   byStrategy,
