@@ -25,10 +25,8 @@ import { ProviderBudgets } from "../upstream/budget/provider-budgets.ts";
 import { CachedAnswers } from "../upstream/engine/cache/cached-answers.ts";
 import { AcceptedTransactions } from "../upstream/engine/exchange/accepted-transactions.ts";
 import { Router, type RouterParts } from "../upstream/engine/router.ts";
-import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
+import { FilterClaims } from "../upstream/filter/filter-claims.ts";
 import { Filters } from "../upstream/filter/filters.ts";
-import { idByteOf, RemoteFilters } from "../upstream/filter/remote-filters.ts";
-import { SharedFilters } from "../upstream/filter/shared-filters.ts";
 import { BufferPool } from "../upstream/http/buffer-pool.ts";
 import {
   createHttpUpstream,
@@ -154,7 +152,7 @@ interface Foundation {
   /** Null = this service is one node. */
   readonly node: NodeView | null;
   readonly console: OperatorConsole;
-  readonly sharedFilters: SharedFilters;
+  readonly filterClaims: FilterClaims;
   readonly operatorProviders: OpenOperatorProviders;
   readonly legacyForms: LegacyForms;
   readonly proxies: TrustedProxies;
@@ -198,7 +196,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     outside,
     providers,
     ...stored,
-    sharedFilters: sharedFiltersOf(stored, providers, outside),
+    filterClaims: filterClaimsOf(stored, providers, outside),
     operatorProviders,
     legacyForms: new LegacyForms(runtime, hosting?.legacyForms ?? null),
     proxies,
@@ -266,24 +264,23 @@ function changesPlace(runtime: Runtime, store: Store, node: NodeView | null): Ch
 }
 
 /** Records filters, so that other processes go on with them, or this one after a restart. */
-function sharedFiltersOf(
+function filterClaimsOf(
   { store, node, joined }: Awaited<ReturnType<typeof openStored>>,
-  { filters, remoteFilters }: ReturnType<typeof upstreamSide>,
+  { filters, timerWheel }: ReturnType<typeof upstreamSide>,
   { runtime, log, service }: Outside,
-): SharedFilters {
+): FilterClaims {
   const identity = node?.identity ?? { id: service?.id ?? newProcessId(runtime), region: "" };
   const keeper =
     joined?.id ?? (service === undefined ? identity.id : `${identity.id}/${service.bus.self}`);
-  const shared = new SharedFilters({
+  const bus = service?.bus ?? null;
+  return new FilterClaims({
     runtime,
+    timerWheel,
     filters,
     records: storedFilters(store, keeper),
-    remote: remoteFilters,
-    workerOf: workerOn(identity, service?.bus ?? null),
+    workers: bus === null ? null : { bus, workerOf: workerOn(identity, bus) },
     onError: (error) => log.warn({ problem: errorText(error) }, "filters cannot be recorded now"),
   });
-  remoteFilters?.answerPolls(shared.pollHere);
-  return shared;
 }
 
 /** What operators do with providers, with the cordons that hold in effect. */
@@ -361,7 +358,7 @@ function instanceApiOf(foundation: Foundation): Api {
 }
 
 function appOf(
-  { config, live, outside, providers, sharedFilters, operatorProviders, view }: Foundation,
+  { config, live, outside, providers, filterClaims, operatorProviders, view }: Foundation,
   { server, metrics }: Awaited<ReturnType<typeof listenTo>>,
   closeStores: () => Promise<void>,
 ): App {
@@ -386,7 +383,7 @@ function appOf(
       metrics?.close();
       await view.end();
       operatorProviders.close();
-      await sharedFilters?.close();
+      await filterClaims.close();
       // Before the stores, where other nodes read what is given back.
       await providers.close().finally(closeStores);
       providers.cache.secondTier?.close();
@@ -415,8 +412,7 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
     filters: createFilterMethods({
       ...authentication,
       filters,
-      remote: providers.remoteFilters,
-      shared: foundation.sharedFilters,
+      claims: foundation.filterClaims,
       registry,
       deadlineMs,
       limits: () => live.config.limits,
@@ -692,12 +688,9 @@ function streamSide(
     limits,
     budget,
     secret: randomBytes,
-    ...(bus === null
-      ? {}
-      : { idByte: idByteOf(bus.self), callerFilters: createCallerFilters(bus, runtime) }),
+    bus,
   });
-  const remoteFilters = bus === null ? null : new RemoteFilters({ bus, timerWheel, filters });
-  return { subscriptions, filters, remoteFilters };
+  return { subscriptions, filters };
 }
 
 /** Limits of provider answers over HTTP, with the longest deadline of the live configuration. */

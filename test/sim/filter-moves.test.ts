@@ -7,8 +7,8 @@ import { test } from "node:test";
 import type { FilterOrigin, FilterRecord } from "../../src/core/stream/filter-record.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
 import { Router } from "../../src/upstream/engine/router.ts";
+import { FilterClaims } from "../../src/upstream/filter/filter-claims.ts";
 import { type FilterRequest, Filters } from "../../src/upstream/filter/filters.ts";
-import { SharedFilters } from "../../src/upstream/filter/shared-filters.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { MemoryBudget } from "../../src/upstream/memory-budget.ts";
 import { Subscriptions } from "../../src/upstream/stream/subscriptions.ts";
@@ -50,7 +50,7 @@ interface ServiceNode {
   readonly tracker: Tracker;
   readonly subscriptions: Subscriptions;
   readonly filters: Filters;
-  readonly shared: SharedFilters;
+  readonly shared: FilterClaims;
 }
 
 interface Caller {
@@ -162,14 +162,15 @@ function startNode({ world, sockets, records, keepsTip }: Sim, at: number): Serv
     subscriptions,
     limits: () => LIMITS,
     secret: randomBytes,
+    bus: null,
   });
   const link = records.of(`n${at} ${++lives}`);
-  const shared = new SharedFilters({
+  const shared = new FilterClaims({
     runtime: world,
     filters,
     records: link.records,
-    remote: null,
-    workerOf: () => null,
+    timerWheel,
+    workers: null,
     onError: (error) => assert.fail(String(error)),
   });
   return { link, tracker, subscriptions, filters, shared };

@@ -1,24 +1,7 @@
-// How many filters callers have at the other workers of this service, so that bounds on them hold
-// for the service. Each worker tells its own numbers a moment after they change.
+// How many filters callers have, here and at the other workers of this service, so that bounds on
+// them hold for the service. Each worker tells its own numbers a moment after they change.
 import type { Bus, Topic, WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
-
-/** The filters of callers at other workers. */
-export interface CallerFilters {
-  /** Sets how many filters a caller has here. */
-  set(caller: string, count: number): void;
-  /** How many a caller has elsewhere. */
-  elsewhere(caller: string): number;
-  /** How many all callers have elsewhere. */
-  allElsewhere(): number;
-}
-
-/** The counts of a process that is the whole service. */
-export const NO_OTHER_WORKERS: CallerFilters = {
-  set() {},
-  elsewhere: () => 0,
-  allElsewhere: () => 0,
-};
 
 /** Changes within this time travel together. */
 const TELL_MS = 25;
@@ -26,57 +9,75 @@ const TELL_MS = 25;
 const MAX_TOLD = 1_000;
 const MAX_CALLERS = 100_000;
 
-/** Counts filters with the other workers on a bus. */
-export function createCallerFilters(bus: Bus, runtime: Pick<Runtime, "after">): CallerFilters {
-  const here = new Map<string, number>();
-  const changed = new Set<string>();
-  const others = new Map<WorkerId, Map<string, number>>();
-  let all = 0;
-  let isTelling = false;
+/** The numbers of filters of callers. */
+export class CallerFilters {
+  readonly #runtime: Pick<Runtime, "after">;
+  /** Null = this process is alone. */
+  readonly #bus: Bus | null;
+  readonly #here = new Map<string, number>();
+  readonly #untold = new Set<string>();
+  readonly #others = new Map<WorkerId, Map<string, number>>();
+  #allElsewhere = 0;
+  #isTelling = false;
 
-  function tell(): void {
-    isTelling = false;
-    const callers = [...changed].slice(0, MAX_TOLD);
-    for (const caller of callers) changed.delete(caller);
-    bus.publish(
-      COUNTS,
-      callers.map((caller) => [caller, here.get(caller) ?? 0] as const),
-    );
-    if (changed.size > 0) tellSoon();
+  constructor(runtime: Pick<Runtime, "after">, bus: Bus | null) {
+    this.#runtime = runtime;
+    this.#bus = bus;
+    bus?.subscribe(COUNTS, (counts, from) => {
+      const theirs = this.#others.get(from) ?? new Map<string, number>();
+      this.#others.set(from, theirs);
+      for (const [caller, count] of counts)
+        if (count === 0) theirs.delete(caller);
+        else if (theirs.size < MAX_CALLERS || theirs.has(caller)) theirs.set(caller, count);
+      this.#sumUp();
+    });
+    bus?.onWorkers(() => {
+      const living = [...bus.workers(), ...bus.silent()];
+      for (const worker of this.#others.keys())
+        if (!living.includes(worker)) this.#others.delete(worker);
+      this.#sumUp();
+      this.#tellSoon(bus, this.#here.keys());
+    });
   }
 
-  function tellSoon(): void {
-    if (isTelling) return;
-    isTelling = true;
-    runtime.after(TELL_MS, tell);
+  /** Counts one more, or one fewer, of a caller here. */
+  add(caller: string, by: 1 | -1): void {
+    const count = (this.#here.get(caller) ?? 0) + by;
+    if (count > 0) this.#here.set(caller, count);
+    else this.#here.delete(caller);
+    if (this.#bus !== null) this.#tellSoon(this.#bus, [caller]);
   }
 
-  bus.subscribe(COUNTS, (counts, from) => {
-    const theirs = others.get(from) ?? new Map<string, number>();
-    others.set(from, theirs);
-    for (const [caller, count] of counts)
-      if (count === 0) theirs.delete(caller);
-      else if (theirs.size < MAX_CALLERS || theirs.has(caller)) theirs.set(caller, count);
-    all = sum([...others.values()].flatMap((known) => [...known.values()]));
-  });
-  bus.onWorkers(() => {
-    const living = [...bus.workers(), ...bus.silent()];
-    for (const worker of others.keys()) if (!living.includes(worker)) others.delete(worker);
-    all = sum([...others.values()].flatMap((known) => [...known.values()]));
-    for (const caller of here.keys()) changed.add(caller);
-    if (changed.size > 0) tellSoon();
-  });
+  /** How many a caller has at all workers. */
+  of(caller: string): number {
+    const theirs = [...this.#others.values()].map((counts) => counts.get(caller) ?? 0);
+    return (this.#here.get(caller) ?? 0) + sum(theirs);
+  }
 
-  return {
-    set(caller, count) {
-      if (count === 0) here.delete(caller);
-      else here.set(caller, count);
-      changed.add(caller);
-      tellSoon();
-    },
-    elsewhere: (caller) => sum([...others.values()].map((theirs) => theirs.get(caller) ?? 0)),
-    allElsewhere: () => all,
-  };
+  /** How many all callers have at the other workers. */
+  get allElsewhere(): number {
+    return this.#allElsewhere;
+  }
+
+  #sumUp(): void {
+    this.#allElsewhere = sum([...this.#others.values()].flatMap((counts) => [...counts.values()]));
+  }
+
+  #tellSoon(bus: Bus, callers: Iterable<string>): void {
+    for (const caller of callers) this.#untold.add(caller);
+    if (this.#isTelling || this.#untold.size === 0) return;
+    this.#isTelling = true;
+    this.#runtime.after(TELL_MS, () => {
+      this.#isTelling = false;
+      const sent = [...this.#untold].slice(0, MAX_TOLD);
+      for (const caller of sent) this.#untold.delete(caller);
+      bus.publish(
+        COUNTS,
+        sent.map((caller) => [caller, this.#here.get(caller) ?? 0] as const),
+      );
+      this.#tellSoon(bus, []);
+    });
+  }
 }
 
 function sum(counts: readonly number[]): number {

@@ -8,6 +8,7 @@ import { readHead } from "../../core/stream/chain-event.ts";
 import { changesJson, FilterChanges, type TakenChanges } from "../../core/stream/filter-changes.ts";
 import { FILTER_IDLE_MS } from "../../core/stream/filter-record.ts";
 import type { StreamMark } from "../../core/stream/stream-mark.ts";
+import type { Bus } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall } from "../engine/router.ts";
@@ -21,7 +22,7 @@ import type {
 } from "../stream/subscriber.ts";
 import type { Subscriptions } from "../stream/subscriptions.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
-import { type CallerFilters, NO_OTHER_WORKERS } from "./caller-filters.ts";
+import { CallerFilters } from "./caller-filters.ts";
 
 /** The kinds of filter, as displayed. */
 export const FILTER_KINDS = ["logs", "blocks", "pending"] as const;
@@ -121,10 +122,8 @@ export interface FiltersParts {
   readonly budget: MemoryBudget;
   /** Generates unguessable bytes. */
   readonly secret: (bytes: number) => Buffer;
-  /** The first byte of every id, at least 16; absent = random. */
-  readonly idByte?: number;
-  /** Filters of callers at other workers; absent = there are none. */
-  readonly callerFilters?: CallerFilters;
+  /** The other workers of this service; null = there are none. */
+  readonly bus: Bus | null;
 }
 
 const ID_BYTES = 16;
@@ -155,7 +154,7 @@ export class Filters {
   #onEnd: ((id: string, why: FilterEnd) => void) | null = null;
   readonly #parts: FiltersParts;
   readonly #byId = new Map<string, Filter>();
-  readonly #callers = new Map<string, number>();
+  readonly #callers: CallerFilters;
   readonly #counted = new Map<string, FilterCounts>();
   /** What was last delivered, and its texts: the filters of one stream share them. */
   #results: readonly Buffer[] = [];
@@ -166,6 +165,7 @@ export class Filters {
 
   constructor(parts: FiltersParts) {
     this.#parts = parts;
+    this.#callers = new CallerFilters(parts.runtime, parts.bus);
     parts.budget.onShortage((bytes) => this.#relieve(bytes));
   }
 
@@ -182,7 +182,7 @@ export class Filters {
     const id = request.movedId ?? this.#newId();
     const filter = new Filter(id, { registry: this, parts: this.#parts, request }, done);
     this.#byId.set(id, filter);
-    this.#setCaller(request.caller.id, (this.#callers.get(request.caller.id) ?? 0) + 1);
+    this.#callers.add(request.caller.id, 1);
     this.#countsOf(request).open[request.kind]++;
     filter.begin();
     return () => filter.end("unclaimed");
@@ -215,13 +215,9 @@ export class Filters {
     return filter?.isOpen === true ? filter : null;
   }
 
-  /** Keeps in mind what callers have been told, and calls back when a filter ends. */
-  share(onEnd: (id: string, why: FilterEnd) => void): void {
+  /** Calls back when a filter ends. */
+  watchEnds(onEnd: (id: string, why: FilterEnd) => void): void {
     this.#onEnd = onEnd;
-  }
-
-  get isShared(): boolean {
-    return this.#onEnd !== null;
   }
 
   counts(): readonly FilterCounts[] {
@@ -231,7 +227,7 @@ export class Filters {
   /** Removes a filter that has ended. */
   over({ id, request }: Filter, why: FilterEnd | null): void {
     if (!this.#byId.delete(id)) return;
-    this.#setCaller(request.caller.id, (this.#callers.get(request.caller.id) ?? 1) - 1);
+    this.#callers.add(request.caller.id, -1);
     const counts = this.#countsOf(request);
     counts.open[request.kind]--;
     if (why === null) return;
@@ -315,12 +311,10 @@ export class Filters {
 
   #beyond({ caller, movedId }: FilterRequest): Fault | null {
     const { maxFilters, maxCallerFilters } = this.#parts.limits();
-    const { callerFilters = NO_OTHER_WORKERS } = this.#parts;
-    const held = (this.#callers.get(caller.id) ?? 0) + callerFilters.elsewhere(caller.id);
     // One that moves was within its caller's bound where it was created. Its place there is free
     // again, so that moves have a bound as well: else one caller would fill this process.
     const most = movedId === undefined ? maxCallerFilters : MOVED_FACTOR * maxCallerFilters;
-    if (held >= most)
+    if (this.#callers.of(caller.id) >= most)
       return fault(
         "rate_limit_exceeded",
         `this caller has ${maxCallerFilters} filters open (limits.max_caller_filters)`,
@@ -331,15 +325,9 @@ export class Filters {
             "minutes without a poll",
         },
       );
-    return this.#byId.size + callerFilters.allElsewhere() >= maxFilters
+    return this.#byId.size + this.#callers.allElsewhere >= maxFilters
       ? fault("unavailable", "too many filters are open (limits.max_filters)", { status: 200 })
       : null;
-  }
-
-  #setCaller(id: string, count: number): void {
-    if (count > 0) this.#callers.set(id, count);
-    else this.#callers.delete(id);
-    this.#parts.callerFilters?.set(id, Math.max(0, count));
   }
 
   #of(owner: string, id: string): Filter | null {
@@ -351,7 +339,7 @@ export class Filters {
   #newId(): string {
     for (;;) {
       const bytes = this.#parts.secret(ID_BYTES + 1);
-      bytes[0] = this.#parts.idByte ?? (bytes[0] ?? 0) | FIRST_DIGIT;
+      bytes[0] = (bytes[0] ?? 0) | FIRST_DIGIT;
       const id = `0x${bytes.toString("hex")}`;
       if (!this.#byId.has(id)) return id;
     }
@@ -455,7 +443,7 @@ class Filter implements Subscriber {
     if (this.#state !== "opening") return;
     this.#state = "open";
     this.#position = position;
-    if (this.#registry.isShared) this.delivered = this.request.resume ?? position?.mark() ?? null;
+    this.delivered = this.request.resume ?? position?.mark() ?? null;
     this.polledAtMs = this.#parts.runtime.now();
     this.#watchIdle(FILTER_IDLE_MS);
     const whenEnded = (run: () => void): void => {
@@ -489,8 +477,7 @@ class Filter implements Subscriber {
   poll(): PolledFilter {
     this.polledAtMs = this.#parts.runtime.now();
     // Events that are due arrive with the mark.
-    const isMarked = this.#registry.isShared && this.#changes.count > 0;
-    const mark = isMarked ? (this.#position?.mark() ?? null) : null;
+    const mark = this.#changes.count > 0 ? (this.#position?.mark() ?? null) : null;
     const batch: TakenChanges = this.#changes.take();
     const answer: GivenAnswer = { mark, end: this.#changes.taken, isWritten: false };
     this.#answers.add(answer);

@@ -16,6 +16,8 @@ import type { Admission } from "../../hosted/admission/admission.ts";
 import type { Grant } from "../../hosted/admission/grant.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { sourceOf } from "../../upstream/engine/answer.ts";
+import type { FilterClaims, FilterRevival } from "../../upstream/filter/filter-claims.ts";
+import type { FilterAnswer, FilterRef } from "../../upstream/filter/filter-forwarding.ts";
 import type {
   FilterEnd,
   FilterKind,
@@ -25,12 +27,6 @@ import type {
   OpenedFilter,
   PolledFilter,
 } from "../../upstream/filter/filters.ts";
-import type {
-  FilterRef,
-  RemoteAnswer,
-  RemoteFilters,
-} from "../../upstream/filter/remote-filters.ts";
-import type { FilterRevival, SharedFilters } from "../../upstream/filter/shared-filters.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { PipelineParts } from "./calls/pipeline-request.ts";
@@ -46,10 +42,8 @@ import type { Target } from "./target.ts";
 
 export interface FilterMethodsParts extends Pick<PipelineParts, "admission" | "deadlineMs"> {
   readonly filters: Filters;
-  /** Filters of other workers; null = there are none. */
-  readonly remote: RemoteFilters | null;
-  /** Filters that several nodes share; null = this service is one node. */
-  readonly shared: Pick<SharedFilters, "created" | "poll" | "read" | "uninstall"> | null;
+  /** Which process keeps a filter, and how it goes on at another one. */
+  readonly claims: Pick<FilterClaims, "created" | "poll" | "read" | "uninstall">;
   readonly registry: Pick<ProfileRegistry, "served">;
   readonly limits: () => RpcLimits;
 }
@@ -85,32 +79,25 @@ function answerCall(
   keys: KeyWatch | null,
   call: FilterCall,
   done: (answer: MethodAnswer) => void,
-): (() => void) | null {
-  const { filters, remote, shared } = parts;
+): () => void {
+  const { claims } = parts;
   const ref = refOf(call);
-  if (shared !== null && call.methodName === "eth_uninstallFilter")
-    return unlessCancelled(shared.uninstall(ref), (ended) => done(uninstalled(ended)));
-  if (shared !== null)
-    return unlessCancelled(
-      shared.poll(ref, revivalOf(parts, keys, call)),
-      (polled) => done(polledAnswer(polled)),
-      (polled) => polled.kind === "found" && polled.value.settle(false),
-    );
-  const keeper = remote?.keeperOf(ref.id) ?? null;
-  if (remote === null || keeper === null) {
-    done(answerNow(filters, call));
-    return null;
-  }
-  return call.methodName === "eth_uninstallFilter"
-    ? remote.uninstall(keeper, ref, (ended) => done(uninstalled(ended)))
-    : remote.poll(keeper, ref, (polled) => done(polledAnswer(polled)));
+  if (call.methodName === "eth_uninstallFilter")
+    return unlessCancelled(claims.uninstall(ref), (ended) => done(uninstalled(ended)));
+  return unlessCancelled(
+    claims.poll(ref, revivalOf(parts, keys, call)),
+    (polled) => done(polledAnswer(polled)),
+    (polled) => polled.kind === "found" && polled.value.settle(false),
+  );
 }
 
-function polledAnswer(polled: RemoteAnswer<PolledFilter>): MethodAnswer {
-  return polled.kind === "found" ? changes(polled.value) : refused(NOT_ANSWERED[polled.kind]);
+function polledAnswer(polled: FilterAnswer<PolledFilter>): MethodAnswer {
+  if (polled.kind !== "found") return refused(NOT_ANSWERED[polled.kind]);
+  const { json, settle } = polled.value;
+  return { ...served(json), written: settle };
 }
 
-function uninstalled(ended: RemoteAnswer<boolean>): MethodAnswer {
+function uninstalled(ended: FilterAnswer<boolean>): MethodAnswer {
   return ended.kind === "silent" || ended.kind === "away"
     ? refused(NOT_ANSWERED[ended.kind])
     : served(String(ended.kind === "found" && ended.value));
@@ -205,8 +192,8 @@ function openFilter(
         done(answerOf(requested.kind, opened));
       };
       if (opened.kind === "opened" && grant !== null) keys?.watch(grant, target.named, opened);
-      if (opened.kind === "refused" || parts.shared === null) return answer();
-      void parts.shared.created(originOf(call, opened.id)).then(() => isCancelled || answer());
+      if (opened.kind === "refused") return answer();
+      void parts.claims.created(originOf(call, opened.id)).then(() => isCancelled || answer());
     },
   );
   if (over) return null;
@@ -241,21 +228,15 @@ function logsQuery(
   call: FilterCall,
   done: (logs: FilterLogsQuery | Fault) => void,
 ): (() => void) | null {
-  const { filters, remote, shared } = parts;
   const ref = refOf(call);
-  const keeper = shared === null ? (remote?.keeperOf(ref.id) ?? null) : null;
-  if (remote !== null && keeper !== null)
-    return remote.place(keeper, ref, (place) =>
-      done(place.kind === "found" ? queryAt(parts, call, place.value) : NOT_ANSWERED[place.kind]),
-    );
-  const place = filters.place(ref.owner, ref.id);
-  if (place === null && shared !== null)
-    return unlessCancelled(shared.read(ref), (found) => {
+  const place = parts.filters.place(ref.owner, ref.id);
+  if (place === null)
+    return unlessCancelled(parts.claims.read(ref), (found) => {
       const record = found.kind === "found" ? recordedPlace(found.value) : null;
       if (record !== null) return done(queryAt(parts, call, record));
       done(found.kind === "found" ? NOT_FOUND : NOT_ANSWERED[found.kind]);
     });
-  done(place === null ? NOT_FOUND : queryAt(parts, call, place));
+  done(queryAt(parts, call, place));
   return null;
 }
 
@@ -346,19 +327,6 @@ function subscribed(kind: FilterKind, params: readonly unknown[]): RequestedFilt
   return subscription.kind === "invalid"
     ? invalid(subscription.message)
     : { kind, subscription, query: null };
-}
-
-/** Polls or uninstalls a filter. */
-function answerNow(filters: Filters, call: FilterCall): MethodAnswer {
-  const { owner, id } = refOf(call);
-  if (call.methodName === "eth_uninstallFilter")
-    return served(String(filters.uninstall(owner, id)));
-  const polled = filters.poll(owner, id);
-  return polled === null ? refused(NOT_FOUND) : changes(polled);
-}
-
-function changes({ json, settle }: PolledFilter): MethodAnswer {
-  return { ...served(json), written: settle };
 }
 
 function answerOf(kind: FilterKind, opened: OpenedFilter): MethodAnswer {

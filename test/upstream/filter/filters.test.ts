@@ -67,6 +67,7 @@ function createFixture(
     subscriptions,
     limits: () => limits,
     secret: randomBytes,
+    bus: null,
   });
   const tracker = new Tracker(fakeSet([fakeProvider(0)]), runtime, SELECTION);
   const criteria = readCriteria([{}]);

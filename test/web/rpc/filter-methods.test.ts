@@ -7,8 +7,8 @@ import { pino } from "pino";
 import { METHODS } from "../../../src/core/rpc/method.ts";
 import type { FilterRecord } from "../../../src/core/stream/filter-record.ts";
 import { Observer } from "../../../src/observe/observer.ts";
+import type { FilterClaims } from "../../../src/upstream/filter/filter-claims.ts";
 import { Filters } from "../../../src/upstream/filter/filters.ts";
-import type { SharedFilters } from "../../../src/upstream/filter/shared-filters.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
@@ -45,7 +45,7 @@ function recorded(params: string): FilterRecord {
 /** The methods of a node that finds such a record; `revived` has what it would go on with. */
 function methodsOver(record: FilterRecord) {
   const revived: unknown[] = [];
-  const shared: Pick<SharedFilters, "created" | "poll" | "read" | "uninstall"> = {
+  const claims: Pick<FilterClaims, "created" | "poll" | "read" | "uninstall"> = {
     created: () => Promise.resolve(),
     async poll(_, { request }) {
       revived.push(request(record));
@@ -62,8 +62,9 @@ function methodsOver(record: FilterRecord) {
     subscriptions: { open: () => assert.fail("nothing is subscribed to") },
     limits: () => limits,
     secret: randomBytes,
+    bus: null,
   });
-  const parts = { filters, remote: null, shared, registry, admission: null };
+  const parts = { filters, claims, registry, admission: null };
   const methods = createFilterMethods({ ...parts, deadlineMs: () => 1_000, limits: () => limits });
   return { methods, revived };
 }

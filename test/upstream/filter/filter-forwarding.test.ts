@@ -5,12 +5,11 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { readCriteria } from "../../../src/core/stream/subscription.ts";
-import { Filters, type PolledFilter } from "../../../src/upstream/filter/filters.ts";
 import {
-  idByteOf,
-  type RemoteAnswer,
-  RemoteFilters,
-} from "../../../src/upstream/filter/remote-filters.ts";
+  type FilterAnswer,
+  FilterForwarding,
+} from "../../../src/upstream/filter/filter-forwarding.ts";
+import { Filters, type PolledFilter } from "../../../src/upstream/filter/filters.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import type { Subscriber } from "../../../src/upstream/stream/subscriber.ts";
@@ -44,11 +43,16 @@ function createFixture() {
         maxCallerBytes: 400_000_000,
       }),
       secret: randomBytes,
-      idByte: idByteOf(id),
+      bus: null,
     });
     return {
       filters,
-      remote: new RemoteFilters({ bus: bus.worker(id).bus, timerWheel, filters }),
+      forwarding: new FilterForwarding({
+        bus: bus.worker(id).bus,
+        timerWheel,
+        filters,
+        pollHere: async ({ owner, id: polled }) => filters.poll(owner, polled),
+      }),
     };
   });
   const [one, two] = sides;
@@ -80,11 +84,10 @@ function createFixture() {
     for (const subscriber of subscribers) subscriber.events(texts.map((text) => Buffer.from(text)));
   };
   /** Polls at worker 2. */
-  async function poll(owner = OWNER): Promise<RemoteAnswer<PolledFilter>> {
-    const heard: RemoteAnswer<PolledFilter>[] = [];
-    two?.remote.poll("1", { owner, id }, (answer) => void heard.push(answer));
+  async function poll(owner = OWNER): Promise<FilterAnswer<PolledFilter>> {
+    const polled = two?.forwarding.poll("1", { owner, id });
     await turn();
-    return heard[0] ?? assert.fail("no answer");
+    return polled ?? assert.fail("no answer");
   }
   async function changes(written = true): Promise<string> {
     const polled = await poll();
@@ -96,14 +99,6 @@ function createFixture() {
   return { bus, world, one, two, id, tell, poll, changes };
 }
 
-test("an id names its worker, and is a quantity of one length that nobody can guess", () => {
-  const { one, two, id } = createFixture();
-  assert.match(id, /^0x11[0-9a-f]{32}$/);
-  assert.deepEqual([one.remote.keeperOf(id), two.remote.keeperOf(id)], [null, "1"]);
-  for (const other of ["", "0x1", `0x13${"0".repeat(32)}`, `0x00${"0".repeat(32)}`, `${id}0`])
-    assert.equal(two.remote.keeperOf(other), null, other);
-});
-
 test("a filter is polled at another worker; an answer that was not written is told again", async () => {
   const { tell, changes } = createFixture();
   tell('"a"', '"b"');
@@ -113,21 +108,12 @@ test("a filter is polled at another worker; an answer that was not written is to
   assert.equal(await changes(), "[]");
 });
 
-test("a poll that its caller left is told again", async () => {
-  const { two, id, tell, changes } = createFixture();
-  tell('"a"');
-  const cancel = two.remote.poll("1", { owner: OWNER, id }, () => assert.fail("cancelled"));
-  cancel();
-  await turn();
-  await turn();
-  assert.equal(await changes(), '["a"]');
-});
-
 test("what a worker polled that then died is told again", async () => {
   const { bus, one, id, tell, poll } = createFixture();
   tell('"a"');
   assert.equal((await poll()).kind, "found");
   bus.worker("2").end();
+  await turn();
   assert.equal(one.filters.poll(OWNER, id)?.json.toString(), '["a"]');
 });
 
@@ -136,35 +122,27 @@ test("a worker that does not answer in time keeps its filters and their changes"
   tell('"a"');
   const owner = bus.worker("1");
   owner.isStuck = true;
-  const heard: string[] = [];
-  two.remote.poll("1", { owner: OWNER, id }, ({ kind }) => void heard.push(kind));
+  const polled = two.forwarding.poll("1", { owner: OWNER, id });
   world.advance(6_000);
-  await turn();
-  assert.deepEqual(heard, ["silent"]);
+  assert.equal((await polled).kind, "silent");
   owner.release();
   await turn();
   assert.equal(await changes(), '["a"]');
 });
 
 test("a dead worker's filters are gone, and filters of others are not found", async () => {
-  const { bus, two, id, poll } = createFixture();
+  const { bus, poll } = createFixture();
   assert.equal((await poll("key k2 test")).kind, "none");
   bus.worker("1").end();
-  assert.equal(two.remote.keeperOf(id), null);
   assert.equal((await poll()).kind, "none");
 });
 
-test("the place of a filter is found, and it is uninstalled once, at another worker", async () => {
-  const { two, id } = createFixture();
-  const heard: unknown[] = [];
-  two.remote.place("1", { owner: OWNER, id }, (place) => void heard.push(place));
+test("a filter is uninstalled at another worker, by its owner alone", async () => {
+  const { two, id, poll } = createFixture();
+  two.forwarding.uninstall("1", { owner: "key k2 test", id });
   await turn();
-  two.remote.uninstall("1", { owner: OWNER, id }, (ended) => void heard.push(ended));
-  two.remote.uninstall("1", { owner: OWNER, id }, (ended) => void heard.push(ended));
+  assert.equal((await poll()).kind, "found");
+  two.forwarding.uninstall("1", { owner: OWNER, id });
   await turn();
-  assert.deepEqual(heard, [
-    { kind: "found", value: { profile: "team", chain: "test", pin: null, query: "[{}]" } },
-    { kind: "found", value: true },
-    { kind: "found", value: false },
-  ]);
+  assert.equal((await poll()).kind, "none");
 });

@@ -5,8 +5,8 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import type { FilterRecord } from "../../../src/core/stream/filter-record.ts";
 import { readSubscription } from "../../../src/core/stream/subscription.ts";
+import { FilterClaims } from "../../../src/upstream/filter/filter-claims.ts";
 import { type FilterRequest, Filters } from "../../../src/upstream/filter/filters.ts";
-import { SharedFilters } from "../../../src/upstream/filter/shared-filters.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import type { Subscriber } from "../../../src/upstream/stream/subscriber.ts";
@@ -29,10 +29,11 @@ function createProcess(world: SimulatedWorld, table: FakeRecords, name: string) 
       return () => void subscribers.delete(subscriber);
     },
   };
+  const timerWheel = new TimerWheel(world);
   const filters = new Filters({
     budget: MemoryBudget.unbounded(),
     runtime: world,
-    timerWheel: new TimerWheel(world),
+    timerWheel,
     subscriptions,
     limits: () => ({
       maxFilters: 100,
@@ -42,15 +43,16 @@ function createProcess(world: SimulatedWorld, table: FakeRecords, name: string) 
       maxCallerBytes: 400_000_000,
     }),
     secret: randomBytes,
+    bus: null,
   });
   const errors: unknown[] = [];
   const open: string[] = [];
-  const shared = new SharedFilters({
+  const shared = new FilterClaims({
     runtime: world,
     filters,
     records: link.records,
-    remote: null,
-    workerOf: () => null,
+    timerWheel,
+    workers: null,
     onError: (error) => errors.push(error),
   });
   const subscription = readSubscription(["newPendingTransactions"]);

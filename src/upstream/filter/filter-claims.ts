@@ -7,10 +7,17 @@ import {
   type FilterOrigin,
   type FilterRecord,
   type FilterRecords,
+  type FilterUpdate,
 } from "../../core/stream/filter-record.ts";
 import { markText, readMark, type StreamMark } from "../../core/stream/stream-mark.ts";
-import type { WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { TimerWheel } from "../timer-wheel.ts";
+import {
+  type FilterAnswer,
+  FilterForwarding,
+  type FilterRef,
+  type NodeWorkers,
+} from "./filter-forwarding.ts";
 import {
   type FilterEnd,
   type FilterRequest,
@@ -19,8 +26,6 @@ import {
   type OpenedFilter,
   type PolledFilter,
 } from "./filters.ts";
-import { RecordWriter, type Written } from "./record-writer.ts";
-import type { FilterRef, RemoteAnswer, RemoteFilters } from "./remote-filters.ts";
 
 /** How a filter goes on here; called at most once a poll. */
 export interface FilterRevival {
@@ -30,14 +35,13 @@ export interface FilterRevival {
 }
 
 /** Dependencies. */
-export interface SharedFiltersParts {
+export interface FilterClaimsParts {
   readonly runtime: Pick<Runtime, "now" | "after">;
   readonly filters: Filters;
   readonly records: FilterRecords;
-  /** Filters of other workers of this node; null = there are none. */
-  readonly remote: RemoteFilters | null;
-  /** The other living worker of this node that a record names; null = another process. */
-  readonly workerOf: (node: string) => WorkerId | null;
+  readonly timerWheel: TimerWheel;
+  /** The other workers of this node; null = there are none. */
+  readonly workers: NodeWorkers | null;
   readonly onError: (error: unknown) => void;
 }
 
@@ -84,9 +88,11 @@ type Asked<T> = { readonly kind: "answered"; readonly value: T } | { readonly ki
 type Moved = "open" | "gone" | "unavailable";
 
 /** Filters that several nodes share. */
-export class SharedFilters {
-  readonly #parts: SharedFiltersParts;
+export class FilterClaims {
+  readonly #parts: FilterClaimsParts;
   readonly #writer: RecordWriter;
+  /** Null = this process has no other workers beside it. */
+  readonly #forwarding: FilterForwarding | null;
   readonly #kept = new Map<string, Kept>();
   /** Filters that are on their way here. */
   readonly #moving = new Map<string, Promise<Moved>>();
@@ -94,11 +100,16 @@ export class SharedFilters {
   #isClosed = false;
   #cancelLook: () => void;
 
-  constructor(parts: SharedFiltersParts) {
+  constructor(parts: FilterClaimsParts) {
     this.#parts = parts;
     this.#writer = new RecordWriter(parts.records, (error) => this.#failed(error));
+    const { workers } = parts;
+    this.#forwarding =
+      workers === null
+        ? null
+        : new FilterForwarding({ ...parts, ...workers, pollHere: (ref) => this.#pollHere(ref) });
     this.#cancelLook = parts.runtime.after(LOOK_MS, () => this.#lookAgain());
-    parts.filters.share((id, why) => this.#ended(id, why));
+    parts.filters.watchEnds((id, why) => this.#ended(id, why));
   }
 
   /** Records a new filter. Resolves when it is recorded, or cannot be for now. */
@@ -118,7 +129,7 @@ export class SharedFilters {
     if (!this.#isAway) await this.#within(WRITE_MS, this.#record(kept), false);
   }
 
-  readonly pollHere = async ({ owner, id }: FilterRef): Promise<PolledFilter | null> => {
+  async #pollHere({ owner, id }: FilterRef): Promise<PolledFilter | null> {
     const { filters } = this.#parts;
     const polled = filters.poll(owner, id);
     const kept = this.#kept.get(id);
@@ -140,9 +151,9 @@ export class SharedFilters {
       if (this.#kept.get(id) === kept) void this.#write(kept);
     };
     return { ...polled, settle };
-  };
+  }
 
-  async poll(ref: FilterRef, revival: FilterRevival): Promise<RemoteAnswer<PolledFilter>> {
+  async poll(ref: FilterRef, revival: FilterRevival): Promise<FilterAnswer<PolledFilter>> {
     const startedAtMs = this.#parts.runtime.now();
     for (let looks = 0; looks < MAX_LOOKS; looks++) {
       const here = await this.#pollArrived(ref);
@@ -170,22 +181,22 @@ export class SharedFilters {
   }
 
   /** Reads the record of a filter that this process does not keep, as a poll. */
-  async read(ref: FilterRef): Promise<RemoteAnswer<FilterRecord>> {
+  async read(ref: FilterRef): Promise<FilterAnswer<FilterRecord>> {
     const found = await this.#find(ref);
     if (found.kind === "found") await this.#bounded(this.#parts.records.touch(ref.id));
     return found;
   }
 
-  async uninstall({ owner, id }: FilterRef): Promise<RemoteAnswer<boolean>> {
-    const { filters, records, remote, workerOf } = this.#parts;
+  async uninstall({ owner, id }: FilterRef): Promise<FilterAnswer<boolean>> {
+    const { filters, records, workers } = this.#parts;
     if (!isFilterId(id)) return NONE;
     const isUnrecorded = this.#kept.get(id)?.unrecorded !== null;
     const wasHere = filters.uninstall(owner, id);
     const removed = await this.#bounded(records.remove(id, owner));
     if (removed.kind === "away") return wasHere ? { kind: "found", value: true } : AWAY;
     const node = removed.value;
-    const worker = node === null ? null : workerOf(node);
-    if (worker !== null) remote?.uninstall(worker, { owner, id }, () => {});
+    const worker = node === null ? null : (workers?.workerOf(node) ?? null);
+    if (worker !== null) this.#forwarding?.uninstall(worker, { owner, id });
     return { kind: "found", value: node !== null || (wasHere && isUnrecorded) };
   }
 
@@ -211,14 +222,14 @@ export class SharedFilters {
   };
 
   /** Polls a filter that is here, or on its way; null = neither. */
-  async #pollArrived(ref: FilterRef): Promise<RemoteAnswer<PolledFilter> | null> {
+  async #pollArrived(ref: FilterRef): Promise<FilterAnswer<PolledFilter> | null> {
     const moving = this.#moving.get(ref.id);
     if (moving !== undefined) {
       const opening = await this.#within(MOVING_MS, moving, "late" as const);
       if (opening === "late") return { kind: "found", value: NOTHING_YET };
       if (opening !== "open") return opening === "gone" ? NONE : AWAY;
     }
-    const here = await this.pollHere(ref);
+    const here = await this.#pollHere(ref);
     return here === null ? null : { kind: "found", value: here };
   }
 
@@ -226,17 +237,14 @@ export class SharedFilters {
   async #pollWorker(
     ref: FilterRef,
     { node }: FilterRecord,
-  ): Promise<RemoteAnswer<PolledFilter> | null> {
-    const { remote, workerOf } = this.#parts;
-    const worker = workerOf(node);
-    if (worker === null || remote === null) return null;
-    const answer = await new Promise<RemoteAnswer<PolledFilter>>((resolve) => {
-      remote.poll(worker, ref, resolve);
-    });
+  ): Promise<FilterAnswer<PolledFilter> | null> {
+    const worker = this.#parts.workers?.workerOf(node) ?? null;
+    if (worker === null || this.#forwarding === null) return null;
+    const answer = await this.#forwarding.poll(worker, ref);
     return answer.kind === "none" ? null : answer;
   }
 
-  async #find({ owner, id }: FilterRef): Promise<RemoteAnswer<FilterRecord>> {
+  async #find({ owner, id }: FilterRef): Promise<FilterAnswer<FilterRecord>> {
     // A caller's text is no statement's: a server refuses some, which is no failure of its own.
     if (!isFilterId(id)) return NONE;
     const read = await this.#bounded(this.#parts.records.read(id));
@@ -419,3 +427,64 @@ const NOTHING_YET: PolledFilter = {
   isEmpty: true,
   settle() {},
 };
+
+// Writes the records of filters that this process keeps: one statement at a time, with everything
+// that came up while the last one ran. Knows no filter.
+
+/** `kept`: written; `lost`: another process keeps the filter, or it is gone. */
+export type Written = "kept" | "lost" | "failed";
+
+interface OpenWrite {
+  update: FilterUpdate;
+  readonly waiters: ((written: Written) => void)[];
+}
+
+/** Most records of one statement. */
+const MAX_AT_ONCE = 500;
+
+/** Writes records. */
+export class RecordWriter {
+  readonly #records: Pick<FilterRecords, "write">;
+  readonly #onError: (error: unknown) => void;
+  readonly #open = new Map<string, OpenWrite>();
+  #isWriting = false;
+
+  /** `onError` hears of statements that failed. */
+  constructor(records: Pick<FilterRecords, "write">, onError: (error: unknown) => void) {
+    this.#records = records;
+    this.#onError = onError;
+  }
+
+  /** Always resolves. */
+  write(update: FilterUpdate): Promise<Written> {
+    return new Promise((resolve) => {
+      const before = this.#open.get(update.id);
+      if (before === undefined) this.#open.set(update.id, { update, waiters: [resolve] });
+      else {
+        before.update = { ...update, mark: update.mark ?? before.update.mark };
+        before.waiters.push(resolve);
+      }
+      void this.#writeOpen();
+    });
+  }
+
+  async #writeOpen(): Promise<void> {
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    while (this.#open.size > 0) {
+      const batch = [...this.#open.values()].slice(0, MAX_AT_ONCE);
+      for (const { update } of batch) this.#open.delete(update.id);
+      // In one order, so that no two processes wait for each other.
+      const updates = batch.map(({ update }) => update).sort((a, b) => (a.id < b.id ? -1 : 1));
+      const kept = await this.#records.write(updates).catch((error: unknown) => {
+        this.#onError(error);
+        return null;
+      });
+      for (const { update, waiters } of batch) {
+        const outcome = kept?.has(update.id) === true ? "kept" : "lost";
+        for (const waiter of waiters) waiter(kept === null ? "failed" : outcome);
+      }
+    }
+    this.#isWriting = false;
+  }
+}
