@@ -79,6 +79,12 @@ export function isAddress(host: string): boolean {
   return parseAddress(host) !== null;
 }
 
+/** The eight groups of an IPv6 address; null = any other text. */
+export function groupsOf(ip: string): readonly number[] | null {
+  const address = ip.includes(":") ? parseAddress(ip) : null;
+  return address instanceof ipaddr.IPv6 ? address.parts : null;
+}
+
 /** Whether an IP address is reachable over the internet. False for any other text. */
 export function isPublicAddress(ip: string): boolean {
   const address = parseAddress(ip);

@@ -1,7 +1,7 @@
 // Rate limits per network address: how many keys an address may create, how many wrong secrets it
 // may try. Bounded: the address not seen for longest is dropped first.
 
-import { isAddress } from "../public-address.ts";
+import { groupsOf } from "../public-address.ts";
 import { type RateLimitSize, take, waitMs } from "./gcra.ts";
 
 /** A rate limit for each address of which another process may have to be asked. */
@@ -56,27 +56,13 @@ export class AddressLimit {
   }
 }
 
-const GROUPS = 8;
 const NETWORK_GROUPS = 4;
 
 /** The network that an address counts as: the address itself, or its /64 for IPv6. */
 export function networkOf(address: string): string {
   const [bare = ""] = address.split("%");
-  if (!bare.includes(":") || !isAddress(bare)) return address;
-  const [head = "", tail] = bare.toLowerCase().split("::");
-  const groups = head === "" ? [] : head.split(":");
-  const rest =
-    tail === undefined || tail === ""
-      ? 0
-      : tail.split(":").reduce((sum, group) => sum + (group.includes(".") ? 2 : 1), 0);
-  const missing = tail === undefined ? 0 : Math.max(0, GROUPS - groups.length - rest);
-  const whole = [
-    ...groups,
-    ...Array<string>(missing).fill("0"),
-    ...(tail === undefined || tail === "" ? [] : tail.split(":")),
-  ];
-  return `${whole
-    .slice(0, NETWORK_GROUPS)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(":")}::/64`;
+  const groups = groupsOf(bare)?.slice(0, NETWORK_GROUPS);
+  return groups === undefined
+    ? address
+    : `${groups.map((group) => group.toString(16)).join(":")}::/64`;
 }
