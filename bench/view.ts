@@ -9,8 +9,7 @@ import { realRuntime } from "../src/runtime.ts";
 import { Router } from "../src/upstream/engine/router.ts";
 import { Tracker } from "../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../src/upstream/timer-wheel.ts";
-import { CallerView } from "../src/web/rpc/caller-view.ts";
-import { SeenBlocks } from "../src/web/rpc/seen-blocks.ts";
+import { CallerView, SeenBlocks } from "../src/web/rpc/caller-view.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../test/fakes/providers.ts";
 
 const CALLS = 50_000;

@@ -63,14 +63,14 @@ import {
 import type { ServedCallers } from "../web/pages/instance.ts";
 import { type PageParts, Pages } from "../web/pages/routes.ts";
 import type { CallPaywall } from "../web/payment/call-paywall.ts";
+import { LegacyForms } from "../web/rpc/answers/answer-headers.ts";
 import { Compression } from "../web/rpc/answers/compression.ts";
-import { LegacyForms } from "../web/rpc/answers/legacy-forms.ts";
 import type { AuthenticationParts } from "../web/rpc/authenticate.ts";
+import { SeenByCallers } from "../web/rpc/caller-view.ts";
 import { createFilterMethods } from "../web/rpc/filter-methods.ts";
 import { RpcPaywall } from "../web/rpc/paid/rpc-paywall.ts";
 import type { PayPerCall } from "../web/rpc/paid/session.ts";
 import type { RpcParts } from "../web/rpc/parts.ts";
-import { SeenByCallers } from "../web/rpc/seen-blocks.ts";
 import { TargetResolver } from "../web/rpc/target.ts";
 import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";

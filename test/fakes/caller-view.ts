@@ -1,7 +1,6 @@
 // The view of a caller that wants none: tags go to providers as they were written.
 
-import { CallerView } from "../../src/web/rpc/caller-view.ts";
-import { SeenBlocks } from "../../src/web/rpc/seen-blocks.ts";
+import { CallerView, SeenBlocks } from "../../src/web/rpc/caller-view.ts";
 
 /** What a request says that wishes nothing. */
 export const NO_WISHES = { consistency: null, seen: null };

@@ -1,6 +1,6 @@
 // Passes connections between processes as node's internal handles. Node can send open sockets, too,
 // but it starts reading from them first, so that bytes are lost if a third process is in between.
-// Undocumented parts of node: here, in `worker-process.ts` and in `web/server/backlog.ts`.
+// Undocumented parts of node: here, in `worker-process.ts` and in `web/server/server.ts`.
 import { Socket, type SocketConstructorOpts } from "node:net";
 
 /** A connection that is not being read; its owner must close it. */

@@ -1,8 +1,7 @@
 // Whether a provider can serve a call at all, from its declared limits, what its refusals taught,
 // and the head of the chain. Knows neither strategies nor circuits.
 
-import { OPTIONAL_TAGS, type OptionalTag } from "../rpc/block-tag.ts";
-import type { BlockRef, Call } from "../rpc/call.ts";
+import { type BlockRef, type Call, OPTIONAL_TAGS, type OptionalTag } from "../rpc/call.ts";
 import { isKnownByName, METHODS, type Method, RESOURCES, type Resource } from "../rpc/method.ts";
 import type { Shortage } from "./budget/budget-limits.ts";
 import type { Provider, Transport } from "./profile.ts";

@@ -1,6 +1,5 @@
 // A call: one JSON-RPC request for one chain, as the router sees it, and the blocks that it reads.
 // Knows neither HTTP nor the caller's envelope, except the bytes to forward.
-import { BLOCK_TAGS, type OptionalTag } from "./block-tag.ts";
 import { elementAt, OPEN_ARRAY, OPEN_OBJECT, QUOTE, type Span } from "./json.ts";
 import type { Method } from "./method.ts";
 import type { WireRequest } from "./wire-request.ts";
@@ -97,4 +96,41 @@ function readBound(value: unknown): number | null {
   const block = typeof value === "string" ? readBlock(value) : NO_BLOCK;
   if (block.kind === "earliest") return 0;
   return block.kind === "number" ? block.number : null;
+}
+
+/** Tags that not every provider serves. What a provider refuses is learned by tag. */
+export const OPTIONAL_TAGS = ["pending", "safe", "finalized"] as const;
+
+/** One of the tags that not every provider serves. */
+export type OptionalTag = (typeof OPTIONAL_TAGS)[number];
+
+/** What a tag says about the block. `none`: a block near the head, which every provider serves. */
+export type TaggedBlock =
+  | { readonly kind: "none" }
+  | { readonly kind: "earliest" }
+  | { readonly kind: "tag"; readonly tag: OptionalTag };
+
+/** Every block tag by name. */
+const BLOCK_TAGS: ReadonlyMap<string, TaggedBlock> = new Map<string, TaggedBlock>([
+  ["latest", { kind: "none" }],
+  ["earliest", { kind: "earliest" }],
+  ...OPTIONAL_TAGS.map((tag): [string, TaggedBlock] => [tag, { kind: "tag", tag }]),
+]);
+
+/** Whether a number can be a block height: a safe, non-negative integer. */
+export function isHeight(height: number): boolean {
+  return Number.isSafeInteger(height) && height >= 0;
+}
+
+/** A served tip in force, and the blocks that tags name under it. */
+export interface View {
+  /** The block that `latest` names. */
+  readonly number: number;
+  /** Null = no provider has told it. */
+  readonly hash: string | null;
+  /** The block that `safe` names; null = unknown, so the tag is sent as it was written. */
+  readonly safe: number | null;
+  readonly finalized: number | null;
+  /** One operator alone defines the tip although others are configured. */
+  readonly isAlone: boolean;
 }

@@ -2,7 +2,7 @@
 // number, or by its hash where that says the same more exactly. All other bytes stay as the caller
 // wrote them.
 
-import type { BlockRef, BlockResolution, Call } from "./call.ts";
+import type { BlockRef, BlockResolution, Call, View } from "./call.ts";
 import {
   CLOSE_ARRAY,
   elementAt,
@@ -13,7 +13,6 @@ import {
   type Span,
   skipSpace,
 } from "./json.ts";
-import type { View } from "./view.ts";
 import { type WireRequest, writeRequest } from "./wire-request.ts";
 
 /** A call at one block. */

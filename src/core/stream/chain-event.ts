@@ -1,6 +1,6 @@
 // Heads and logs as nodes send them: reads the members that decide about order, and rewrites the
 // text into the shapes that subscribers receive. Ignores all other members.
-import { isHeight } from "../rpc/block-height.ts";
+import { isHeight } from "../rpc/call.ts";
 import {
   CLOSE_OBJECT,
   COLON,

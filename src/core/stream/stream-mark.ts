@@ -1,7 +1,7 @@
 // Where a subscription to heads or logs stands, as a text that another process can go on from: the
 // last blocks that were delivered, and the logs that were delivered of them. Pure.
 import { isRecord, parseJson } from "../fields.ts";
-import { isHeight } from "../rpc/block-height.ts";
+import { isHeight } from "../rpc/call.ts";
 import { asRemoved, type Block } from "./chain-event.ts";
 import { DeliveredLogs } from "./delivered-logs.ts";
 import type { DeliveryState } from "./delivery-state.ts";

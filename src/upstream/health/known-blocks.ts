@@ -14,8 +14,8 @@ import {
 import { DEFAULT_FINALITY_DEPTH, finalizedHeightOf } from "../../core/provider/blocks/finality.ts";
 import { HEAD_FRESH_MS } from "../../core/provider/blocks/head.ts";
 import type { Provider, ProviderSet } from "../../core/provider/profile.ts";
+import type { View } from "../../core/rpc/call.ts";
 import type { Method } from "../../core/rpc/method.ts";
-import type { View } from "../../core/rpc/view.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { BlockForm, ProviderState } from "./provider-state.ts";
 import { ServedView } from "./served-view.ts";

@@ -52,9 +52,8 @@ import {
   type SelectionSettings,
   type Strategy,
 } from "../../core/routing/strategy.ts";
-import type { BlockRef, Call } from "../../core/rpc/call.ts";
+import type { BlockRef, Call, View } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method } from "../../core/rpc/method.ts";
-import type { View } from "../../core/rpc/view.ts";
 import type { Runtime } from "../../runtime.ts";
 import { ProviderRecords, type RecordSettings } from "./provider-records.ts";
 import { isUsable, type ProviderState } from "./provider-state.ts";

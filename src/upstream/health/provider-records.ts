@@ -37,8 +37,7 @@ import {
   type ServedNames,
   unservedNames,
 } from "../../core/provider/unserved-methods.ts";
-import { isHeight } from "../../core/rpc/block-height.ts";
-import { type BlockRef, NO_BLOCK } from "../../core/rpc/call.ts";
+import { type BlockRef, isHeight, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, methodOf } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { BudgetReport, ProviderBudget } from "../budget/provider-budget.ts";

@@ -15,8 +15,8 @@ import {
 } from "../../core/provider/blocks/served-tip.ts";
 import { tipOperatorOf } from "../../core/provider/operator.ts";
 import type { ProviderSet } from "../../core/provider/profile.ts";
+import type { View } from "../../core/rpc/call.ts";
 import type { Method } from "../../core/rpc/method.ts";
-import type { View } from "../../core/rpc/view.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { BlockForm, ProviderState } from "./provider-state.ts";
 

@@ -22,15 +22,17 @@ import type {
   StreamSink,
 } from "../transport.ts";
 import {
+  type AnswerHeaders,
   CANCELLED,
   COMPRESSED,
   connectionFailure,
   EMPTY_BODY,
   excerpt,
+  isEncoded,
   MAX_ERROR_BYTES,
   OTHER_ID,
+  retryAfterIn,
 } from "./answer-failure.ts";
-import { type AnswerHeaders, isEncoded, retryAfterIn } from "./answer-head.ts";
 import { AnswerPace, type Clock } from "./answer-pace.ts";
 import { type BufferPool, SCRATCH_BYTES, SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
 import type { RequestHandler } from "./connections.ts";

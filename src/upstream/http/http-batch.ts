@@ -9,15 +9,17 @@ import { readSocketMessage } from "../../core/rpc/socket-message.ts";
 import type { Timer } from "../timer-wheel.ts";
 import type { BatchEnding, BatchListener, Dispatch, MemoryShare } from "../transport.ts";
 import {
+  type AnswerHeaders,
   CANCELLED,
   COMPRESSED,
   connectionFailure,
   EMPTY_BODY,
   excerpt,
+  isEncoded,
   MAX_ERROR_BYTES,
   OTHER_ID,
+  retryAfterIn,
 } from "./answer-failure.ts";
-import { type AnswerHeaders, isEncoded, retryAfterIn } from "./answer-head.ts";
 import { SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
 import type { RequestHandler } from "./connections.ts";
 import type { AnswerParts } from "./dispatch.ts";

@@ -23,11 +23,11 @@ import {
   type ConnectionLimits,
   type Connections,
   noConnections,
+  ownConnections,
   type Senders,
 } from "./connections.ts";
 import { type AnswerLimits, type AnswerParts, HttpDispatch } from "./dispatch.ts";
 import { HttpBatch } from "./http-batch.ts";
-import { ownConnections } from "./own-connections.ts";
 import { undiciConnections } from "./undici-connections.ts";
 
 /** Bounds of the HTTP transport. */

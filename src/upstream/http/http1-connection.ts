@@ -2,7 +2,7 @@
 // about framing ends the connection.
 import { connect, type LookupFunction, type Socket } from "node:net";
 import type { Runtime } from "../../runtime.ts";
-import type { AnswerHeaders } from "./answer-head.ts";
+import type { AnswerHeaders } from "./answer-failure.ts";
 import { type BufferPool, HEADROOM_BYTES } from "./buffer-pool.ts";
 import type { RequestBody, RequestWriter } from "./request-writer.ts";
 import { ChunkedBody, mayBecomeHead, type ResponseHead, readHead } from "./response-head.ts";

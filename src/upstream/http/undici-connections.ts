@@ -1,5 +1,6 @@
 // Connections made by undici: TLS (HTTP/1.1 and HTTP/2), and plain HTTP/1.1 if configured. Undici's
 // timeouts are off: the router enforces deadlines, with one clock.
+
 import type { LookupFunction } from "node:net";
 import type { Dispatcher } from "undici";
 import Pool from "undici/lib/dispatcher/pool.js";

@@ -12,7 +12,7 @@ import { readSecret, type SecretKind } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
 import type { ApiCaller, Auth, OperatorCaller } from "../contract/operation.ts";
 import type { CookieRequest } from "../http/console-cookie.ts";
-import { bearerOf } from "../http/operator.ts";
+import { bearerOf } from "../http/local-caller.ts";
 import { withoutPayment } from "../payment/payment-headers.ts";
 import { type ConsoleSessions, cookieRefusal } from "./console-sessions.ts";
 

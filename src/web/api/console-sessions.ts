@@ -14,7 +14,7 @@ import { hashOf, isSameSecret, newSecret, readSecret } from "../../secrets/secre
 import type { Store } from "../../store/store.ts";
 import type { OperatorCaller } from "../contract/operation.ts";
 import type { CookieRequest } from "../http/console-cookie.ts";
-import { isOperatorToken } from "../http/operator.ts";
+import { isOperatorToken } from "../http/local-caller.ts";
 
 /** A sign-in link of a development instance. */
 export interface SignInLink {

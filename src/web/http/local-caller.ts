@@ -1,7 +1,9 @@
 // Recognises callers on this machine: programs that call on their own behalf, rather than a browser
 // on behalf of a page from another origin, and metric scrapers that use no proxy.
 import type { IncomingMessage } from "node:http";
+import { fault } from "../../core/faults/rpc-fault.ts";
 import { bareHost, isLoopbackAddress } from "../../core/public-address.ts";
+import { isSameSecret } from "../../secrets/secret.ts";
 
 export interface LocalParts {
   /** Address of the client behind trusted proxies. */
@@ -42,4 +44,37 @@ const FORWARDED: readonly string[] = ["x-forwarded-for", "x-real-ip", "forwarded
 export function isFromThisMachine(request: IncomingMessage): boolean {
   if (FORWARDED.some((name) => request.headers[name] !== undefined)) return false;
   return isLoopbackAddress(request.socket.remoteAddress ?? "");
+}
+
+/** The refusal of any other request. */
+export const NO_HOST = fault("invalid_request", "the request names no host, or more than one", {
+  nextAction: "send one Host header",
+});
+
+const HOST = "host";
+
+/**
+ * Whether a request has one `Host`: with two, a proxy in front may have gone by the one, and we
+ * would go by the other.
+ */
+export function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? "";
+    if (name.length === HOST.length && name.toLowerCase() === HOST) hosts++;
+  }
+  return hosts === 1 || (hosts === 0 && httpVersion === "1.0");
+}
+
+const MAX_HEADER_CHARS = 512;
+
+/** The credential in `Authorization: Bearer`; null = none. */
+export function bearerOf(header: string | undefined): string | null {
+  if (header === undefined || header.length > MAX_HEADER_CHARS) return null;
+  return /^bearer +([^\s]+) *$/i.exec(header)?.[1] ?? null;
+}
+
+/** Compares in constant time; null is never the operator token. */
+export function isOperatorToken(given: string | null, expected: string | null): boolean {
+  return given !== null && expected !== null && isSameSecret(given, expected);
 }

@@ -6,22 +6,33 @@ import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { AnswerStream } from "../../upstream/transport.ts";
 import { renderFault } from "../http/render-fault.ts";
 import type { Headers } from "../http/respond.ts";
-import { type AnswerHeaderParts, answerHeaders } from "./answers/answer-headers.ts";
-import { addMeta, addNode, addTo, type Bill } from "./answers/billing-headers.ts";
+import {
+  type AnswerHeaderParts,
+  addMeta,
+  addNode,
+  addTo,
+  answerHeaders,
+  type Bill,
+  isLegacy,
+} from "./answers/answer-headers.ts";
 import {
   addEncoding,
   type Compression,
   type CompressionJob,
   MIN_COMPRESSED_BYTES,
 } from "./answers/compression.ts";
-import { isLegacy } from "./answers/legacy-forms.ts";
 import { renderReply } from "./answers/render-reply.ts";
-import { type DeliveryCallback, evidenceOfReply, type Reply } from "./answers/reply.ts";
+import {
+  type DeliveryCallback,
+  evidenceOfReply,
+  type Reply,
+  type WriteListener,
+  WriteListeners,
+} from "./answers/reply.ts";
 import { StreamedAnswer, type StreamedAnswerParts } from "./answers/streamed-answer.ts";
-import { type WriteListener, WriteListeners } from "./answers/write-listeners.ts";
-import { addCacheUse } from "./cache-directive.ts";
 import type { Borrowed, HttpExchange } from "./caller.ts";
 import type { SessionAnswer } from "./paid/session-answer.ts";
+import { addCacheUse } from "./request-directives.ts";
 import type { RequestMemory } from "./request-memory.ts";
 import type { Target } from "./target.ts";
 
@@ -53,17 +64,13 @@ export class AnswerWriter {
   #settle: DeliveryCallback | null = null;
   #listeners: WriteListeners | null = null;
   #stream: StreamedAnswer | null = null;
-  #isBegun = false;
+  /** True once an answer was started: no other answer can follow. */
+  isBegun = false;
 
   constructor(parts: AnswerWriterParts, exchange: HttpExchange, memory: RequestMemory) {
     this.#parts = parts;
     this.#exchange = exchange;
     this.#memory = memory;
-  }
-
-  /** True once an answer was started: no other answer can follow. */
-  get isBegun(): boolean {
-    return this.#isBegun;
   }
 
   /** Sets the target of the request. */
@@ -99,7 +106,7 @@ export class AnswerWriter {
 
   /** Refuses the request. `id` is the id of the call as JSON text. */
   refuse(why: Fault, id: string): void {
-    this.#isBegun = true;
+    this.isBegun = true;
     this.#parts.observer.refused(why.code);
     const isOld = isLegacy(this.#target, this.#exchange);
     const body = [renderFault(isOld ? withErrorType(why) : why, id)];
@@ -122,7 +129,7 @@ export class AnswerWriter {
     if (target.meta === "headers" && meta !== null) addMeta(headers, meta);
     if (target.meta === "body" && meta !== null) addNode(headers, meta);
     if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
-    this.#isBegun = true;
+    this.isBegun = true;
     const { pool, body } = outcome.kind === "result" ? outcome : NOT_BORROWED;
     const borrowed = pool === undefined ? null : { bytes: body, pool };
     const pieces = renderReply(reply, target.meta === "body" ? meta : null, pool !== undefined);
@@ -132,7 +139,7 @@ export class AnswerWriter {
 
   /** Writes the answer to a batch; `body` null = every item was a notification. */
   batch(body: readonly Buffer[] | null, bill: Bill | null, settle: DeliveryCallback): void {
-    this.#isBegun = true;
+    this.isBegun = true;
     this.#settle = settle;
     const status = body === null ? NO_CONTENT : 200;
     this.#send(status, this.#headers(status, null, bill), body);
@@ -140,7 +147,7 @@ export class AnswerWriter {
 
   /** Writes a whole answer with its own headers, uncompressed. */
   whole(answer: SessionAnswer): void {
-    this.#isBegun = true;
+    this.isBegun = true;
     const { status, fault: why, headers, body } = answer;
     this.#exchange.send(status, [...this.#headers(status, why, null), ...headers], body);
   }
@@ -153,7 +160,7 @@ export class AnswerWriter {
 
   /** Ends the request. `why` says how it ended if its answer was not delivered. */
   close(why: Interruption): void {
-    this.#isBegun = true;
+    this.isBegun = true;
     this.#stream?.close();
     const { delivered } = this.#exchange;
     this.#settleOnce(delivered || why === "left");
@@ -162,7 +169,7 @@ export class AnswerWriter {
 
   /** The answer to a notification. */
   #acknowledge({ outcome, billing }: Reply): void {
-    this.#isBegun = true;
+    this.isBegun = true;
     if (outcome.kind === "stream") outcome.stream.cut();
     if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
     this.#settleOnce(true);
@@ -172,7 +179,7 @@ export class AnswerWriter {
   }
 
   #start(reply: Reply, source: AnswerStream, headers: Headers): void {
-    this.#isBegun = true;
+    this.isBegun = true;
     this.#stream = new StreamedAnswer(this.#parts, {
       exchange: this.#exchange,
       reply,

@@ -1,14 +1,15 @@
 // Authenticates the caller of a request and resolves its target, over HTTP and at WebSocket
 // handshakes alike. Decides no price and no limit.
+
+import { networkOf } from "../../core/billing/address-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { MAX_PASSED, PASSED_HEADER, passedServices } from "../../core/passed-services.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
-import { addressBehind, type TrustedProxies } from "../http/client-address.ts";
-import { RequestCaller } from "./caller-identity.ts";
-import { type Wishes, wishesOf } from "./consistency-directive.ts";
+import { type Addressed, addressBehind, type TrustedProxies } from "../http/client-address.ts";
 import type { Credential } from "./key-credential.ts";
+import { type Wishes, wishesOf } from "./request-directives.ts";
 import { isSessionPath, type Target, type TargetResolver } from "./target.ts";
 
 /** The parts of a request that identify its caller and its target. */
@@ -194,3 +195,32 @@ const NO_KEY = fault("unauthorized", "this request has no RPC key", {
     "create a key with POST /api/v1/agent/keys and send it in the path (/rpc/k/{key}/…), as " +
     "Authorization: Bearer or as X-Svc-Api-Key",
 });
+
+/** The identity of the caller of one request or socket. */
+export class RequestCaller implements CallerIdentity {
+  readonly #request: Addressed;
+  readonly #keyContext: KeyContext | null;
+  readonly #proxies: TrustedProxies;
+
+  constructor(request: Addressed, keyContext: KeyContext | null, proxies: TrustedProxies) {
+    this.#request = request;
+    this.#keyContext = keyContext;
+    this.#proxies = proxies;
+  }
+
+  get keyId(): string | null {
+    return this.#keyContext?.keyId ?? null;
+  }
+
+  get passed(): readonly string[] | undefined {
+    const passed = passedServices(this.#request.header(PASSED_HEADER));
+    return passed.length === 0 ? undefined : passed;
+  }
+
+  get key(): string {
+    if (this.#keyContext !== null) return `account ${this.#keyContext.account.id}`;
+    const forwardedFor = this.#request.header("x-forwarded-for") ?? "";
+    const address = addressBehind(this.#request.address, forwardedFor, this.#proxies);
+    return `address ${networkOf(address)}`;
+  }
+}

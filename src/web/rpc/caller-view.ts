@@ -3,12 +3,11 @@
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Consistency } from "../../core/provider/profile.ts";
 import { type SeenBlock, seenText } from "../../core/routing/seen.ts";
+import type { View } from "../../core/rpc/call.ts";
 import { minedIn } from "../../core/rpc/mined-block.ts";
-import type { View } from "../../core/rpc/view.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { Reply } from "./answers/reply.ts";
-import type { Wishes } from "./consistency-directive.ts";
-import { isAbandoned, SeenBlocks } from "./seen-blocks.ts";
+import type { Wishes } from "./request-directives.ts";
 import type { Target } from "./target.ts";
 
 /** How a call is routed at the view of its caller. */
@@ -134,3 +133,73 @@ const TOO_FAR: Fault = fault(
   "the mark of the last seen block is above every block of this chain",
   { nextAction: "send X-Svc-Seen back as it was received for this chain, or leave it out" },
 );
+
+type MarkedChain = Pick<Tracker, "profileId" | "set" | "blocks">;
+
+/** Most chains of one caller that are remembered. */
+const MAX_CHAINS = 64;
+/** Most keys that are remembered. */
+const MAX_KEYS = 10_000;
+
+/** The newest blocks that one caller has seen. */
+export class SeenBlocks {
+  readonly #blocks = new Map<string, SeenBlock>();
+
+  /** The newest block of a chain that the caller has seen and that is still in it; null = none. */
+  of(chain: MarkedChain): SeenBlock | null {
+    const key = keyOf(chain);
+    const mark = this.#blocks.get(key);
+    if (mark === undefined) return null;
+    if (!isAbandoned(chain, mark)) return mark;
+    this.#blocks.delete(key);
+    return null;
+  }
+
+  /** The caller has seen a block. */
+  see(chain: MarkedChain, block: SeenBlock): void {
+    const known = this.of(chain);
+    if (known !== null && known.number >= block.number) return;
+    setNewest(this.#blocks, keyOf(chain), block, MAX_CHAINS);
+  }
+}
+
+/** Whether an agreed reorganisation has left a block. */
+function isAbandoned({ blocks }: MarkedChain, { number, hash }: SeenBlock): boolean {
+  const served = blocks.view.hashAt(number);
+  return served !== null && hash !== null && served !== hash;
+}
+
+/** The marks of the callers of one process. */
+export class SeenByCallers {
+  readonly #keys = new Map<string, SeenBlocks>();
+  readonly #connections = new WeakMap<object, SeenBlocks>();
+
+  ofKey(keyId: string): SeenBlocks {
+    const marks = this.#keys.get(keyId) ?? new SeenBlocks();
+    setNewest(this.#keys, keyId, marks, MAX_KEYS);
+    return marks;
+  }
+
+  /** Of a caller without a key: by its connection. */
+  ofConnection(connection: object): SeenBlocks {
+    const known = this.#connections.get(connection);
+    if (known !== undefined) return known;
+    const marks = new SeenBlocks();
+    this.#connections.set(connection, marks);
+    return marks;
+  }
+}
+
+function keyOf({ profileId, set }: MarkedChain): string {
+  return `${profileId} ${set.chain.chainName}`;
+}
+
+/** Sets an entry as the last one used; the one used longest ago makes room for it. */
+function setNewest<V>(map: Map<string, V>, key: string, value: V, most: number): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const oldest of map.keys()) {
+    if (map.size <= most) return;
+    map.delete(oldest);
+  }
+}

@@ -58,9 +58,3 @@ export interface Borrowed {
   /** Where the buffer is returned to once nobody reads it any more. */
   readonly pool: BorrowedBuffer;
 }
-
-/** Whether the body of a request is sent without a content encoding. */
-export function isPlain(caller: Pick<HttpExchange, "header">): boolean {
-  const encoding = caller.header("content-encoding");
-  return encoding === undefined || encoding === "identity";
-}

@@ -31,13 +31,13 @@ import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { PipelineParts } from "./calls/pipeline-request.ts";
 import type { RpcLimits } from "./limits.ts";
-import type {
-  FilterCall,
-  FilterLogsQuery,
-  FilterMethods,
-  MethodAnswer,
+import {
+  type FilterCall,
+  type FilterLogsQuery,
+  type FilterMethods,
+  type MethodAnswer,
+  streamCaller,
 } from "./service-methods.ts";
-import { streamCaller } from "./stream-caller.ts";
 import type { Target } from "./target.ts";
 
 export interface FilterMethodsParts extends Pick<PipelineParts, "admission" | "deadlineMs"> {

@@ -2,14 +2,14 @@
 import type { Consistency } from "../../core/provider/profile.ts";
 import type { MemoryBudget } from "../../upstream/memory-budget.ts";
 import type { TimerWheel } from "../../upstream/timer-wheel.ts";
+import type { LegacyForms } from "./answers/answer-headers.ts";
 import type { Compression } from "./answers/compression.ts";
-import type { LegacyForms } from "./answers/legacy-forms.ts";
 import type { AuthenticationParts } from "./authenticate.ts";
+import type { SeenByCallers } from "./caller-view.ts";
 import type { PipelineParts } from "./calls/pipeline-request.ts";
 import type { RpcLimits } from "./limits.ts";
 import type { RpcPaywall } from "./paid/rpc-paywall.ts";
 import type { PayPerCall } from "./paid/session.ts";
-import type { SeenByCallers } from "./seen-blocks.ts";
 
 export interface RpcParts extends PipelineParts, AuthenticationParts {
   readonly timerWheel: TimerWheel;

@@ -4,7 +4,7 @@ import type { CallerIdentity } from "../../core/provider/silence.ts";
 import { type MemoryBudget, SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { MemoryShare } from "../../upstream/transport.ts";
 import type { Addressed, TrustedProxies } from "../http/client-address.ts";
-import { RequestCaller } from "./caller-identity.ts";
+import { RequestCaller } from "./authenticate.ts";
 
 export interface RequestMemoryParts {
   readonly budget: MemoryBudget;

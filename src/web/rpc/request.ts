@@ -11,22 +11,20 @@ import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { FREE_BYTES } from "../../upstream/transport.ts";
 import { type CallPayment, callPaymentOf, KEYLESS } from "../payment/call-payment.ts";
 import { AnswerWriter } from "./answer-writer.ts";
-import { addTo, type Bill } from "./answers/billing-headers.ts";
-import type { Reply } from "./answers/reply.ts";
-import type { WriteListener } from "./answers/write-listeners.ts";
+import { addTo, type Bill } from "./answers/answer-headers.ts";
+import type { Reply, WriteListener } from "./answers/reply.ts";
 import { type Authenticated, authenticate } from "./authenticate.ts";
-import { wantsFresh } from "./cache-directive.ts";
-import { type HttpExchange, isPlain } from "./caller.ts";
-import { CallerView } from "./caller-view.ts";
+import type { HttpExchange } from "./caller.ts";
+import { CallerView, SeenBlocks } from "./caller-view.ts";
 import { planBatch, type RpcBatch, runBatch } from "./calls/batch.ts";
 import { runPipeline } from "./calls/pipeline.ts";
 import type { PipelineRequest } from "./calls/pipeline-request.ts";
-import { KeyPurchase } from "./paid/key-purchase.ts";
+import { KeyPurchase } from "./paid/rpc-paywall.ts";
 import { refusalOfSession, serveSession } from "./paid/session.ts";
 import type { SessionAnswer } from "./paid/session-answer.ts";
 import type { RpcParts } from "./parts.ts";
+import { wantsFresh } from "./request-directives.ts";
 import { RequestMemory } from "./request-memory.ts";
-import { SeenBlocks } from "./seen-blocks.ts";
 import type { Target } from "./target.ts";
 
 /** One RPC request on its way from a caller to its answer. */
@@ -126,7 +124,7 @@ export class RpcRequest {
     if (found.kind === "fault") return this.refuse(found);
     const { target, keyContext, caller } = found;
     const why =
-      refusalOfSession(this.#parts.payPerCall, found) ??
+      (target.payPerCall ? refusalOfSession(this.#parts.payPerCall, found) : null) ??
       (target.legacyForms === null ? null : this.#parts.legacyForms.used(target.legacyForms));
     if (why !== null) return this.refuse(why);
     this.#target = target;
@@ -292,3 +290,9 @@ const NO_VIEW = new CallerView({
 const UNKNOWN: CallerIdentity = { key: "unknown" };
 const NOT_JSON = fault("parse_error", "the body is not valid JSON");
 const COMPRESSED_BODY = fault("unsupported_media_type", "the body is compressed");
+
+/** Whether the body of a request is sent without a content encoding. */
+function isPlain(caller: Pick<HttpExchange, "header">): boolean {
+  const encoding = caller.header("content-encoding");
+  return encoding === undefined || encoding === "identity";
+}

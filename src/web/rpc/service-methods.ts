@@ -3,7 +3,9 @@ import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Grant } from "../../hosted/admission/grant.ts";
+import type { StreamCaller } from "../../upstream/stream/subscriber.ts";
 import type { Reply } from "./answers/reply.ts";
+import type { RpcLimits } from "./limits.ts";
 import type { Target } from "./target.ts";
 
 /** Serves the subscription methods of one connection. */
@@ -52,3 +54,12 @@ export interface FilterLogsQuery {
 
 /** The answer to a subscription or filter method. */
 export type MethodAnswer = Pick<Reply, "outcome" | "source" | "route" | "written">;
+
+/** The identity under which streams are limited, over all connections of the caller. */
+export function streamCaller(
+  { key }: CallerIdentity,
+  keyed: boolean,
+  { maxLogFilters, maxKeylessLogFilters }: RpcLimits,
+): StreamCaller {
+  return { id: key, maxLogFilters: keyed ? maxLogFilters : maxKeylessLogFilters };
+}

@@ -3,7 +3,6 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { Activity } from "../http/activity.ts";
 import { FastPathServer } from "../rpc/connections/fast-path.ts";
-import { shrinkBacklog } from "./backlog.ts";
 import { ConnectionShares } from "./connection-shares.ts";
 import { NodeServer, type NodeServerParts } from "./node-server.ts";
 
@@ -172,4 +171,21 @@ async function acceptWaiting(runtime: ServerParts["runtime"], listener: Server):
 /** A timer that keeps the process alive during a drain, when nothing else may. */
 function step(): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, STEP_MS));
+}
+
+/**
+ * Has the kernel make no further connections beyond the one that it cannot be kept from: clients
+ * try again after a second, and are refused once the socket is closed. Nothing happens where node
+ * has no such handle.
+ */
+function shrinkBacklog(listener: Server): void {
+  parseListening(listener)._handle?.listen?.(0);
+}
+
+interface Listening {
+  readonly _handle?: { listen?(backlog: number): unknown } | null;
+}
+
+function parseListening(listener: unknown): Listening {
+  return listener as Listening;
 }

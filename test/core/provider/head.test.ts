@@ -11,7 +11,7 @@ import {
   stillMs,
 } from "../../../src/core/provider/blocks/head.ts";
 import type { Chain } from "../../../src/core/provider/chain.ts";
-import { isHeight } from "../../../src/core/rpc/block-height.ts";
+import { isHeight } from "../../../src/core/rpc/call.ts";
 import { fakeSet } from "../../fakes/providers.ts";
 
 const { chain } = fakeSet([]);

@@ -3,10 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type Call, readBlockRef } from "../../../src/core/rpc/call.ts";
+import { type Call, readBlockRef, type View } from "../../../src/core/rpc/call.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { requestByHash, resolveCall } from "../../../src/core/rpc/resolved-call.ts";
-import type { View } from "../../../src/core/rpc/view.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 
 const HASH = `0x${"ab".repeat(32)}`;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ALWAYS } from "../../../src/web/http/respond.ts";
-import { headEnds } from "../../../src/web/rpc/connections/head-end.ts";
+import { headEnds } from "../../../src/web/rpc/connections/fast-path-head.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
 function dateIn(text: string): number {

@@ -18,9 +18,9 @@ import type { SubscribeRequest, Subscriber } from "../../../src/upstream/stream/
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
 import { Pages } from "../../../src/web/pages/routes.ts";
-import { LegacyForms } from "../../../src/web/rpc/answers/legacy-forms.ts";
+import { LegacyForms } from "../../../src/web/rpc/answers/answer-headers.ts";
+import { SeenByCallers } from "../../../src/web/rpc/caller-view.ts";
 import type { RpcParts } from "../../../src/web/rpc/parts.ts";
-import { SeenByCallers } from "../../../src/web/rpc/seen-blocks.ts";
 import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { listen, type WebServer } from "../../../src/web/server/server.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";

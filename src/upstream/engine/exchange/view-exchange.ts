@@ -4,7 +4,7 @@
 import { FULL_MS, take } from "../../../core/billing/gcra.ts";
 import { isRecord, isText } from "../../../core/fields.ts";
 import type { TipBlock } from "../../../core/provider/blocks/served-tip.ts";
-import { isHeight as isSafeHeight } from "../../../core/rpc/block-height.ts";
+import { isHeight as isSafeHeight } from "../../../core/rpc/call.ts";
 import type { Bus, Topic } from "../../../core/workers/bus.ts";
 import type { HintPort } from "../../../core/workers/hint-port.ts";
 import type { Runtime } from "../../../runtime.ts";

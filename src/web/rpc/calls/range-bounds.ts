@@ -16,7 +16,6 @@ export function callsOf(
   envelope: Envelope,
   method: Method,
 ): number {
-  if (method.block?.kind !== "filter") return 1;
   const { payment } = incoming;
   return payment.partsOf(envelope.start, () => plannedCalls(parts, incoming, envelope, method));
 }

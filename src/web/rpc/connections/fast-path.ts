@@ -12,8 +12,14 @@ import { NO_ROOM_FOR_REQUEST, STALL_MS } from "../limits.ts";
 import type { RpcParts } from "../parts.ts";
 import { RpcRequest } from "../request.ts";
 import { isRpcPath } from "../target.ts";
-import { type RequestHead, readNextHead, readRequestHead } from "./fast-path-head.ts";
-import { type HeadEnd, type HeadEnds, headEnds } from "./head-end.ts";
+import {
+  type HeadEnd,
+  type HeadEnds,
+  headEnds,
+  type RequestHead,
+  readNextHead,
+  readRequestHead,
+} from "./fast-path-head.ts";
 
 /** The settings and services of the fast path. */
 export interface FastPathParts {

@@ -11,7 +11,7 @@ import type {
 } from "../../../payments/session/sessions.ts";
 import { renderFault } from "../../http/render-fault.ts";
 import type { Headers } from "../../http/respond.ts";
-import { addRateLimitStatus } from "../answers/billing-headers.ts";
+import { addRateLimitStatus } from "../answers/answer-headers.ts";
 import type { SessionCallsAnswer } from "./session-calls.ts";
 
 /** A whole answer. */

@@ -9,10 +9,14 @@ import { noRoom } from "../../../upstream/engine/refusal.ts";
 import { FREE_BYTES, type MemoryShare } from "../../../upstream/transport.ts";
 import { renderFault } from "../../http/render-fault.ts";
 import type { Headers } from "../../http/respond.ts";
-import { addMeta } from "../answers/billing-headers.ts";
+import { addMeta } from "../answers/answer-headers.ts";
 import { renderReply } from "../answers/render-reply.ts";
-import { evidenceOfReply, type Reply } from "../answers/reply.ts";
-import { type WriteListener, WriteListeners } from "../answers/write-listeners.ts";
+import {
+  evidenceOfReply,
+  type Reply,
+  type WriteListener,
+  WriteListeners,
+} from "../answers/reply.ts";
 import type { CallerView } from "../caller-view.ts";
 import { runBatch } from "../calls/batch.ts";
 import { runPipeline } from "../calls/pipeline.ts";

@@ -16,12 +16,12 @@ import { addressBehind } from "../../http/client-address.ts";
 import type { CallMark, CallPaywall, CallPrice } from "../../payment/call-paywall.ts";
 import { fingerprintOf } from "../../payment/payment-headers.ts";
 import type { PayableRequest } from "../../payment/paywall.ts";
-import type { WriteListener } from "../answers/write-listeners.ts";
+import type { WriteListener } from "../answers/reply.ts";
 import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
-import { wantsFresh } from "../cache-directive.ts";
 import type { HttpExchange } from "../caller.ts";
 import type { CallerView } from "../caller-view.ts";
 import { plannedCalls } from "../calls/range-bounds.ts";
+import { wantsFresh } from "../request-directives.ts";
 import type { Target } from "../target.ts";
 import {
   chargedAnswer,
@@ -69,9 +69,8 @@ export interface SessionListener {
 /** The refusal of a pay-per-call request before its body is read; null = none. */
 export function refusalOfSession(
   payPerCall: PayPerCall | null,
-  { target, keyContext }: Pick<Authenticated, "target" | "keyContext">,
+  { keyContext }: Pick<Authenticated, "keyContext">,
 ): Fault | null {
-  if (!target.payPerCall) return null;
   if (payPerCall === null)
     return fault("not_found", "calls are not paid for one by one here", {
       nextAction: "create a key with POST /api/v1/agent/keys",

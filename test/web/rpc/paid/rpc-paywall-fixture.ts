@@ -29,9 +29,9 @@ import { ProfileRegistry } from "../../../../src/upstream/registry/profile-regis
 import { TimerWheel } from "../../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
 import { PurchasePaywall } from "../../../../src/web/payment/purchase-paywall.ts";
-import { LegacyForms } from "../../../../src/web/rpc/answers/legacy-forms.ts";
+import { LegacyForms } from "../../../../src/web/rpc/answers/answer-headers.ts";
+import { SeenByCallers } from "../../../../src/web/rpc/caller-view.ts";
 import { RpcPaywall } from "../../../../src/web/rpc/paid/rpc-paywall.ts";
-import { SeenByCallers } from "../../../../src/web/rpc/seen-blocks.ts";
 import { TargetResolver } from "../../../../src/web/rpc/target.ts";
 import { listen } from "../../../../src/web/server/server.ts";
 import { NO_FILTERS } from "../../../fakes/filters.ts";

@@ -1,8 +1,11 @@
-// What a request says of its view of the chain: the mode, and the newest block that its caller has
-// seen. In the query or in headers, never in the body; a WebSocket says it in its handshake.
+// What a request says of how it is answered, in the query or in headers, never in the body: its
+// view of the chain, the newest block that its caller has seen, and the cache. A WebSocket says it
+// in its handshake.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { CONSISTENCIES, type Consistency } from "../../core/provider/profile.ts";
+import type { CacheUse } from "../../core/routing/cache-terms.ts";
 import { parseSeen, type SeenBlock } from "../../core/routing/seen.ts";
+import type { Headers } from "../http/respond.ts";
 
 /** The parts of a request that may say something. */
 interface WishingRequest {
@@ -48,3 +51,17 @@ const UNKNOWN_MODE: Fault = fault("invalid_field", "no consistency has this name
 const BAD_MARK: Fault = fault("invalid_request", "the mark of the last seen block is not valid", {
   nextAction: "send X-Svc-Seen back as it was received, or leave it out",
 });
+
+const NO_CACHE = /(?:^|[\s,])no-(?:cache|store)(?:[\s,=]|$)/i;
+
+/** Whether a provider is to be asked for this very request. */
+export function wantsFresh(request: Pick<WishingRequest, "header">): boolean {
+  const directive = request.header("cache-control");
+  if (directive !== undefined && NO_CACHE.test(directive)) return true;
+  return request.header("x-svc-cache")?.toLowerCase() === "bypass";
+}
+
+/** Tells how the call met the cache. */
+export function addCacheUse(headers: Headers, use: CacheUse | null | undefined): void {
+  if (use !== null && use !== undefined) headers.push("x-svc-cache", use.result);
+}
