@@ -571,7 +571,7 @@ function upstreamSide(
   });
   const { subscriptions } = streams;
   const health = new HealthUpdates({ ...common, upstreams, subscriptions, accepted }, bus);
-  const updated = { ...health, registry, subscriptions, upstreams: Object.values(upstreams) };
+  const updated = { health, registry, subscriptions, upstreams: Object.values(upstreams) };
   const profileUpdater = new ProfileUpdater(updated);
   return {
     timerWheel,

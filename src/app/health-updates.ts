@@ -7,6 +7,7 @@ import type { Runtime } from "../runtime.ts";
 import type { AcceptedTransactions } from "../upstream/engine/exchange/accepted-transactions.ts";
 import { ViewExchange } from "../upstream/engine/exchange/view-exchange.ts";
 import { HeadWatch } from "../upstream/health/head-watch.ts";
+import type { FactListener } from "../upstream/health/health-messages.ts";
 import { Prober } from "../upstream/health/prober.ts";
 import { SharedHealth } from "../upstream/health/shared-health.ts";
 import type { Tracker } from "../upstream/health/tracker.ts";
@@ -28,11 +29,12 @@ export interface HealthUpdateParts {
 
 /** Watches the providers of trackers. Has nothing to watch at its creation. */
 export class HealthUpdates {
-  readonly prober: Pick<Prober, "watch">;
-  readonly headWatch: Pick<HeadWatch, "watch">;
   /** Exchanges views of the chain with the other processes of the service. */
   readonly viewExchange: ViewExchange;
-  readonly #parts: readonly { close(): void }[];
+  readonly #prober: Prober;
+  readonly #headWatch: HeadWatch;
+  /** Null = there are no other workers. */
+  readonly #shared: SharedHealth | null;
 
   /** `bus` null = there are no other workers. */
   constructor(parts: HealthUpdateParts, bus: Bus | null) {
@@ -40,51 +42,36 @@ export class HealthUpdates {
     const headSeen = (tracker: Tracker, provider: Provider, head: Head): void =>
       subscriptions.headSeen(tracker, provider, head);
     const trackersByKey = () => parts.registry.trackersByKey();
-    const common = { runtime, timerWheel, consistency };
-    let shared: SharedHealth | null = null;
-    const prober = new Prober({
-      ...common,
-      upstreams,
-      finality: true,
-      onFinalized: (tracker, provider, height) => shared?.finalized(tracker, provider, height),
-      onSafe: (tracker, provider, height) => shared?.safe(tracker, provider, height),
-      onHashReads: (tracker, provider, served) => shared?.hashReads(tracker, provider, served),
-      onProbe: (tracker, probe) => shared?.probed(tracker, probe),
-    });
-    const headWatch = new HeadWatch({
-      ...common,
-      sockets: upstreams.ws,
-      headSeen(tracker, provider, head) {
-        headSeen(tracker, provider, head);
-        shared?.headSeen(tracker, provider, head);
-      },
-      onListening: (...args) => shared?.listening(...args),
-    });
-    const viewExchange = new ViewExchange({ runtime, accepted, trackersByKey, bus });
-    this.#parts = [viewExchange, prober, headWatch];
-    if (bus !== null) {
-      shared = new SharedHealth({ bus, runtime, prober, headWatch, headSeen, trackersByKey });
-      this.#parts = [shared, ...this.#parts];
+    const tell: FactListener = (tracker, provider, fact) => {
+      if (fact.kind === "head" && fact.head !== null) headSeen(tracker, provider, fact.head);
+      this.#shared?.tell(tracker, provider, fact);
+    };
+    const common = { runtime, timerWheel, consistency, tell };
+    const prober = new Prober({ ...common, upstreams, finality: true });
+    const headWatch = new HeadWatch({ ...common, sockets: upstreams.ws });
+    this.#prober = prober;
+    this.#headWatch = headWatch;
+    this.viewExchange = new ViewExchange({ runtime, accepted, trackersByKey, bus });
+    this.#shared =
+      bus === null
+        ? null
+        : new SharedHealth({ bus, runtime, prober, headWatch, headSeen, trackersByKey });
+  }
+
+  /** Watches the providers of these trackers, which are those that are served now. */
+  watch(trackers: readonly Tracker[]): void {
+    if (this.#shared !== null) this.#shared.watch();
+    else {
+      this.#prober.watch(trackers);
+      this.#headWatch.watch(trackers);
     }
-    this.prober = withExchange(shared?.prober ?? prober, viewExchange);
-    this.headWatch = shared?.headWatch ?? headWatch;
-    this.viewExchange = viewExchange;
+    this.viewExchange.watch();
   }
 
   close(): void {
-    for (const part of this.#parts) part.close();
+    this.#shared?.close();
+    this.viewExchange.close();
+    this.#prober.close();
+    this.#headWatch.close();
   }
-}
-
-/** The trackers that are probed are those whose view is shared. */
-function withExchange(
-  prober: Pick<Prober, "watch">,
-  exchange: ViewExchange,
-): Pick<Prober, "watch"> {
-  return {
-    watch(...trackers) {
-      prober.watch(...trackers);
-      exchange.watch();
-    },
-  };
 }

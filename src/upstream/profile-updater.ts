@@ -1,8 +1,7 @@
 // Applies a change of the served profiles to everything that holds providers: registry, probes,
 // heads, subscriptions, connections. Does not decide what is served.
 import type { Profile, Provider } from "../core/provider/profile.ts";
-import type { HeadWatch } from "./health/head-watch.ts";
-import type { Prober } from "./health/prober.ts";
+import type { Tracker } from "./health/tracker.ts";
 import type { ProfileRegistry } from "./registry/profile-registry.ts";
 import type { Subscriptions } from "./stream/subscriptions.ts";
 import type { Upstream } from "./transport.ts";
@@ -10,8 +9,8 @@ import type { Upstream } from "./transport.ts";
 /** Everything that holds providers. */
 export interface ProfileUpdaterParts {
   readonly registry: ProfileRegistry;
-  readonly prober: Pick<Prober, "watch">;
-  readonly headWatch: Pick<HeadWatch, "watch">;
+  /** Watches the providers of these trackers, and no others. */
+  readonly health: { watch(trackers: readonly Tracker[]): void };
   readonly subscriptions: Pick<Subscriptions, "rebind">;
   readonly upstreams: readonly Pick<Upstream, "retain">[];
 }
@@ -29,10 +28,9 @@ export class ProfileUpdater {
 
   /** Applies the profiles that the registry already serves. */
   begin(): void {
-    const { registry, prober, headWatch, subscriptions, upstreams } = this.#parts;
+    const { registry, health, subscriptions, upstreams } = this.#parts;
     const trackers = registry.trackers();
-    prober.watch(trackers);
-    headWatch.watch(trackers);
+    health.watch(trackers);
     subscriptions.rebind(registry);
     const providers: readonly Provider[] = trackers.flatMap((tracker) => tracker.set.providers);
     for (const upstream of upstreams) upstream.retain(providers);

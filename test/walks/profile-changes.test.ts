@@ -60,8 +60,12 @@ function wing(t: TestContext, chain: Profile) {
   const headWatch = new HeadWatch({ runtime, timerWheel, sockets: ws });
   const profileUpdater = new ProfileUpdater({
     registry,
-    prober,
-    headWatch,
+    health: {
+      watch(trackers) {
+        prober.watch(trackers);
+        headWatch.watch(trackers);
+      },
+    },
     subscriptions,
     upstreams: Object.values(upstreams),
   });

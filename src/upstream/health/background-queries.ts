@@ -3,7 +3,7 @@
 // provider. Sends no probes.
 
 import type { Channel } from "../../core/provider/attempt.ts";
-import type { Consistency, Provider, Transport } from "../../core/provider/profile.ts";
+import type { Consistency, Transport } from "../../core/provider/profile.ts";
 import { DECISIONS, isMissingBlock } from "../../core/provider-errors/category.ts";
 import { classify } from "../../core/provider-errors/classify.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
@@ -13,6 +13,8 @@ import type { Runtime } from "../../runtime.ts";
 import { rpcCall } from "../rpc-call.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { Upstream } from "../transport.ts";
+import type { FactListener } from "./health-messages.ts";
+import type { NamedTag } from "./provider-records.ts";
 import type { Tracker } from "./tracker.ts";
 
 /** Dependencies. */
@@ -21,12 +23,8 @@ export interface BackgroundQueriesParts extends ProbeCallParts {
   readonly finality?: boolean;
   /** Which view callers get of sets that say nothing of it; absent = `off`. */
   readonly consistency?: (() => Consistency) | undefined;
-  /** Called with every report of a finalized height, after its tracker; absent = not called. */
-  readonly onFinalized?: (tracker: Tracker, provider: Provider, height: number) => void;
-  /** The same of a safe height. */
-  readonly onSafe?: (tracker: Tracker, provider: Provider, height: number) => void;
-  /** Called when it was found whether a provider reads state by hash; absent = not called. */
-  readonly onHashReads?: (tracker: Tracker, provider: Provider, served: boolean) => void;
+  /** Hears what was found out; absent = nobody does. */
+  readonly tell?: FactListener;
 }
 
 const TIMEOUT_MS = 5_000;
@@ -39,28 +37,21 @@ const HASH_READS_AGAIN_MS = 1_000;
 const MAX_BLOCK_BYTES = 262_144;
 const ANYBODY = "0x0000000000000000000000000000000000000000";
 
-/** A block that a tag names. */
-interface NamedBlock {
-  readonly call: NumberCall;
-  /** When the provider last reported it, on either transport. */
-  readonly reportedAtMs: () => number;
-  readonly record: (height: number) => void;
-  /** When it may be asked for again. */
-  atMs: number;
-}
-
 /** The queries to one provider on one transport. */
 export class BackgroundQueries {
   readonly #parts: BackgroundQueriesParts;
   readonly #tracker: Tracker;
   readonly #target: Channel;
-  readonly #finalized: NamedBlock;
-  readonly #safe: NamedBlock;
+  /** When the block of a tag may be asked for again. */
+  readonly #againAtMs: Record<NamedTag, number> = {
+    safe: Number.NEGATIVE_INFINITY,
+    finalized: Number.NEGATIVE_INFINITY,
+  };
   /** Ids of providers that are being asked for state by hash, on either transport. */
   readonly #asking: Set<string>;
   #hashReadsAtMs = Number.NEGATIVE_INFINITY;
   readonly #stopListening: () => void;
-  readonly #cancels = new Map<NamedBlock | "hash reads", () => void>();
+  readonly #cancels = new Map<NamedTag | "hash reads", () => void>();
 
   constructor(
     parts: BackgroundQueriesParts,
@@ -72,25 +63,6 @@ export class BackgroundQueries {
     this.#tracker = tracker;
     this.#target = target;
     this.#asking = asking;
-    const { provider } = target;
-    this.#finalized = {
-      call: namedCall("finalized"),
-      reportedAtMs: () => tracker.namedAtMs(provider, "finalized"),
-      record(height) {
-        tracker.recordNamed(provider, "finalized", height);
-        parts.onFinalized?.(tracker, provider, height);
-      },
-      atMs: Number.NEGATIVE_INFINITY,
-    };
-    this.#safe = {
-      call: namedCall("safe"),
-      reportedAtMs: () => tracker.namedAtMs(provider, "safe"),
-      record(height) {
-        tracker.recordNamed(provider, "safe", height);
-        parts.onSafe?.(tracker, provider, height);
-      },
-      atMs: Number.NEGATIVE_INFINITY,
-    };
     // A provider that was behind when it was asked, or was asked before there was a tip, is asked
     // with a later tip.
     this.#stopListening = tracker.blocks.view.attend(() => {
@@ -100,9 +72,9 @@ export class BackgroundQueries {
 
   /** Sends what is due. */
   run(): void {
-    if (this.#parts.finality === true) this.#askFor(this.#finalized);
+    if (this.#parts.finality === true) this.#askFor("finalized");
     if (!this.#hasView()) return;
-    this.#askFor(this.#safe);
+    this.#askFor("safe");
     this.#askByHash();
   }
 
@@ -119,15 +91,23 @@ export class BackgroundQueries {
     this.#asking.delete(this.#target.provider.id);
   }
 
-  #askFor(block: NamedBlock): void {
-    const nowMs = this.#parts.runtime.now();
-    if (nowMs < block.atMs || nowMs - block.reportedAtMs() < EVERY_MS) return;
-    block.atMs = nowMs + EVERY_MS;
-    const cancel = callNumber(this.#parts, this.#target, block.call, (height) => {
-      if (typeof height === "number") block.record(height);
-      else block.atMs = nowMs + REFUSED_MS;
+  /** Asks for the block that a tag names, unless it was reported lately, on either transport. */
+  #askFor(tag: NamedTag): void {
+    const { runtime, tell } = this.#parts;
+    const { provider } = this.#target;
+    const nowMs = runtime.now();
+    const isDue = nowMs - this.#tracker.namedAtMs(provider, tag) >= EVERY_MS;
+    if (nowMs < this.#againAtMs[tag] || !isDue) return;
+    this.#againAtMs[tag] = nowMs + EVERY_MS;
+    const cancel = callNumber(this.#parts, this.#target, namedCall(tag), (height) => {
+      if (typeof height !== "number") {
+        this.#againAtMs[tag] = nowMs + REFUSED_MS;
+        return;
+      }
+      this.#tracker.recordNamed(provider, tag, height);
+      tell?.(this.#tracker, provider, { kind: "named", tag, height });
     });
-    this.#cancels.set(block, cancel);
+    this.#cancels.set(tag, cancel);
   }
 
   /** Asks for state at the tip, by its hash, of a provider that has it. */
@@ -148,7 +128,7 @@ export class BackgroundQueries {
       const served = typeof result === "number";
       if (!served && !isRefusal(result)) return;
       this.#tracker.recordHashReads(provider, served);
-      this.#parts.onHashReads?.(this.#tracker, provider, served);
+      this.#parts.tell?.(this.#tracker, provider, { kind: "hash_reads", served });
     });
     this.#cancels.set("hash reads", cancel);
   }
@@ -162,7 +142,7 @@ function isRefusal({ category, failure }: FailedProbeCall): boolean {
   return failure.kind === "error" && isWell && !isMissingBlock(category);
 }
 
-function namedCall(tag: "finalized" | "safe"): NumberCall {
+function namedCall(tag: NamedTag): NumberCall {
   return {
     method: "eth_getBlockByNumber",
     params: `["${tag}",false]`,

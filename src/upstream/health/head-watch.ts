@@ -13,6 +13,7 @@ import type { Runtime } from "../../runtime.ts";
 import { rpcCall } from "../rpc-call.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { Sockets } from "../transport.ts";
+import type { FactListener } from "./health-messages.ts";
 import type { Tracker } from "./tracker.ts";
 
 /** Dependencies. */
@@ -20,10 +21,8 @@ export interface HeadWatchParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly sockets: Sockets;
-  /** Called for every head; absent = not called. */
-  readonly headSeen?: (tracker: Tracker, provider: Provider, head: Head) => void;
-  /** Called when a subscription to heads starts or ends; absent = not called. */
-  readonly onListening?: (tracker: Tracker, provider: Provider, listening: boolean) => void;
+  /** Hears of heads, and of subscriptions to them that start or end; absent = nobody does. */
+  readonly tell?: FactListener;
   /** Which view callers get of sets that say nothing of it; absent = `off`. */
   readonly consistency?: () => Consistency;
 }
@@ -185,7 +184,11 @@ class Listening {
   #take(head: Head): void {
     this.#height = head.number;
     this.#tracker.recordHead(this.#provider, head.number, head);
-    this.#parts.headSeen?.(this.#tracker, this.#provider, head);
+    this.#parts.tell?.(this.#tracker, this.#provider, {
+      kind: "head",
+      height: head.number,
+      head,
+    });
     this.#watchStale();
   }
 
@@ -237,7 +240,7 @@ class Listening {
 
   #setListening(listening: boolean): void {
     this.#tracker.listen(this.#provider, listening);
-    this.#parts.onListening?.(this.#tracker, this.#provider, listening);
+    this.#parts.tell?.(this.#tracker, this.#provider, { kind: "listening", listening });
   }
 
   #down(failure: Failure, livedMs: number | null): void {

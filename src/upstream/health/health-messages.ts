@@ -1,54 +1,36 @@
-// What workers tell each other of the health of providers. A provider set is named by its key:
-// profile id and chain name.
-import type { Transport } from "../../core/provider/profile.ts";
+// What the processes of a service tell each other of the health of providers, and how often: a
+// provider that floods one of them with heads or refusals must not flood the others. A provider set
+// is named by its key: profile id and chain name.
+import { FULL_MS, take } from "../../core/billing/gcra.ts";
+import type { Provider, Transport } from "../../core/provider/profile.ts";
+import type { Head } from "../../core/stream/chain-event.ts";
 import type { Topic } from "../../core/workers/bus.ts";
-import type { HealthHint, Probe } from "./provider-records.ts";
+import type { HealthHint, NamedTag, Probe } from "./provider-records.ts";
+import type { Tracker } from "./tracker.ts";
 
-/** A provider of a set, over one transport. */
-interface NamedChannel {
-  readonly set: string;
-  /** Id of the provider. */
-  readonly provider: string;
-  readonly transport: Transport;
-}
+/** What one process has found out of a provider. */
+export type HealthFact =
+  /** What a probe found, `ageMs` ago. */
+  | ({ readonly kind: "probe"; readonly ageMs: number } & Omit<Probe, "provider">)
+  /** A head that it pushed; `head` null = that is too long to be passed on. */
+  | { readonly kind: "head"; readonly height: number; readonly head: Head | null }
+  /** The block that it names by a tag. */
+  | { readonly kind: "named"; readonly tag: NamedTag; readonly height: number }
+  /** Whether it reads state by the hash of a block. */
+  | { readonly kind: "hash_reads"; readonly served: boolean }
+  /** Whether every head of it is heard. */
+  | { readonly kind: "listening"; readonly listening: boolean }
+  /** What calls have taught. */
+  | { readonly kind: "hint"; readonly transport: Transport; readonly hint: HealthHint };
 
-/** What a probe found, `ageMs` ago. */
-export interface ProbeMessage extends NamedChannel, Pick<Probe, "latencyMs" | "result"> {
-  readonly ageMs: number;
-}
+/** Hears what was found out here, after the tracker that it concerns. */
+export type FactListener = (tracker: Tracker, provider: Provider, fact: HealthFact) => void;
 
-/** A head that a provider pushed; `raw` null = it is too long to be passed on. */
-export interface HeadMessage {
-  readonly set: string;
-  readonly provider: string;
-  readonly height: number;
-  readonly raw: Uint8Array | null;
-}
-
-/** What a provider reports as final, or as safe. */
-export interface NamedBlockMessage {
+/** A fact of a provider of a set, by their names. */
+export interface FactMessage {
   readonly set: string;
   readonly provider: string;
-  readonly height: number;
-}
-
-/** Whether a provider reads state by the hash of a block. */
-export interface HashReadsMessage {
-  readonly set: string;
-  readonly provider: string;
-  readonly served: boolean;
-}
-
-/** Whether every head of a provider is heard. */
-export interface ListeningMessage {
-  readonly set: string;
-  readonly provider: string;
-  readonly listening: boolean;
-}
-
-/** What a worker has learned from calls. */
-export interface HintMessage extends NamedChannel {
-  readonly hint: HealthHint;
+  readonly fact: HealthFact;
 }
 
 /** Which provider sets a worker serves: all of them, or what has changed. */
@@ -71,22 +53,7 @@ export interface StateMessage {
   readonly listening: readonly (readonly [set: string, provider: string])[];
 }
 
-/** The longest header that is passed on. */
-export const MAX_HEAD_BYTES = 16_384;
-
-export const PROBES: Topic<ProbeMessage> = { name: "health.probe" };
-
-export const HEADS: Topic<HeadMessage> = { name: "health.head" };
-
-export const FINALIZED: Topic<NamedBlockMessage> = { name: "health.finalized" };
-
-export const SAFE: Topic<NamedBlockMessage> = { name: "health.safe" };
-
-export const HASH_READS: Topic<HashReadsMessage> = { name: "health.hash_reads" };
-
-export const LISTENING: Topic<ListeningMessage> = { name: "health.listening" };
-
-export const HINTS: Topic<HintMessage> = { name: "health.hint" };
+export const FACTS: Topic<FactMessage> = { name: "health.fact" };
 
 /** A worker finds no provider of the set usable. */
 export const OUTAGES: Topic<string> = { name: "health.outage" };
@@ -94,3 +61,48 @@ export const OUTAGES: Topic<string> = { name: "health.outage" };
 export const SERVED: Topic<ServedMessage> = { name: "health.served" };
 
 export const STATES: Topic<StateMessage> = { name: "health.state" };
+
+/** Far more heads of a set than the providers of the fastest chain push together. */
+const HEADS = { perSecond: 200, burst: 400 };
+/** The same hint at most once a second. */
+const HINTS = { perSecond: 1, burst: 1 };
+const MAX_REMEMBERED = 4_096;
+/** The longest header that is passed on. */
+const MAX_HEAD_BYTES = 16_384;
+
+/** Bounds what one process tells the others. */
+export class FactLimit {
+  readonly #fullAtMs = new Map<string, number>();
+
+  /** A fact as it may be told now; null = it may not. */
+  allowed({ set, provider, fact }: FactMessage, nowMs: number): HealthFact | null {
+    if (fact.kind === "hint") {
+      const about = aboutOf(fact.hint);
+      const key = `${set} ${provider} ${fact.transport} ${about}`;
+      return about === null || this.#takes(key, HINTS, nowMs) ? fact : null;
+    }
+    if (fact.kind !== "head") return fact;
+    if (!this.#takes(set, HEADS, nowMs)) return null;
+    const isLong = (fact.head?.raw.length ?? 0) > MAX_HEAD_BYTES;
+    return isLong ? { ...fact, head: null } : fact;
+  }
+
+  #takes(key: string, size: typeof HEADS, nowMs: number): boolean {
+    const after = take(this.#fullAtMs.get(key) ?? FULL_MS, size, nowMs);
+    if (after === null) return false;
+    this.#fullAtMs.delete(key);
+    this.#fullAtMs.set(key, after);
+    for (const oldest of this.#fullAtMs.keys()) {
+      if (this.#fullAtMs.size <= MAX_REMEMBERED) break;
+      this.#fullAtMs.delete(oldest);
+    }
+    return true;
+  }
+}
+
+/** What a hint is about; null = a circuit, which opens and closes rarely. */
+function aboutOf(hint: HealthHint): string | null {
+  if (hint.kind !== "observed") return null;
+  const { effect, methodName } = hint;
+  return `${effect.kind === "learn" ? effect.what : effect.kind} ${methodName}`;
+}

@@ -15,12 +15,6 @@ import {
 import type { Probe } from "./provider-records.ts";
 import type { Tracker } from "./tracker.ts";
 
-/** Dependencies of probing. */
-export interface ProberParts extends BackgroundQueriesParts {
-  /** Called with every probe after its tracker; absent = not called. */
-  readonly onProbe?: (tracker: Tracker, probe: Probe) => void;
-}
-
 const TIMEOUT_MS = 5_000;
 /** While no provider of a set is usable: interval of probes, and the time to answer. */
 const OUTAGE_MS = 1_000;
@@ -40,10 +34,10 @@ const SUSPECT_MS = 5_000;
 
 /** Probes the providers of trackers until closed. */
 export class Prober {
-  readonly #parts: ProberParts;
+  readonly #parts: BackgroundQueriesParts;
   #watched: ReadonlyMap<Tracker, Watched> = new Map();
 
-  constructor(parts: ProberParts) {
+  constructor(parts: BackgroundQueriesParts) {
     this.#parts = parts;
   }
 
@@ -87,7 +81,7 @@ interface Watched {
 }
 
 /** Checks the quiet providers of a tracker that another worker probes. */
-function checkAll(parts: ProberParts, tracker: Tracker): Watched {
+function checkAll(parts: BackgroundQueriesParts, tracker: Tracker): Watched {
   const checks = new Checks(parts, tracker);
   const stopListening = tracker.attend({
     quiet: (provider, transport) => checks.begin({ provider, transport }),
@@ -103,7 +97,7 @@ function checkAll(parts: ProberParts, tracker: Tracker): Watched {
  * Probes every provider of a tracker, at staggered times. `isTakenOver` = another worker has probed
  * them until now, and each is probed when that is due.
  */
-function probeAll(parts: ProberParts, tracker: Tracker, isTakenOver: boolean): Watched {
+function probeAll(parts: BackgroundQueriesParts, tracker: Tracker, isTakenOver: boolean): Watched {
   const { providers, probeIntervalMs } = tracker.set;
   const targets = providers.flatMap(targetsOf);
   const spreadMs = Math.min(2_000, probeIntervalMs) / targets.length;
@@ -155,7 +149,7 @@ function targetsOf(provider: Provider): readonly Channel[] {
  * no provider of its set is usable.
  */
 class ProbeLoop {
-  readonly #parts: ProberParts;
+  readonly #parts: BackgroundQueriesParts;
   readonly #tracker: Tracker;
   readonly #target: Channel;
   /** What is asked after good probes. */
@@ -176,7 +170,7 @@ class ProbeLoop {
   #cancelProbe = (): void => {};
 
   constructor(
-    parts: ProberParts,
+    parts: BackgroundQueriesParts,
     tracker: Tracker,
     { provider, transport, queries }: Channel & { readonly queries: BackgroundQueries },
     firstMs: number,
@@ -243,9 +237,10 @@ class ProbeLoop {
         this.#isOut = false;
         this.#failures = result.kind === "ok" ? 0 : this.#failures + 1;
         this.#refused = result.kind === "failed" && REFUSALS.includes(result.category);
-        const probe = { ...this.#target, latencyMs, result };
-        this.#tracker.recordProbe(probe);
-        this.#parts.onProbe?.(this.#tracker, probe);
+        const { provider, transport } = this.#target;
+        this.#tracker.recordProbe({ provider, transport, latencyMs, result });
+        const fact = { kind: "probe", transport, latencyMs, result, ageMs: 0 } as const;
+        this.#parts.tell?.(this.#tracker, provider, fact);
         // The result of this probe may have been an outage, which has already started the next
         // round.
         if (round === this.#latestRound) this.#wait(this.#pauseMs(result, startedAtMs));
@@ -277,11 +272,11 @@ class ProbeLoop {
 
 /** Checks whether quiet providers are reachable: a slow one answers, a hung one does not. */
 class Checks {
-  readonly #parts: ProberParts;
+  readonly #parts: BackgroundQueriesParts;
   readonly #tracker: Tracker;
   readonly #cancels = new Set<() => void>();
 
-  constructor(parts: ProberParts, tracker: Tracker) {
+  constructor(parts: BackgroundQueriesParts, tracker: Tracker) {
     this.#parts = parts;
     this.#tracker = tracker;
   }
@@ -334,7 +329,7 @@ class Checks {
  * second answer. Returns the function that cancels.
  */
 function probeOnce(
-  parts: ProberParts,
+  parts: BackgroundQueriesParts,
   target: Channel,
   timeoutMs: number,
   done: (result: Probe["result"], latencyMs: number) => void,

@@ -4,30 +4,23 @@
 import type { Channel } from "../../core/provider/attempt.ts";
 import { NEVER_MS } from "../../core/provider/health.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import { type Head, readHead } from "../../core/stream/chain-event.ts";
+import type { Head } from "../../core/stream/chain-event.ts";
 import type { Bus, WorkerId } from "../../core/workers/bus.ts";
 import { ownerAmong } from "../../core/workers/rendezvous.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { HeadWatch } from "./head-watch.ts";
 import {
-  FINALIZED,
-  HASH_READS,
-  HEADS,
-  type HeadMessage,
-  HINTS,
-  LISTENING,
-  MAX_HEAD_BYTES,
+  FACTS,
+  FactLimit,
+  type FactMessage,
+  type HealthFact,
   OUTAGES,
-  PROBES,
-  type ProbeMessage,
-  SAFE,
   SERVED,
   STATES,
   type StateMessage,
 } from "./health-messages.ts";
-import { HintLimit } from "./hint-limit.ts";
 import type { Prober } from "./prober.ts";
-import type { HealthChange, Observation, Probe } from "./provider-records.ts";
+import type { HealthHint } from "./provider-records.ts";
 import type { Tracker } from "./tracker.ts";
 
 /** What sharing works with. */
@@ -54,6 +47,9 @@ const STATE_MS = 10_000;
 /** Probe intervals, or such times, after which an owner that was not heard of is passed over. */
 const UNHEARD = 3;
 
+/** A fact that was told of a probe. */
+type ProbeMessage = FactMessage & { readonly fact: { readonly kind: "probe" } };
+
 /** A set that this worker serves. */
 interface SharedSet {
   readonly key: string;
@@ -73,15 +69,11 @@ interface SharedSet {
 
 /** Shares health between workers. */
 export class SharedHealth {
-  /** In place of the prober: probes the sets that belong to this worker. */
-  readonly prober: Pick<Prober, "watch">;
-  /** In place of the watch over heads. */
-  readonly headWatch: Pick<HeadWatch, "watch">;
   readonly #parts: SharedHealthParts;
   readonly #stops: readonly (() => void)[];
   /** Keys that other workers serve. */
   readonly #servedBy = new Map<WorkerId, Set<string>>();
-  readonly #limit = new HintLimit();
+  readonly #limit = new FactLimit();
   #sets: ReadonlyMap<string, SharedSet> = new Map();
   #byTracker: ReadonlyMap<Tracker, SharedSet> = new Map();
   #cancelSettle: (() => void) | null = null;
@@ -89,9 +81,6 @@ export class SharedHealth {
 
   constructor(parts: SharedHealthParts) {
     this.#parts = parts;
-    this.prober = { watch: () => this.#watch() };
-    // Both are told together, by the prober's half.
-    this.headWatch = { watch() {} };
     const { bus } = parts;
     this.#stops = [
       bus.onWorkers(() => this.#workersChanged()),
@@ -107,31 +96,7 @@ export class SharedHealth {
         this.#settleSoon();
       }),
       bus.subscribe(STATES, (state, from) => this.#hearState(state, from)),
-      bus.subscribe(PROBES, (message, from) => {
-        this.#heardOf(message.set, from);
-        this.#hearProbe(message);
-      }),
-      bus.subscribe(HEADS, (message, from) => {
-        this.#heardOf(message.set, from);
-        this.#hearHead(message);
-      }),
-      bus.subscribe(FINALIZED, ({ set, provider, height }) =>
-        this.#of(set, provider, ({ tracker }, known) =>
-          tracker.recordNamed(known, "finalized", height),
-        ),
-      ),
-      bus.subscribe(SAFE, ({ set, provider, height }) =>
-        this.#of(set, provider, ({ tracker }, known) => tracker.recordNamed(known, "safe", height)),
-      ),
-      bus.subscribe(HASH_READS, ({ set, provider, served }) =>
-        this.#of(set, provider, ({ tracker }, known) => tracker.recordHashReads(known, served)),
-      ),
-      bus.subscribe(LISTENING, ({ set, provider, listening }) =>
-        this.#of(set, provider, ({ tracker }, known) => tracker.listen(known, listening)),
-      ),
-      bus.subscribe(HINTS, ({ set, provider, transport, hint }) =>
-        this.#of(set, provider, ({ tracker }, known) => tracker.recordHint(known, transport, hint)),
-      ),
+      bus.subscribe(FACTS, (message, from) => this.#hear(message, from)),
       bus.subscribe(OUTAGES, (set) => {
         const shared = this.#sets.get(set);
         if (shared !== undefined && this.#isOurs(shared)) parts.prober.hurry(shared.tracker);
@@ -140,48 +105,29 @@ export class SharedHealth {
     this.#cancelState = parts.runtime.after(STATE_MS, () => this.#tellState());
   }
 
-  /** Tells the others of a probe of ours. */
-  probed(tracker: Tracker, { provider, transport, latencyMs, result }: Probe): void {
+  /** Tells the others what was found out here. */
+  tell(tracker: Tracker, { id: provider }: Provider, fact: HealthFact): void {
     const shared = this.#byTracker.get(tracker);
-    if (shared === undefined) return;
-    const { key: set, probes } = shared;
-    const message = { set, provider: provider.id, transport, latencyMs, result, ageMs: 0 };
-    probes.set(`${transport} ${provider.id}`, { message, atMs: this.#parts.runtime.now() });
-    this.#parts.bus.publish(PROBES, message);
+    if (shared !== undefined && this.#isNews(shared, provider, fact))
+      this.#publish({ set: shared.key, provider, fact });
   }
 
-  /** Tells the others of a head that was pushed to us. */
-  headSeen(tracker: Tracker, { id: provider }: Provider, { number: height, raw }: Head): void {
-    const set = this.#byTracker.get(tracker)?.key;
-    if (set === undefined || !this.#limit.head(set, this.#parts.runtime.now())) return;
-    const isLong = raw.length > MAX_HEAD_BYTES;
-    this.#parts.bus.publish(HEADS, { set, provider, height, raw: isLong ? null : raw });
+  /** Keeps what is told again to workers that start later. */
+  #isNews({ key: set, probes, listening }: SharedSet, provider: string, fact: HealthFact): boolean {
+    if (fact.kind === "probe") {
+      const message = { set, provider, fact };
+      probes.set(`${fact.transport} ${provider}`, { message, atMs: this.#parts.runtime.now() });
+    }
+    if (fact.kind !== "listening") return true;
+    if (listening.has(provider) === fact.listening) return false;
+    if (fact.listening) listening.add(provider);
+    else listening.delete(provider);
+    return true;
   }
 
-  /** Tells the others what a provider has reported to us as final. */
-  finalized(tracker: Tracker, { id: provider }: Provider, height: number): void {
-    const set = this.#byTracker.get(tracker)?.key;
-    if (set !== undefined) this.#parts.bus.publish(FINALIZED, { set, provider, height });
-  }
-
-  /** The same of a safe height. */
-  safe(tracker: Tracker, { id: provider }: Provider, height: number): void {
-    const set = this.#byTracker.get(tracker)?.key;
-    if (set !== undefined) this.#parts.bus.publish(SAFE, { set, provider, height });
-  }
-
-  /** Tells the others whether a provider reads state by the hash of a block. */
-  hashReads(tracker: Tracker, { id: provider }: Provider, served: boolean): void {
-    const set = this.#byTracker.get(tracker)?.key;
-    if (set !== undefined) this.#parts.bus.publish(HASH_READS, { set, provider, served });
-  }
-
-  listening(tracker: Tracker, { id: provider }: Provider, listening: boolean): void {
-    const shared = this.#byTracker.get(tracker);
-    if (shared === undefined || shared.listening.has(provider) === listening) return;
-    if (listening) shared.listening.add(provider);
-    else shared.listening.delete(provider);
-    this.#parts.bus.publish(LISTENING, { set: shared.key, provider, listening });
+  #publish(message: FactMessage): void {
+    const fact = this.#limit.allowed(message, this.#parts.runtime.now());
+    if (fact !== null) this.#parts.bus.publish(FACTS, { ...message, fact });
   }
 
   close(): void {
@@ -193,8 +139,8 @@ export class SharedHealth {
     this.#byTracker = new Map();
   }
 
-  /** Takes over what the registry serves now. */
-  #watch(): void {
+  /** Probes and listens to the sets that belong to this worker, of those that are served now. */
+  watch(): void {
     const before = this.#sets;
     const now = this.#parts.trackersByKey();
     this.#sets = new Map(
@@ -213,9 +159,18 @@ export class SharedHealth {
   }
 
   #join(key: string, tracker: Tracker): SharedSet {
+    const hint = ({ provider, transport }: Channel, what: HealthHint): void =>
+      this.#publish({
+        set: key,
+        provider: provider.id,
+        fact: { kind: "hint", transport, hint: what },
+      });
     const detach = tracker.attend({
-      changed: (change) => this.#changed(key, change),
-      observed: (channel, observation) => this.#observed(key, channel, observation),
+      changed: ({ event, ...channel }) => {
+        if (event === "circuit_opened") hint(channel, { kind: "opened" });
+        if (event === "circuit_closed") hint(channel, { kind: "closed" });
+      },
+      observed: (channel, observation) => hint(channel, { kind: "observed", ...observation }),
       outage: () => this.#outage(shared),
     });
     const shared: SharedSet = {
@@ -237,21 +192,6 @@ export class SharedHealth {
     cancelOutage?.();
   }
 
-  #changed(set: string, { provider: { id: provider }, transport, event }: HealthChange): void {
-    if (event !== "circuit_opened" && event !== "circuit_closed") return;
-    const kind = event === "circuit_opened" ? "opened" : "closed";
-    this.#parts.bus.publish(HINTS, { set, provider, transport, hint: { kind } });
-  }
-
-  #observed(set: string, { provider, transport }: Channel, observation: Observation): void {
-    const { effect } = observation;
-    const what = effect.kind === "learn" ? effect.what : effect.kind;
-    const about = `${set} ${provider.id} ${transport} ${what} ${observation.methodName}`;
-    if (!this.#limit.hint(about, this.#parts.runtime.now())) return;
-    const hint = { kind: "observed", ...observation } as const;
-    this.#parts.bus.publish(HINTS, { set, provider: provider.id, transport, hint });
-  }
-
   /** Says every second that nobody is usable here, until somebody is. */
   #outage(shared: SharedSet): void {
     if (shared.cancelOutage !== null || this.#isOurs(shared)) return;
@@ -264,27 +204,34 @@ export class SharedHealth {
     tell();
   }
 
-  #hearProbe({ set, provider, transport, latencyMs, result, ageMs }: ProbeMessage): void {
-    this.#of(set, provider, ({ tracker }, known) => {
-      // One that is told again, since another worker has started, counts once.
-      if (ageMs > 0 && tracker.probedAtMs(known, transport) !== NEVER_MS) return;
-      tracker.recordProbe({ provider: known, transport, latencyMs, result });
-    });
-  }
-
-  #hearHead({ set, provider, height, raw }: HeadMessage): void {
-    this.#of(set, provider, ({ tracker }, known) => {
-      const head = raw === null ? null : readHead(Buffer.from(raw));
-      tracker.recordHead(known, height, head ?? undefined);
-      if (head !== null) this.#parts.headSeen(tracker, known, head);
-    });
-  }
-
-  /** Runs with the provider that a message names, if it is served here. */
-  #of(set: string, id: string, run: (shared: SharedSet, provider: Provider) => void): void {
-    const shared = this.#sets.get(set);
-    const provider = shared?.tracker.set.providers.find((known) => known.id === id);
-    if (shared !== undefined && provider !== undefined) run(shared, provider);
+  /** Records what another worker found out, if the provider is served here. */
+  #hear({ set, provider: id, fact }: FactMessage, from: WorkerId): void {
+    if (fact.kind === "probe" || fact.kind === "head") this.#heardOf(set, from);
+    const tracker = this.#sets.get(set)?.tracker;
+    const provider = tracker?.set.providers.find((known) => known.id === id);
+    if (tracker === undefined || provider === undefined) return;
+    switch (fact.kind) {
+      case "probe":
+        // One that is told again, since another worker has started, counts once.
+        if (fact.ageMs === 0 || tracker.probedAtMs(provider, fact.transport) === NEVER_MS)
+          tracker.recordProbe({ ...fact, provider });
+        return;
+      case "head": {
+        const { head, height } = fact;
+        tracker.recordHead(provider, height, head ?? undefined);
+        if (head !== null)
+          this.#parts.headSeen(tracker, provider, { ...head, raw: Buffer.from(head.raw) });
+        return;
+      }
+      case "named":
+        return tracker.recordNamed(provider, fact.tag, fact.height);
+      case "hash_reads":
+        return tracker.recordHashReads(provider, fact.served);
+      case "listening":
+        return tracker.listen(provider, fact.listening);
+      case "hint":
+        return tracker.recordHint(provider, fact.transport, fact.hint);
+    }
   }
 
   #workersChanged(): void {
@@ -347,16 +294,18 @@ export class SharedHealth {
     const { bus, runtime } = this.#parts;
     for (const { message, atMs } of probes.values()) {
       const ageMs = runtime.now() - atMs;
-      if (ageMs < KEPT_MS) bus.publish(PROBES, { ...message, ageMs });
+      if (ageMs < KEPT_MS) bus.publish(FACTS, { ...message, fact: { ...message.fact, ageMs } });
     }
-    for (const provider of listening) bus.publish(LISTENING, { set, provider, listening: true });
+    const fact = { kind: "listening", listening: true } as const;
+    for (const provider of listening) bus.publish(FACTS, { set, provider, fact });
   }
 
   /** Providers are asked once, so a worker that serves the set later would not hear of it. */
   #tellHashReads({ tracker }: SharedSet): void {
     for (const provider of tracker.set.providers) {
       const known = tracker.hashReads(provider);
-      if (known !== null) this.hashReads(tracker, provider, known.served);
+      if (known !== null)
+        this.tell(tracker, provider, { kind: "hash_reads", served: known.served });
     }
   }
 

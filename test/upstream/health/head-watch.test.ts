@@ -71,7 +71,9 @@ function createFixture(overrides: Partial<ProviderSet> = {}) {
       timerWheel: new TimerWheel(runtime),
       sockets,
       consistency: () => consistency,
-      headSeen: (_, { id }, { number, raw }) => void seen.push(`${id} ${number} ${raw.length}`),
+      tell(_, { id }, fact) {
+        if (fact.kind === "head") seen.push(`${id} ${fact.height} ${fact.head?.raw.length}`);
+      },
     }).watch([tracker]);
   const refuse = (kind: Failure["kind"]): void => {
     refusal = kind;

@@ -95,7 +95,9 @@ test("finalized blocks are asked for every half minute, and rarely where that is
     timerWheel: new TimerWheel(runtime),
     upstreams: { http: upstream },
     finality: true,
-    onFinalized: (_tracker, _provider, height) => told.push(height),
+    tell(_tracker, _provider, fact) {
+      if (fact.kind === "named") told.push(fact.height);
+    },
   });
   prober.watch([tracker]);
   runtime.advance(120_000);

@@ -113,10 +113,7 @@ function createFixture(consistency: Consistency = "off") {
     return { id, registry, health, tracker: trackerIn(registry, "public") };
   });
   const begin = (): void => {
-    for (const { health } of workers) {
-      health.prober.watch([]);
-      health.headWatch.watch([]);
-    }
+    for (const { health } of workers) health.watch([]);
   };
   const push = (provider: string, number: number): void => {
     for (const listener of listeners)
@@ -234,7 +231,7 @@ test("what the view needs is asked by one worker, and known to all and to those 
   assert.ok(early && late);
   for (const { registry, health } of [early, late]) {
     registry.put(CUSTOM);
-    health.prober.watch([]);
+    health.watch([]);
     world.advance(120_000);
   }
   for (const { registry } of [early, late])
@@ -396,7 +393,7 @@ test("a Custom profile is probed by one of those that have it in memory", () => 
   const having = workers.slice(2);
   for (const { registry, health } of having) {
     registry.put(CUSTOM);
-    health.prober.watch([]);
+    health.watch([]);
   }
   world.advance(20_000);
   probes.length = 0;

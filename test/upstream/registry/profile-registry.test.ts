@@ -140,8 +140,7 @@ test("each change takes effect everywhere that holds on to providers, after the 
   const served = (): string => registry.custom.map((it) => it.profile.slug).join();
   const profileUpdater = new ProfileUpdater({
     registry,
-    prober: { watch: (trackers) => void told.push(`probe ${trackers.length} ${served()}`) },
-    headWatch: { watch: (trackers) => void told.push(`heads ${trackers.length}`) },
+    health: { watch: (trackers) => void told.push(`health ${trackers.length} ${served()}`) },
     subscriptions: { rebind: (it) => void told.push(`rebind ${it === registry}`) },
     upstreams: [
       { retain: (providers) => void told.push(`retain ${providers.map((it) => it.id).join("")}`) },
@@ -150,13 +149,13 @@ test("each change takes effect everywhere that holds on to providers, after the 
   const heard = (): string => told.splice(0).join("; ");
   assert.equal(heard(), "");
   profileUpdater.begin();
-  assert.equal(heard(), "probe 1 ; heads 1; rebind true; retain a");
+  assert.equal(heard(), "health 1 ; rebind true; retain a");
   profileUpdater.put(profile("acct_1", "mine", ["b", "c"]));
-  assert.equal(heard(), "probe 2 mine; heads 2; rebind true; retain abc");
+  assert.equal(heard(), "health 2 mine; rebind true; retain abc");
   profileUpdater.replace([]);
-  assert.equal(heard(), "probe 1 mine; heads 1; rebind true; retain bc");
+  assert.equal(heard(), "health 1 mine; rebind true; retain bc");
   profileUpdater.remove("acct_1/mine");
-  assert.equal(heard(), "probe 0 ; heads 0; rebind true; retain ");
+  assert.equal(heard(), "health 0 ; rebind true; retain ");
 });
 
 test("probing goes on undisturbed for profiles that a change does not touch", () => {
@@ -183,8 +182,7 @@ test("probing goes on undisturbed for profiles that a change does not touch", ()
   });
   const profileUpdater = new ProfileUpdater({
     registry,
-    prober,
-    headWatch: { watch() {} },
+    health: prober,
     subscriptions: { rebind() {} },
     upstreams: [],
   });
