@@ -89,7 +89,7 @@ export function tableFaults(
 }
 
 /**
- * What is wrong within a setting that is a record and may be one; null = it is of another kind.
+ * The faults inside a setting that may be a record and is one; null = the value is of another kind.
  */
 function withinRecord(
   options: readonly (readonly z.core.$ZodIssue[])[],

@@ -109,7 +109,7 @@ const NODE_TIMEOUT_MS = 30_000;
 /** Heartbeats within the time after which a node counts as dead. */
 const HEARTBEATS = 5;
 
-/** A node shows that it lives each time it writes what was used. */
+/** Each write of usage is a node's sign of life. */
 function clusterRules(report: Report, data: unknown): void {
   if (valueAt(data, "cluster", "enabled") !== true) return;
   const given = valueAt(data, "hosted", "node_timeout_ms");

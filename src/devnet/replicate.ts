@@ -316,8 +316,8 @@ async function copyTransaction(hash: string, from: AnvilNode, to: AnvilNode): Pr
 }
 
 /**
- * Anvil can lose a block if `anvil_reorg` runs while it makes one. It then has later blocks but not
- * that one, and no node can follow past the hole: rolls the leader back before it.
+ * Anvil can lose a block if `anvil_reorg` runs while it makes one. The leader then lacks a block
+ * below its newest, and no node can follow past the gap: rolls the leader back to before the gap.
  */
 async function closeHole(leader: AnvilNode, number: number): Promise<void> {
   const tip = Number((await blockAt(leader, "latest")).number);

@@ -1,5 +1,5 @@
-// Accounts that were merged into others: locking them together, and moving money on that returns to
-// them. Knows no key.
+// Merged accounts: locks an account together with its parts, and moves money that returns to a part
+// on to the whole. Knows no key.
 import { postAll, type Tx } from "./ledger.ts";
 
 /**

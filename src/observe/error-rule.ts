@@ -1,6 +1,5 @@
-// The entry of `error_rules` that would classify an error that no rule knows: its code, and the
-// longest piece of its text that does not change from one error to the next. The category is for
-// the operator to choose. Pure.
+// Suggests an `error_rules` entry for an unknown error: its code, and the longest piece of text
+// that is the same in every such error. The category is for the operator to choose. Pure.
 import type { UnknownError } from "../core/provider-errors/error-samples.ts";
 
 /** An entry, as YAML to copy and as a value. */

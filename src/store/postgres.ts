@@ -8,7 +8,7 @@ import type { Tables } from "./tables.ts";
 /** Shared by the processes of a service; each has at least the least for most statements. */
 const MAX_CONNECTIONS = 10;
 const MIN_CONNECTIONS = 2;
-/** Those among them that are kept for what tells that a process lives. */
+/** Connections reserved for heartbeats. */
 const URGENT_CONNECTIONS = 2;
 const CONNECT_TIMEOUT_MS = 3_000;
 const STATEMENT_TIMEOUT_MS = 10_000;
@@ -74,7 +74,8 @@ function pooled(url: string, max: number, answerMs: number): Kysely<Tables> {
   Object.defineProperty(pool.options, "connectionString", { enumerable: false });
   // The pool replaces an idle connection that breaks; on a busy one the statement fails.
   pool.on("error", () => undefined);
-  // One that breaks while the pool closes it is nobody's: unheard, that would end the process.
+  // A connection that breaks while the pool closes it has no other listener, and an unheard error
+  // would end the process.
   pool.on("connect", (client) => client.on("error", () => undefined));
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool: careful(pool) }) });
 }

@@ -1,5 +1,5 @@
-// Statements on their way between a process of the service and the one that has the embedded file
-// open: what is asked and what is answered. Knows neither the file nor the way.
+// Statements and their results on the way between a process and the process that has the embedded
+// database open. Knows neither the file nor the way.
 
 /** One step on the file. */
 export interface StatementRequest {
@@ -19,7 +19,7 @@ export type StatementStep =
       readonly parameters: readonly unknown[];
     };
 
-/** What came of it: rows, or what a change changed; or why it failed. */
+/** The result of a statement: rows, the number of changed rows, or the failure. */
 export type StatementResult =
   | {
       readonly ok: true;

@@ -43,7 +43,7 @@ export const PAYMENT_TABLES = {
     state: oneOf<"accepted" | "submitted" | "settled" | "failed">(),
     /** Why the purchase failed. */
     reason: orNull(text),
-    /** The transaction that settled it, else the newest one sent for it. */
+    /** The transaction that settled the purchase, else the newest one sent. */
     tx_hash: orNull(text),
     /**
      * `<chain id>:<network>:<transaction>:<log>`: each transfer on the chain pays once. Null until

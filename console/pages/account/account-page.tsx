@@ -1,4 +1,4 @@
-// The account: what it has, how fast that is used, until when it lasts, and what used it.
+// The account: its balance, how fast the balance is used, how long it lasts, and its usage.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";

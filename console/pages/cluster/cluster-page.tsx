@@ -1,4 +1,4 @@
-// The nodes that serve together, as the one that answers knows them, and what operators did.
+// The nodes of the cluster as the answering node knows them, and the actions of operators.
 import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";

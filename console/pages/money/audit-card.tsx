@@ -1,4 +1,4 @@
-// The audit for the operator: what the last one found, and one that runs when it is asked for.
+// The audit for the operator: the result of the last one, and a button that runs another.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Result } from "../../api/client.ts";

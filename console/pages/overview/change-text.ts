@@ -38,8 +38,8 @@ const SUBJECT = ["profile", "chain", "provider", "transport", "kind", "node"];
 const SAME_MS = 10_000;
 
 /**
- * One more change among others, newest first. It is known where the same was told of the same
- * subject just before or after it: it was remembered and came live, or two workers told of it.
+ * One more change among others, newest first. An event is a duplicate if the same was told of the
+ * same subject just before or after: once remembered and once live, or by two workers.
  */
 export function withChange(
   before: readonly Change[],

@@ -1,5 +1,5 @@
-// One call: what came of it, the candidates in order with what decided the order, who was excluded,
-// the attempts as a waterfall, and what another strategy would have done.
+// One call: its outcome, the candidates in order with the reasons, excluded providers, the attempts
+// as a waterfall, and the plans of other strategies.
 import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";

@@ -27,7 +27,9 @@ export interface Condition {
   /** Null = unknown, which excludes nobody. */
   readonly lagBlocks: number | null;
   readonly facts: LearnedFacts | null;
-  /** It said that it does not serve the method of this call, which has no row in the table. */
+  /**
+   * The provider said that it does not serve this method, and the method has no row in the table.
+   */
   readonly unserved: boolean;
 }
 
@@ -231,7 +233,7 @@ export function prunedResources(facts: LearnedFacts | null, nowMs: number): read
 }
 
 /**
- * Whether it is unknown what a provider keeps of the logs that a call searches: it has no archive,
+ * Whether nobody knows if the provider still has the logs that a call searches: it is no archive,
  * and declares no age of blocks.
  */
 export function mayLackOldLogs(provider: Provider, call: Call, view: SetView): boolean {

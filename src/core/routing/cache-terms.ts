@@ -1,5 +1,5 @@
-// Whether an answer may be kept, and what must hold for it to be given again: decided from what it
-// depends on and what the providers tell of their blocks. Keeps nothing itself.
+// Decides whether an answer may be kept and under which terms it may be given again, from the block
+// that it depends on and the blocks of the providers. Keeps nothing itself.
 import type { CacheSubject } from "../rpc/cache-subject.ts";
 import type { ResultBlock } from "../rpc/result-block.ts";
 
@@ -159,8 +159,8 @@ function numberTerms(facts: KeepFacts, number: number): CacheTerms | null {
 
 /**
  * What does not name its block rests on the word of a socket, while another machine of the provider
- * may have answered. It is kept of the newest block as long as that is the newest, and of older
- * ones once they have stood for a block time.
+ * may have answered. An answer of the newest block is kept while that block is the newest; an
+ * answer of an older block once the block has stood for a block time.
  */
 function unnamedTerms(facts: KeepFacts, number: number, agreed: string): CacheTerms | null {
   const { now, provider, blockTimeMs, finalityDepth } = facts;
@@ -182,7 +182,10 @@ function hashTerms({ answer, now, provider }: KeepFacts): CacheTerms | null {
   return isFinal(number, now) ? IMMUTABLE : BY_HASH;
 }
 
-/** Its finality is that of the block that it names; without one it is pending, or not there. */
+/**
+ * The answer is as final as the block that it names. Without a block its subject is pending, or
+ * missing.
+ */
 function transactionTerms({ answer, now, provider }: KeepFacts): CacheTerms | null {
   const { number, hash } = answer.block;
   if (number === null || hash === null || !isHeld(number, provider, now)) return null;
@@ -194,8 +197,8 @@ function transactionTerms({ answer, now, provider }: KeepFacts): CacheTerms | nu
 }
 
 /**
- * Whether the provider that answered had the block when it was asked, and is where it pushes its
- * heads on the branch on which all are; callers are told of the block.
+ * Whether the answering provider had the block when it was asked and, if it pushes its heads, is on
+ * the branch of all others. Callers are told of the block.
  */
 function isHeld(number: number, provider: Answering, now: BlocksNow): boolean {
   if (!isServed(number, now) || provider.highestBefore < number || now.isDisputed(number))

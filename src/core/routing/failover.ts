@@ -136,8 +136,8 @@ function informationOf({ verdict }: FailedAttempt): number {
   }
 }
 
-// Why nobody answered a call, as far as it tells whether somebody may answer it later: a provider
-// that fails for a moment is not one that cannot know. Asks nobody.
+// Why nobody answered a call. Tells a provider that failed for a moment, and may answer later, from
+// a provider that cannot know the answer. Asks nobody.
 
 /** A call without an answer. */
 export interface NoAnswer {

@@ -1,5 +1,5 @@
-// Records what a plan is made from, and reads it again: numbers in one array, and lists only where
-// they say something. Reading is for operators, recording for many calls a second.
+// Records the inputs of a plan, and reads them again: numbers in one array, and lists where they
+// are not empty. Reading is for operators, recording for many calls a second.
 import { CLOSED } from "../provider/breaker.ts";
 import type { Reading } from "../provider/latency.ts";
 import type { Considered, PlanInputs } from "./plan.ts";

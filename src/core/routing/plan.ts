@@ -39,8 +39,8 @@ export interface Considered extends Entrant, Channel {
 export type PlannedCall = Pick<Call, "block" | "methodName">;
 
 /**
- * What a plan was made from, kept so that one may ask what another would have been. Compact, for
- * many are kept: `consideredOf` reads it.
+ * The inputs of a plan, kept so that other plans can be computed from them later. Compact, for many
+ * are kept: `consideredOf` reads it.
  */
 export interface PlanInputs extends PlannedCall {
   readonly strategy: Strategy;
@@ -67,8 +67,8 @@ export interface Awaited extends Pick<Considered, "reason"> {
  * those that lack the block or may lack old logs; open circuits are excluded. A plan names each
  * provider once. A small share of replay-safe calls tries a half-open provider first: otherwise one
  * whose neighbours are healthy would never be tried, and would never be found well again. Where no
- * candidate has a closed circuit, those that lag follow, the freshest first: they lag behind
- * providers that are gone. Where one has, they are kept in reserve.
+ * candidate has a closed circuit, lagging providers follow, the freshest first: the providers ahead
+ * of them are gone. Where one has, they are kept in reserve.
  */
 export function planOf(
   considered: readonly Considered[],
@@ -98,7 +98,7 @@ export function planOf(
   return withReserve(withWaiver({ candidates, excluded }, lagWaived), considered);
 }
 
-/** The plan with those that only lag in reserve; one that lacks the block could not answer. */
+/** The plan with lagging providers in reserve, except those that lack the block. */
 function withReserve(plan: Plan, considered: readonly Considered[]): Plan {
   if (plan.excluded.length === 0 || plan.lagWaived === true) return plan;
   const reserve = laggingOf(considered).filter(({ lacking }) => !lacking);
@@ -153,8 +153,8 @@ function isClosed({ breaker }: Considered): boolean {
 }
 
 /**
- * The plan when every circuit of the set is open: the providers that could serve the call, the most
- * recently heard one first, and behind them those that lag. Null = no provider could.
+ * The plan when every circuit of the set is open: the providers that could serve the call, the one
+ * heard from last first; then lagging providers. Null = no provider could.
  */
 export function panicPlanOf(considered: readonly Considered[], call: PlannedCall): Plan | null {
   const excluded: Exclusion[] = [];
@@ -264,8 +264,8 @@ function rankOf(considered: Considered, call: Call): number {
 }
 
 /**
- * The providers without a reason for exclusion; if there are none, those excluded for a limit,
- * which may be out of date; if there are none, those that lag. Adds all others to `excluded`.
+ * The providers without a reason for exclusion; else those excluded for a limit, which may be out
+ * of date; else lagging providers. Adds all others to `excluded`.
  */
 function capableOf(
   considered: readonly Considered[],

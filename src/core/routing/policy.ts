@@ -9,7 +9,7 @@ import { isRange } from "../rpc/range-call.ts";
 
 /** Which layers of the engine a call passes, and their bounds. */
 export interface Policy {
-  /** It hands in a raw transaction, and this is what it is answered with; null = it does not. */
+  /** What the call is answered with if it hands in a raw transaction; null = it does not. */
   readonly transaction: TransactionAnswer | null;
   /** Its answer may come from the cache, and be kept there. */
   readonly cache: boolean;
@@ -21,7 +21,10 @@ export interface Policy {
   readonly recheckNull: boolean;
   /** A range of blocks that no provider accepts whole is asked for in parts. */
   readonly split: boolean;
-  /** It is such a part: a range that one provider refuses is cut, not asked of the next one. */
+  /**
+   * The call is a part of a split range: if a provider refuses it as too large it is cut again, and
+   * the next provider is not asked.
+   */
   readonly isPart: boolean;
   /** It asks for a block by its number, which is `null` while that does not exist. */
   readonly blockByNumber: boolean;
@@ -52,7 +55,7 @@ export interface PolicySettings {
   readonly own: boolean;
 }
 
-/** One attempt that is waited for, and two beside it that take long. */
+/** One awaited attempt, and two slow ones beside it. */
 const OPEN_FOR_READS = 3;
 
 /** The policy of a call. */
@@ -80,7 +83,9 @@ function isShared(method: Method, block: BlockRef, { coalesce, own }: PolicySett
   return coalesce && !own && method.coalesce && method.replaySafe && !isPending(block);
 }
 
-/** It is asked for by hash or number, so that `null` means that a node does not have it. */
+/**
+ * Whether a call names one thing by hash or number, so that `null` means that the node lacks it.
+ */
 function namesOneThing(method: Method, { kind }: BlockRef): boolean {
   return method.block === null || kind === "number" || kind === "hash";
 }

@@ -87,8 +87,8 @@ const NUMBER = "(0x[0-9a-f]{1,13}|\\d{1,15})";
 const NAMED_RANGE = new RegExp(`(?:\\[|\\brange:? )${NUMBER}(?:, ?|-| to )${NUMBER}\\b`, "gi");
 
 /**
- * The number of blocks of the smaller range that an error advises, which begins where the refused
- * one did; null = it advises none.
+ * The size of the smaller range that an error advises, from the same first block; null = it advises
+ * no range.
  */
 export function advisedBlocks(message: unknown, { from, to }: BlockRange): number | null {
   if (typeof message !== "string") return null;
@@ -115,8 +115,8 @@ export function cutHead({ from, to }: BlockRange, size: number): readonly BlockR
 
 /**
  * How many blocks a part may have, by what the parts of one call turned out to hold. Refusals for
- * too many results make parts smaller. Parts that are answered make them larger again, below the
- * size that was refused; above it only where there are few results.
+ * too many results make parts smaller. Answered parts let the size grow again: up to the refused
+ * size, and beyond it only where there are few results.
  */
 export class PartSize {
   #blocks: number | null = null;
@@ -163,8 +163,8 @@ export function cutRefused(range: BlockRange, limit: number): readonly BlockRang
 
 const WHOLE: SplitDecision = { kind: "whole" };
 
-// The newest headers below a pinned block, linked by parent hashes: which of them are needed to
-// place a block on the chain of that end, and what their hashes are. Asks nobody.
+// The newest headers below a pinned block, linked by parent hashes: which headers are needed to
+// show that a block is an ancestor of the pinned one. Asks nobody.
 
 /** Most headers that are linked: blocks below are compared with those of another provider. */
 export const MAX_LINKED_HEADERS = 256;

@@ -1,7 +1,6 @@
-// What another plan of the same call would have been: under another strategy, or without one of
-// the providers. Made by the same functions from the inputs that were recorded with the plan. Knows
-// no clock; its random numbers are those of the call, and after them a sequence that follows from
-// them.
+// What another plan of the same call would have been: under another strategy, or without one of the
+// providers. Made by the same functions from the inputs that were recorded with the plan. Knows no
+// clock. Its random numbers are the call's own, then a sequence derived from them.
 import {
   type Considered,
   type Plan,

@@ -1,7 +1,7 @@
 // JSON-RPC 2.0 answers as bytes: whether an answer is valid, carries the id of the request, and
-// holds a result or an error. Never parses the result: a long answer is judged by what is before
-// and behind it, so that it can be passed on while it arrives. An answer with another id is never
-// delivered.
+// holds a result or an error. Never parses the result: a long answer is judged by the bytes before
+// and after the result, so that the result can be passed on while it arrives. An answer with
+// another id is never delivered.
 
 import { ERROR, ID, isVersion, memberOf, RESULT, VERSION } from "./envelope.ts";
 import type { Failure } from "./failure.ts";

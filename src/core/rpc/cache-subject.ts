@@ -102,7 +102,7 @@ function textSubject(text: string): CacheSubject | null {
   }
 }
 
-/** A filter depends on its newest block: what was before it is in the chain of that one. */
+/** A filter depends on its newest block, since that block determines all blocks before it. */
 function logSubject(bytes: Buffer, span: Span | undefined): CacheSubject | null {
   if (span === undefined || bytes[span.start] !== OPEN_OBJECT) return null;
   if (span.end - span.start > MAX_FILTER_BYTES) return null;

@@ -61,7 +61,7 @@ const HASH = /^0x[0-9a-f]{64}$/;
 const HEX = /^0x[0-9a-f]{1,13}$/i;
 const MAX_FILTER_BYTES = 16_384;
 
-/** Whether a result is what it has to be; `null` says that there is no such thing. */
+/** Whether a result matches the request; `null` says that nothing does. */
 function hasForm(naming: Naming, bytes: Buffer, { start }: Span): boolean {
   switch (naming) {
     case "hex":

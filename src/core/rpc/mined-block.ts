@@ -1,5 +1,5 @@
-// Where a transaction or receipt says that it was mined, read from its bytes; and the same
-// transaction as a node tells it that does not have that block yet.
+// The block in which a transaction or receipt was mined, read from its bytes; and the same
+// transaction in the form of a node that lacks the block.
 
 import type { Span } from "./json.ts";
 import { membersOf } from "./json.ts";

@@ -28,7 +28,10 @@ export function isResolved(call: Call): call is ResolvedCall {
 /** The tags that name one block under a view. */
 type ViewTag = "latest" | "safe" | "finalized";
 
-/** The call at the block of the view; null = it names no such block, or one that is not known. */
+/**
+ * The call at the block of the view; null = the call names no block of a view, or the block is not
+ * known.
+ */
 export function resolveCall(call: Call, view: View): ResolvedCall | null {
   const { method, params, body } = call;
   if (method.block === null || params === undefined || body[params.start] !== OPEN_ARRAY)

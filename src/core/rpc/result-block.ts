@@ -1,5 +1,5 @@
-// What a result says of the block that it belongs to, and whether it says anything at all: read
-// from the first members of its bytes, never parsed as a whole.
+// The block that a result names as its own, if any: read from its first members, never parsed as a
+// whole.
 import type { Call } from "./call.ts";
 import {
   CLOSE_ARRAY,

@@ -1,6 +1,6 @@
-// What one subscription to heads or logs has delivered, and what follows from the next head or log:
-// deliver it, hold it, or drop it. Pure except for the state that it changes. Sends no queries:
-// finding a head's missing parents is the caller's task.
+// What a subscription to heads or logs has delivered. Decides whether the next head or log is
+// delivered, held or dropped. Pure except for the state that it changes. Sends no queries: finding
+// a head's missing parents is the caller's task.
 import { asRemoved, type Head, inLiveShape, type Log, memberNames } from "./chain-event.ts";
 import {
   DeliveredLogs,

@@ -10,10 +10,7 @@ export class RecentBlocks {
   readonly blocks: Block[] = [];
   /** Most blocks that are kept. */
   readonly window: number;
-  /**
-   * The oldest block is the one that the subscription started with: a block that replaces it needs
-   * no known parent.
-   */
+  /** The oldest block began the subscription: a replacement of it needs no known parent. */
   rooted = true;
 
   constructor(window: number) {

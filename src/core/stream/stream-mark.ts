@@ -1,5 +1,5 @@
-// Where a subscription to heads or logs stands, as a text that another process can go on from: the
-// last blocks that were delivered, and the logs that were delivered of them. Pure.
+// The position of a subscription to heads or logs as text, from which another process can continue:
+// the last delivered blocks, and the delivered logs of each. Pure.
 import { isRecord, parseJson } from "../fields.ts";
 import { isHeight } from "../rpc/call.ts";
 import { asRemoved, type Block } from "./chain-event.ts";

@@ -11,8 +11,8 @@ export const SUBSCRIPTION_KINDS = [
 ] as const;
 
 /**
- * The kinds as they are counted: `vendor` are all that one provider serves and that are passed on
- * as they come.
+ * The kinds in metrics. `vendor` stands for all kinds of vendors, whose events are passed on
+ * unchanged.
  */
 export const COUNTED_KINDS = [...SUBSCRIPTION_KINDS, "vendor"] as const;
 

@@ -1,5 +1,5 @@
-// The calls of one filter that are taken in each second: so many at most, and of those that went
-// well only four fifths, so that there is room for the others.
+// Which calls of a filter the feed takes in each second. The number is bounded, and successful
+// calls get four fifths of it, so that failures find room.
 import type { RouteRequest } from "../../upstream/engine/call-context.ts";
 import { ANY_CALL, type CallFilter, dependsOnEnd, filterKey, mayMatch } from "./call-filter.ts";
 
@@ -21,7 +21,7 @@ export class CallSample {
   readonly keys: readonly string[];
   /** False = the filter lets every call pass. */
   readonly isFiltered: boolean;
-  /** Calls that matched, and those among them that were taken, since they were last read. */
+  /** Calls that matched and calls that were taken, since the last reading. */
   matched = 0;
   taken = 0;
   readonly #limit: number;

@@ -1,6 +1,5 @@
-// The decisions that a process keeps, within bytes. Those that did not go well, or took long, have
-// a share of their own, and so have those that a reader's filter chose: many others do not push
-// them out.
+// The decisions that a process keeps, within bytes. Failed or slow calls have a share of their own,
+// and so have calls chosen by a reader's filter: ordinary calls never push them out.
 import { type RoutingDecision, SLOW_MS } from "./decision.ts";
 
 /** Bytes that the decisions of a process may take. */

@@ -30,8 +30,8 @@ export interface UnwrittenHour {
 export interface OpenHour {
   readonly hour: number;
   /**
-   * How often the clock had been set back to an hour that was closed when this one began: what is
-   * counted from then on must not replace what was written before.
+   * How often the clock had been set back into a closed hour when this hour began: later counts
+   * must not replace the rows that are written.
    */
   readonly generation: number;
 }

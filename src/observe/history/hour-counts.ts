@@ -1,5 +1,5 @@
-// A row of history as a text that is kept for months: columns by name and only those that are not
-// 0, so that versions with other columns read each other's rows.
+// A row of history as text that is kept for months: the columns that are not 0, by name, so that
+// versions with different columns read each other's rows.
 import { isRecord, parseJson } from "../../core/fields.ts";
 import { CIRCUIT_STATES } from "../../upstream/health/health-report.ts";
 import { columnNames, type RowLayout } from "./history-row.ts";

@@ -1,6 +1,5 @@
-// What a process counted for history until another process has taken it: in numbered batches, of
-// which one is sent again until it is acknowledged. Bounded: of steps that nobody takes, old ones
-// are added up.
+// Counts for history until another process has taken them: numbered batches, each sent again until
+// it is acknowledged. Bounded: of steps that nobody takes, old ones are added up.
 import { type ChangeEvent, MAX_CHANGES } from "../feed/recent-changes.ts";
 import type { CountedRow, CountedStep } from "./history-counts.ts";
 import { addRow, layoutOfRow } from "./history-row.ts";

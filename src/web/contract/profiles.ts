@@ -1,5 +1,5 @@
-// Custom profiles: the one definition that documents are validated against, that callers get as
-// JSON Schema, and that answers follow.
+// Custom profiles: one definition for the validation of documents, the JSON Schema for callers, and
+// the answers.
 
 import { z } from "zod";
 import { NO_CONTROLS } from "../../core/fields.ts";

@@ -15,8 +15,8 @@ export interface CallPayment {
   /** Whether a call that tells its range only after it was admitted is admitted anew for it. */
   readonly countsParts: boolean;
   /**
-   * The parts that a call over a range of blocks pays for. `start`: where it begins in its request;
-   * `plan` counts those that it would be asked for in now.
+   * The parts that a call over a range of blocks pays for. `start`: the position of the call in its
+   * request. `plan` counts the parts in which it would be asked for now.
    */
   partsOf(start: number, plan: () => number): number;
   /**

@@ -1,5 +1,5 @@
-// What one address may have of the connections of the service, so that nobody shuts others out by
-// sockets that it leaves idle. Counts connections; knows nothing of what they carry.
+// One address's share of the service's connections, so that idle sockets of one caller do not shut
+// others out. Counts connections; knows nothing of what they carry.
 import type { Socket } from "node:net";
 import { networkOf } from "../../core/billing/address-limit.ts";
 import { isLoopbackAddress } from "../../core/public-address.ts";

@@ -1,6 +1,6 @@
-// The hashes of the recent blocks of a chain, as one provider has pushed them: which branch it is
-// on. Several views together say whether the providers agree on a block. Sends nothing, and knows
-// nothing of what lies in a block.
+// The hashes of a chain's recent blocks as one provider pushed them: they tell its branch. Several
+// views together say whether the providers agree on a block. Sends nothing, and knows nothing of
+// what lies in a block.
 
 /** A block as a provider pushed it. */
 export interface PushedBlock {
@@ -78,7 +78,10 @@ export function isDisputed(views: Iterable<BranchView>, number: number): boolean
   return false;
 }
 
-/** The hash on which all views agree that know the height; null = none knows it, or they differ. */
+/**
+ * The hash of a height if all views with that height agree on it; null = no view has the height, or
+ * views differ.
+ */
 export function agreedHash(views: Iterable<BranchView>, number: number): string | null {
   let agreed: string | null = null;
   for (const view of views) {

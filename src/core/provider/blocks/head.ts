@@ -114,8 +114,8 @@ export function lagBlocks(
 }
 
 /**
- * Whether a provider that pushes its heads certainly lacks a block that others have: it would have
- * pushed it.
+ * Whether a provider certainly lacks a block of the others: it pushes its heads, and did not push
+ * this one.
  */
 export function lacksBlock(
   sample: HeadSample | null,

@@ -105,8 +105,9 @@ function tipOf({ branch }: TipReport, number: number, isAlone: boolean): FoundTi
 }
 
 /**
- * The highest block that two providers have. It has no hash where one of them tells heights alone;
- * one that pushes its heads but has not told that block does not vouch for it.
+ * The highest block that two providers have. The tip has no hash if one of these providers tells
+ * heights alone. A provider that pushes its heads does not vouch for a block that it has not
+ * pushed.
  */
 function lastShared(left: TipReport, right: TipReport): FoundTip | null {
   const top = Math.min(left.height, right.height);

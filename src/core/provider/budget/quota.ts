@@ -1,5 +1,5 @@
-// The credits of a day and a month (UTC): what was spent of them, what may be handed out, and
-// whether a month is spent faster than it passes. Pure: the time is an argument.
+// Daily and monthly credits (UTC): how many were spent, how many may be handed out, and whether the
+// month's credits go faster than the month. Pure: the time is an argument.
 import type { BudgetLimits } from "./budget-limits.ts";
 
 /** The limits of days and months. */

@@ -1,11 +1,11 @@
-// How many requests may have arrived within the last second: counts those that were sent, in slots
-// of 1/64 s, so that any second, wherever it begins, can be bounded at a cost that does not depend
-// on the rate. Knows no limit and no provider.
+// How many requests may have arrived at a provider within the last second. Counts sent requests in
+// slots of 1/64 s, so that every second is bounded, wherever it begins, at a cost that does not
+// grow with the rate. Knows no limit and no provider.
 
 const SLOT_MS = 1_000 / 64;
 /**
- * On their way some requests are held up longer than others, so that those of more than a second
- * arrive within one: so many slots are added to it, 1/16 s.
+ * Slots added to a second (1/16 s): the network delays some requests more than others, so requests
+ * sent over more than a second can arrive within one.
  */
 const JITTER_SLOTS = 4;
 /** The slots of one second, with the jitter, and the one in progress. */
