@@ -1,8 +1,8 @@
 // Reconciliation: compares the transfers to a receiving address on a payment chain with what was
 // recorded for it. Reads the chain in bounded ranges and keeps none of them. Knows no rail's
 // protocol, and does nothing about a difference.
-import { z } from "zod";
-import { ChainFailure, type PaymentChain, parseQuantity } from "../rails/chain.ts";
+import { ChainFailure, type PaymentChain } from "../rails/chain.ts";
+import { createEvmNode, type EvmLog, firstBlockSince } from "../rails/evm/node.ts";
 
 /** An address of ours that receives a token on a chain. */
 export interface ReceivingAddress {
@@ -86,9 +86,10 @@ export async function reconcile({
   onProgress,
 }: ReconcileParts): Promise<ReceivingAddressReport> {
   const { chain, confirmations } = receiver;
-  const head = await chain.get("eth_blockNumber", [], parseQuantity);
+  const node = createEvmNode(chain);
+  const { number: head } = await node.head();
   const toBlock = head - BigInt(confirmations);
-  const fromBlock = await firstBlockSince(chain, BigInt(Math.floor(sinceMs)) / MS_PER_S, head);
+  const fromBlock = await firstBlockSince(node, BigInt(Math.floor(sinceMs)) / MS_PER_S, head);
   const found = { transfers: 0, movedUnits: 0n, matchedUnits: 0n, underWay: 0, differing: 0 };
   const differences: MoneyDifference[] = [];
   const differ = (difference: Omit<MoneyDifference, "chainId">): void => {
@@ -140,10 +141,8 @@ async function lookUp(
 ): Promise<void> {
   for await (const page of records.pages()) {
     for (const { txHash, units, ids } of page) {
-      const receipt = await receiver.chain.get("eth_getTransactionReceipt", [txHash], (result) =>
-        receiptShape.nullable().parse(result),
-      );
-      const block = receipt === null ? null : BigInt(receipt.blockNumber);
+      const receipt = await createEvmNode(receiver.chain).receipt(txHash);
+      const block = receipt?.block ?? null;
       // Differences within the blocks that were read are listed already, and deeper blocks may lie
       // before `sinceMs`.
       const movedUnits =
@@ -184,15 +183,10 @@ async function logsBetween(
   { chain, token, recipient }: ReceivingAddress,
   from: bigint,
   to: bigint,
-): Promise<readonly TransferLog[] | null> {
-  const filter = {
-    address: token,
-    topics: [TRANSFER, null, topicOf(recipient)],
-    fromBlock: hex(from),
-    toBlock: hex(to),
-  };
-  const answer = await chain
-    .call("eth_getLogs", [filter], (result) => z.array(logShape).parse(result))
+): Promise<readonly EvmLog[] | null> {
+  const filter = { address: token, topics: [TRANSFER, null, topicOf(recipient)] };
+  const answer = await createEvmNode(chain)
+    .logs({ ...filter, fromBlock: from, toBlock: to })
     .catch((error: unknown) => {
       // Also an answer that is longer than the limit.
       if (error instanceof ChainFailure && to > from) return null;
@@ -202,66 +196,30 @@ async function logsBetween(
   return answer.value;
 }
 
-function arrivalsOf(logs: readonly TransferLog[]): readonly IncomingTransfer[] {
-  const byTx = Map.groupBy(logs, (log) => log.transactionHash);
+function arrivalsOf(logs: readonly EvmLog[]): readonly IncomingTransfer[] {
+  const byTx = Map.groupBy(logs, (log) => log.txHash);
   return [...byTx].map(([txHash, its]) => ({
     txHash,
     units: unitsOf(its),
-    from: `0x${(its[0]?.topics[1] ?? "").slice(-40)}`.toLowerCase(),
+    from: `0x${(its[0]?.topics[1] ?? "").slice(-40)}`,
   }));
 }
 
-function unitsOf(logs: readonly TransferLog[]): bigint {
+function unitsOf(logs: readonly EvmLog[]): bigint {
   return logs.reduce((sum, log) => sum + BigInt(log.data), 0n);
 }
 
-function isTo(log: TransferLog, { token, recipient }: ReceivingAddress): boolean {
+function isTo(log: EvmLog, { token, recipient }: ReceivingAddress): boolean {
   return (
-    log.address.toLowerCase() === token.toLowerCase() &&
+    log.address === token.toLowerCase() &&
     log.topics[0] === TRANSFER &&
-    log.topics[2]?.toLowerCase() === topicOf(recipient)
+    log.topics[2] === topicOf(recipient)
   );
-}
-
-/** The first block that is not older than a time, by bisection; block 0 if all are younger. */
-async function firstBlockSince(
-  chain: PaymentChain,
-  sinceSeconds: bigint,
-  head: bigint,
-): Promise<bigint> {
-  let low = 0n;
-  let high = head;
-  while (low < high) {
-    const middle = (low + high) / 2n;
-    const seconds = await chain.get("eth_getBlockByNumber", [hex(middle), false], (result) =>
-      BigInt(blockShape.parse(result).timestamp),
-    );
-    if (seconds < sinceSeconds) low = middle + 1n;
-    else high = middle;
-  }
-  return low;
 }
 
 // keccak256 of `Transfer(address,address,uint256)`, ERC-20.
 const TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 
-const word = z.string().regex(/^0x[0-9a-fA-F]{64}$/);
-const amount = z.string().regex(/^0x[0-9a-fA-F]{1,64}$/);
-const logShape = z.object({
-  address: z.string(),
-  topics: z.array(word).max(4),
-  data: amount,
-  transactionHash: word.transform((hash) => hash.toLowerCase()),
-});
-type TransferLog = z.infer<typeof logShape>;
-const anyLogShape = logShape.extend({ data: z.string() });
-const receiptShape = z.object({ blockNumber: amount, logs: z.array(anyLogShape) });
-const blockShape = z.object({ timestamp: amount });
-
 function topicOf(address: string): string {
   return `0x${address.slice(2).toLowerCase().padStart(64, "0")}`;
-}
-
-function hex(number: bigint): string {
-  return `0x${number.toString(16)}`;
 }

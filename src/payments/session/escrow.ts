@@ -5,16 +5,10 @@
 import { Session } from "mppx/tempo";
 import { decodeEventLog, decodeFunctionResult, encodeFunctionData } from "viem";
 import { Abis } from "viem/tempo";
-import { z } from "zod";
 import type { Runtime } from "../../runtime.ts";
-import {
-  ChainFailure,
-  chainFailureOf,
-  type NodeError,
-  type PaymentChain,
-  parseQuantity,
-} from "../rails/chain.ts";
-import { type Hex, parseHex } from "./descriptor.ts";
+import { ChainFailure, type PaymentChain } from "../rails/chain.ts";
+import { createEvmNode, type EvmLog, type EvmNode, resultOf } from "../rails/evm/node.ts";
+import type { Hex } from "./descriptor.ts";
 import type { SessionTerms } from "./terms.ts";
 
 /** A channel on its chain; a deposit of 0 = the chain has no such channel, or not any more. */
@@ -88,48 +82,39 @@ const STANDS_MS = 300_000;
 
 /** The contract of `terms`. */
 export function createEscrow({ chain, terms, confirmations, runtime }: EscrowParts): Escrow {
+  const node = createEvmNode(chain);
   const checkHeight = createHeightCheck(runtime);
   return {
-    network: () => chain.network(),
+    network: () => node.network(),
     async head() {
-      const latest = await chain.get("eth_getBlockByNumber", ["latest", false], parseBlock);
+      const latest = await node.head();
       checkHeight(latest.number);
       const depth = BigInt(confirmations);
-      if (depth === 0n) return latest;
-      const number = latest.number > depth ? latest.number - depth : 0n;
-      return chain.get("eth_getBlockByNumber", [quantityOf(number), false], parseBlock);
+      const at = latest.number > depth ? latest.number - depth : 0n;
+      const block = depth === 0n ? latest : await node.block(at);
+      if (block === null) throw new ChainFailure(`The payment chain's node has no block ${at}`);
+      return { number: block.number, timeMs: Number(block.timeS) * 1_000 };
     },
     async taken(hash, channelId) {
-      const receipt = await chain.get("eth_getTransactionReceipt", [hash], parseReceipt);
+      const receipt = await node.receipt(hash);
       if (receipt === null) return null;
-      const { logs, status, blockNumber } = receipt;
+      const { logs, succeeded, block } = receipt;
       return {
-        ok: status === "0x1",
-        block: blockNumber,
+        ok: succeeded,
+        block,
         events: eventsOf(logs, terms.escrow, channelId),
         movedUnits: movedIn(logs, terms),
       };
     },
-    async ended(channelId, from, to) {
-      const filter = {
-        address: terms.escrow,
-        topics: [null, channelId],
-        fromBlock: quantityOf(from),
-        toBlock: quantityOf(to),
-      };
-      const parse = (result: unknown) => z.array(logShape).parse(result);
-      const events = eventsOf(
-        await chain.get("eth_getLogs", [filter], parse),
-        terms.escrow,
-        channelId,
-      );
+    async ended(channelId, fromBlock, toBlock) {
+      const topics = [null, channelId];
+      const logs = await node.logs({ address: terms.escrow, topics, fromBlock, toBlock });
+      const events = eventsOf(resultOf(logs, "eth_getLogs"), terms.escrow, channelId);
       return events.findLast(({ name }) => name === "ChannelClosed") ?? null;
     },
-    async send(raw) {
-      // The node's answer decides nothing: the receipt does.
-      await chain.call("eth_sendRawTransaction", [raw], (result) => result);
-    },
-    ...contractReads(chain, terms),
+    // The node's answer decides nothing: the receipt does.
+    send: (raw) => node.send(raw),
+    ...contractReads(node, terms),
   };
 }
 
@@ -172,18 +157,15 @@ function createHeightCheck(runtime: Pick<Runtime, "now">): (number: bigint) => v
 
 /** What is read by calls of contracts. */
 function contractReads(
-  chain: PaymentChain,
+  node: EvmNode,
   { escrow, token }: SessionTerms,
 ): Pick<Escrow, "states" | "graceMs" | "balance"> {
-  const call = <T>(to: Hex, data: Hex, block: string, read: (result: Hex) => T): Promise<T> =>
-    chain.get("eth_call", [{ to, data }, block], (result) => read(hexShape.parse(result)));
   return {
     async states(ids, block) {
       const functionName = "getChannelStatesBatch";
       const data = encodeFunctionData({ abi: ABI, functionName, args: [ids] });
-      const states = await call(escrow, data, quantityOf(block), (result) =>
-        decodeFunctionResult({ abi: ABI, functionName, data: result }),
-      );
+      const result = resultOf(await node.call({ to: escrow, data }, block), "eth_call");
+      const states = decodeFunctionResult({ abi: ABI, functionName, data: result });
       if (states.length !== ids.length)
         throw new ChainFailure(
           `The payment chain's node answered for ${states.length} channels instead of ${ids.length}`,
@@ -195,69 +177,18 @@ function contractReads(
       }));
     },
     async graceMs() {
-      const functionName = "CLOSE_GRACE_PERIOD";
-      const data = encodeFunctionData({ abi: ABI, functionName });
-      const seconds = await call(escrow, data, "latest", (result) =>
-        decodeFunctionResult({ abi: ABI, functionName, data: result }),
-      );
-      return Number(seconds) * 1_000;
+      const data = encodeFunctionData({ abi: ABI, functionName: "CLOSE_GRACE_PERIOD" });
+      return Number(await node.word({ to: escrow, data }, "latest")) * 1_000;
     },
     balance(address) {
       const functionName = "balanceOf";
       const data = encodeFunctionData({ abi: Abis.tip20, functionName, args: [address] });
-      return call(token, data, "latest", (result) =>
-        decodeFunctionResult({ abi: Abis.tip20, functionName, data: result }),
-      );
+      return node.word({ to: token, data }, "latest");
     },
   };
 }
 
-/** Parses the number, time and base fee of a block. */
-export function parseBlock(value: unknown): EscrowBlock & { readonly baseFee: bigint } {
-  const { number, timestamp, baseFeePerGas } = blockShape.parse(value);
-  return {
-    number: parseQuantity(number),
-    timeMs: Number(parseQuantity(timestamp)) * 1_000,
-    baseFee: parseQuantity(baseFeePerGas ?? "0x0"),
-  };
-}
-
-/** A number as JSON-RPC writes it. */
-export function quantityOf(value: bigint): Hex {
-  return `0x${value.toString(16)}`;
-}
-
-/** A refusal of the transaction itself; throws `ChainFailure` for any other error of the node. */
-export function refusalOf(error: NodeError, method: string): NodeError {
-  if (!error.reverted) throw chainFailureOf(error, method);
-  return error;
-}
-
-const hexShape = z
-  .string()
-  .regex(/^0x[0-9a-fA-F]*$/)
-  .transform(parseHex);
-const blockShape = z.object({
-  number: z.string(),
-  timestamp: z.string(),
-  baseFeePerGas: z.string().optional(),
-});
-const logShape = z.object({ address: hexShape, topics: z.array(hexShape), data: hexShape });
-const receiptShape = z
-  .object({
-    status: z.string(),
-    blockNumber: z.string().transform(parseQuantity),
-    logs: z.array(logShape),
-  })
-  .nullable();
-
-type Log = z.output<typeof logShape>;
-
-function parseReceipt(value: unknown): z.output<typeof receiptShape> {
-  return receiptShape.parse(value);
-}
-
-function eventsOf(logs: readonly Log[], escrow: Hex, channelId: Hex): readonly ChannelEvent[] {
+function eventsOf(logs: readonly EvmLog[], escrow: Hex, channelId: Hex): readonly ChannelEvent[] {
   return logs
     .filter(({ address, topics }) => address === escrow && topics[1] === channelId)
     .flatMap(({ topics, data }) => eventOf(topics, data) ?? []);
@@ -267,14 +198,14 @@ function eventsOf(logs: readonly Log[], escrow: Hex, channelId: Hex): readonly C
 const TRANSFER: Hex = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 const ADDRESS_CHARS = 40;
 
-function movedIn(logs: readonly Log[], { token, escrow, recipient }: SessionTerms): bigint {
+function movedIn(logs: readonly EvmLog[], { token, escrow, recipient }: SessionTerms): bigint {
   const isAbout = (topic: Hex | undefined, address: Hex): boolean =>
     topic?.slice(-ADDRESS_CHARS) === address.slice(-ADDRESS_CHARS);
   const paid = logs.filter(
     ({ address, topics: [name, from, to] }) =>
       address === token && name === TRANSFER && isAbout(from, escrow) && isAbout(to, recipient),
   );
-  return paid.reduce((sum, { data }) => sum + parseQuantity(data), 0n);
+  return paid.reduce((sum, { data }) => sum + BigInt(data), 0n);
 }
 
 function eventOf([signature, ...indexed]: readonly Hex[], data: Hex): ChannelEvent | null {

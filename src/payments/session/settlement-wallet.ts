@@ -3,14 +3,19 @@
 // nothing.
 
 import { Session } from "mppx/tempo";
-import { encodeFunctionData, keccak256, maxUint256 } from "viem";
+import { encodeFunctionData, keccak256, maxUint256, numberToHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { Transaction } from "viem/tempo";
-import { z } from "zod";
-import { ChainFailure, type NodeError, type PaymentChain, parseQuantity } from "../rails/chain.ts";
+import {
+  ChainFailure,
+  chainFailureOf,
+  type NodeError,
+  type PaymentChain,
+  parseQuantity,
+} from "../rails/chain.ts";
+import { createEvmNode } from "../rails/evm/node.ts";
 import type { Voucher } from "./channel.ts";
 import { type Descriptor, type Hex, parseHex } from "./descriptor.ts";
-import { parseBlock, quantityOf, refusalOf } from "./escrow.ts";
 import type { SessionTerms } from "./terms.ts";
 
 /** What is to be settled of a channel. */
@@ -58,7 +63,7 @@ export interface SettlerParts {
 }
 
 /** The chain accepts such transactions up to half a minute ahead. */
-const VALID_MS = 25_000;
+const VALID_S = 25;
 /**
  * The highest cost of one transaction, in the chain's unit of fees: 10^18 of them are a dollar. A
  * node that asks for more is not believed.
@@ -80,21 +85,20 @@ export function createSettler({ chain, terms, walletKey }: SettlerParts): Settle
     address,
     async sign(settlement) {
       const call = { to: terms.escrow, data: dataOf(settlement) };
-      const { timeMs, baseFee } = await chain.get(
-        "eth_getBlockByNumber",
-        ["latest", false],
-        parseBlock,
-      );
-      const validBefore = Math.floor((timeMs + VALID_MS) / 1_000);
+      const { timeS, baseFeeWei } = await createEvmNode(chain).head();
+      const validBefore = Number(timeS) + VALID_S;
       const sized = await chain.call(
         "eth_estimateGas",
         [requestOf(call, { address, terms, validBefore }), "latest"],
         (result) => parseQuantity(result),
       );
-      if (sized.kind === "node_error") return refusalOf(sized, "eth_estimateGas");
+      if (sized.kind === "node_error") {
+        if (!sized.reverted) throw chainFailureOf(sized, "eth_estimateGas");
+        return sized;
+      }
       const fees = {
         gas: (sized.value * 5n) / 4n,
-        maxFeePerGas: 2n * baseFee + TIP,
+        maxFeePerGas: 2n * (baseFeeWei ?? 0n) + TIP,
         maxPriorityFeePerGas: TIP,
       };
       if (fees.gas * fees.maxFeePerGas > MAX_FEE)
@@ -111,18 +115,13 @@ export function createSettler({ chain, terms, walletKey }: SettlerParts): Settle
         feeToken: terms.token,
         ...fees,
       };
-      const raw = hexShape.parse(
+      const raw = parseHex(
         await account.signTransaction(transaction, { serializer: Transaction.serialize }),
       );
       return { kind: "signed", hash: keccak256(raw), raw, validUntilMs: validBefore * 1_000 };
     },
   };
 }
-
-const hexShape = z
-  .string()
-  .regex(/^0x[0-9a-fA-F]+$/)
-  .transform(parseHex);
 
 function dataOf(settlement: Settlement): Hex {
   const { descriptor, voucher } = settlement;
@@ -157,11 +156,11 @@ function requestOf(
   return {
     type: "0x76",
     from: address,
-    chainId: quantityOf(BigInt(terms.chainId)),
+    chainId: numberToHex(terms.chainId),
     calls: [{ to, data, value: "0x0" }],
-    nonceKey: quantityOf(maxUint256),
+    nonceKey: numberToHex(maxUint256),
     nonce: "0x0",
-    validBefore: quantityOf(BigInt(validBefore)),
+    validBefore: numberToHex(validBefore),
     feeToken: terms.token,
   };
 }

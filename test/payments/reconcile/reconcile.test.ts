@@ -192,12 +192,19 @@ function run(it: Case): Promise<ReceivingAddressReport> {
 
 function chainOf({ transfers, head = 50, maxRange = 1_000_000 }: Case): PaymentChain {
   const answer = (method: string, [first]: readonly unknown[]): unknown => {
-    if (method === "eth_blockNumber") return hex(head);
-    if (method === "eth_getBlockByNumber")
-      return { timestamp: hex(Number(first) * SECONDS_PER_BLOCK) };
+    if (method === "eth_getBlockByNumber") {
+      const number = first === "latest" ? head : Number(first);
+      return {
+        number: hex(number),
+        hash: word("0x01"),
+        timestamp: hex(number * SECONDS_PER_BLOCK),
+      };
+    }
     if (method === "eth_getTransactionReceipt") {
       const its = transfers.filter((it) => hashOf(it.tx) === first);
-      return its[0] === undefined ? null : { blockNumber: hex(its[0].block), logs: its.map(logOf) };
+      return its[0] === undefined
+        ? null
+        : { ...placeOf(its[0]), status: "0x1", logs: its.map(logOf) };
     }
     const { fromBlock, toBlock, topics } = first as {
       readonly fromBlock: string;
@@ -251,12 +258,17 @@ function recordsOf({ records, underWay = [] }: Case): Records {
   };
 }
 
-function logOf({ tx, units, to = RECIPIENT }: Transfer): object {
+function placeOf({ tx, block }: Transfer) {
+  return { transactionHash: hashOf(tx), blockNumber: hex(block), blockHash: word("0x01") };
+}
+
+function logOf({ tx, block, units, to = RECIPIENT }: Transfer): object {
   return {
+    ...placeOf({ tx, block, units }),
+    logIndex: "0x0",
     address: TOKEN,
     topics: [TRANSFER, word(PAYER), word(to)],
     data: hex(units),
-    transactionHash: hashOf(tx),
   };
 }
 

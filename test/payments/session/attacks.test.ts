@@ -390,7 +390,7 @@ test("a node that stands still is trouble: what it says of a deposit is not beli
 function escrowAt(runtime: Runtime, height: () => bigint) {
   const chain = {
     get: async (_method: string, _params: readonly unknown[], read: (it: unknown) => unknown) =>
-      read({ number: `0x${height().toString(16)}`, timestamp: "0x1" }),
+      read({ number: `0x${height().toString(16)}`, timestamp: "0x1", hash: `0x${"1".repeat(64)}` }),
   } as unknown as PaymentChain;
   const terms = {
     chainId: 1,

@@ -4,7 +4,7 @@
 import type { Runtime } from "../../../runtime.ts";
 import { ChainFailure, chainFailureOf, type NodeError } from "../chain.ts";
 import type { EvmMaterial } from "./authorization.ts";
-import type { EvmBlock, EvmLog, EvmNode } from "./node.ts";
+import { type EvmBlock, type EvmLog, type EvmNode, firstBlockSince } from "./node.ts";
 import { type AuthorizationUse, endTopics, useIn } from "./token.ts";
 
 /** What to search, and in which chain. */
@@ -58,11 +58,10 @@ async function recentEnd(search: Search): Promise<EvmLog | null> {
 /** Searches from the oldest block that can hold the use, in ranges as wide as the node allows. */
 async function earlierEnd(search: Search, untilMs: number): Promise<EvmLog | null> {
   const { runtime, material, head } = search;
-  let from = await blockAt(
-    search,
-    BigInt(Math.floor(material.readAtMs / 1000)) - BEFORE_READ_S,
-    untilMs,
-  );
+  const sinceS = BigInt(Math.floor(material.readAtMs / 1000)) - BEFORE_READ_S;
+  let from = await firstBlockSince(search.node, sinceS, head.number, () => {
+    if (runtime.now() >= untilMs) throw tooSlow();
+  });
   let blocks = MAX_BLOCKS;
   for (
     let asked = 0;
@@ -79,24 +78,6 @@ async function earlierEnd(search: Search, untilMs: number): Promise<EvmLog | nul
   }
   if (from <= head.number) throw tooSlow();
   return null;
-}
-
-/** The first block that is not older than `timeS`, or the oldest one that the node has. */
-async function blockAt(
-  { node, runtime, head }: Search,
-  timeS: bigint,
-  untilMs: number,
-): Promise<bigint> {
-  let low = 0n;
-  let high = head.number;
-  for (let asked = 0; asked < MAX_QUESTIONS && low < high; asked += 1) {
-    if (runtime.now() >= untilMs) throw tooSlow();
-    const middle = (low + high) / 2n;
-    const block = await node.block(middle);
-    if (block === null || block.timeS < timeS) low = middle + 1n;
-    else high = middle;
-  }
-  return low;
 }
 
 function tooSlow(): ChainFailure {

@@ -23,8 +23,8 @@ export interface EvmBlock {
 /** One event of a contract. Hex in lower case. */
 export interface EvmLog {
   readonly address: string;
-  readonly topics: readonly string[];
-  readonly data: string;
+  readonly topics: readonly Hex[];
+  readonly data: Hex;
   readonly logIndex: number;
   readonly txHash: string;
   readonly block: bigint;
@@ -65,9 +65,9 @@ export interface EvmNode {
   /** Whether the node has the transaction, pending or in a block. */
   knows(txHash: string): Promise<boolean>;
   logs(query: LogQuery): Promise<NodeResult<readonly EvmLog[]> | NodeError>;
-  call(call: ContractCall, at: bigint): Promise<NodeResult<Hex> | NodeError>;
+  call(call: ContractCall, at: bigint | "latest"): Promise<NodeResult<Hex> | NodeError>;
   /** The one number that a call returns; throws on any other return value. */
-  word(call: ContractCall, at: bigint): Promise<bigint>;
+  word(call: ContractCall, at: bigint | "latest"): Promise<bigint>;
   estimateGas(call: ContractCall): Promise<NodeResult<bigint> | NodeError>;
   balance(address: string): Promise<bigint>;
   nonce(
@@ -123,6 +123,28 @@ export function resultOf<T>(answer: NodeResult<T> | NodeError, method: string): 
   return answer.value;
 }
 
+/**
+ * The first block that is not older than `timeS`, by bisection, or the oldest one that the node
+ * has. `check` is called before each question, and may throw.
+ */
+export async function firstBlockSince(
+  node: EvmNode,
+  timeS: bigint,
+  head: bigint,
+  check = (): void => {},
+): Promise<bigint> {
+  let low = 0n;
+  let high = head;
+  while (low < high) {
+    check();
+    const middle = (low + high) / 2n;
+    const block = await node.block(middle);
+    if (block === null || block.timeS < timeS) low = middle + 1n;
+    else high = middle;
+  }
+  return low;
+}
+
 function tagOf(at: bigint | "latest" | "pending"): string {
   return typeof at === "bigint" ? `0x${at.toString(16)}` : at;
 }
@@ -135,7 +157,7 @@ const quantity = z
 const hash = z
   .string()
   .regex(/^0x[0-9a-fA-F]{64}$/)
-  .transform((text) => text.toLowerCase());
+  .transform((text): Hex => `0x${text.slice(2).toLowerCase()}`);
 const hex = z
   .string()
   .regex(/^0x[0-9a-fA-F]*$/)

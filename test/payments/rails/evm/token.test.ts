@@ -34,7 +34,7 @@ type Event = Pick<EvmLog, "topics" | "data"> & { readonly address?: Hex };
 const used = (nonce: bigint, from: Hex = PAYER): Event => ({
   topics: [
     toEventSelector("AuthorizationUsed(address,bytes32)"),
-    pad(from).toLowerCase(),
+    pad(from),
     toHex(nonce, { size: 32 }),
   ],
   data: "0x",
@@ -50,11 +50,7 @@ const moved = (
   value: bigint,
   { from = PAYER, to = RECIPIENT }: { readonly from?: Hex; readonly to?: Hex } = {},
 ): Event => ({
-  topics: [
-    toEventSelector("Transfer(address,address,uint256)"),
-    pad(from).toLowerCase(),
-    pad(to).toLowerCase(),
-  ],
+  topics: [toEventSelector("Transfer(address,address,uint256)"), pad(from), pad(to)],
   data: toHex(value, { size: 32 }),
 });
 
