@@ -1,10 +1,9 @@
 // Starts the local chain and the local payment chains of `svc serve` for development. Knows nothing
 // of how the service is built.
 import type { Config } from "../config/config.ts";
-import { type Devnet, type DevnetOptions, startDevnet } from "../devnet/devnet.ts";
+import { type Devnet, type DevnetOptions, startDevnet, withDevnet } from "../devnet/devnet.ts";
 import type { LocalPayments } from "../devnet/payments/local.ts";
-import { isLoopback } from "../devnet/payments/loopback.ts";
-import { withDevnet } from "../devnet/profile.ts";
+import { isLoopback } from "../devnet/payments/wallets.ts";
 import { realRuntime } from "../runtime.ts";
 import { refuse } from "./command.ts";
 
@@ -57,7 +56,7 @@ async function startPaying(
   try {
     const [local, greeting, left] = await Promise.all([
       import("../devnet/payments/local.ts"),
-      import("../devnet/payments/greeting.ts"),
+      import("../devnet/payments/local.ts"),
       import("../devnet/payments/local-rails.ts"),
     ]);
     const chains: LocalPayments = await local.startLocalPayments({

@@ -11,7 +11,7 @@ import type {
   OperatorCordon,
   OperatorRecords,
   ProviderRef,
-} from "../../src/hosted/operator/records.ts";
+} from "../../src/hosted/operator/stored-records.ts";
 import { CordonTable, ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { RecordAction } from "../../src/web/api/parts.ts";

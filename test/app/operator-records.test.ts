@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import {
+  createStoredRecords,
   type OperatorAction,
   type OperatorCordon,
   type OperatorRecords,
   RECORD_LIMITS,
-} from "../../src/hosted/operator/records.ts";
-import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
+} from "../../src/hosted/operator/stored-records.ts";
 import { newId } from "../../src/secrets/secret.ts";
 import { eachStore } from "../fakes/stores.ts";
 

@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createTestClient, http, parseEther, publicActions, walletActions } from "viem";
-import { type Devnet, startDevnet } from "../../src/devnet/devnet.ts";
-import { withDevnet } from "../../src/devnet/profile.ts";
+import { type Devnet, startDevnet, withDevnet } from "../../src/devnet/devnet.ts";
 import { ALICE, localChain, sameHeight } from "../fakes/real-nodes.ts";
 import { type Service, startService } from "../fakes/service.ts";
 

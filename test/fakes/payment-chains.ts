@@ -8,7 +8,7 @@ import {
   TEMPO_CHAIN_ID,
   TEMPO_TOKEN,
 } from "../../src/devnet/payments/chains.ts";
-import { deployToken } from "../../src/devnet/payments/token.ts";
+import { deployToken } from "../../src/devnet/payments/local-contracts.ts";
 import {
   type LocalWallet,
   OTHER_PAYERS,

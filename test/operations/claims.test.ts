@@ -2,7 +2,7 @@
 // everything at once, over HTTP on both engines.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { claimByLink } from "../../src/hosted/accounts/claims.ts";
+import { claimByLink } from "../../src/hosted/accounts/claim-links.ts";
 import { audit } from "../../src/hosted/audit/audit.ts";
 import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
 import type { Store } from "../../src/store/store.ts";

@@ -2,7 +2,7 @@
 // engines. One that is declared and not tried fails the run.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { claimByLink } from "../../src/hosted/accounts/claims.ts";
+import { claimByLink } from "../../src/hosted/accounts/claim-links.ts";
 import { decideConnection } from "../../src/hosted/accounts/connections.ts";
 import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
 import { grantCustomAccess } from "../../src/hosted/profiles/custom-access.ts";

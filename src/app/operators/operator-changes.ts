@@ -3,7 +3,7 @@
 import { type AskedReload, lastAskedReload, requestReload } from "../../cluster/asked-reloads.ts";
 import { recordChange } from "../../cluster/change-log.ts";
 import { isRecord, isText, parseJson } from "../../core/fields.ts";
-import type { ProviderRef } from "../../hosted/operator/records.ts";
+import type { ProviderRef } from "../../hosted/operator/stored-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
 import type { Requester } from "../../web/api/parts.ts";

@@ -3,7 +3,7 @@
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import type { OpenAddressLimit } from "../../core/workers/shared-address-limits.ts";
-import type { OperatorRecords } from "../../hosted/operator/records.ts";
+import type { OperatorRecords } from "../../hosted/operator/stored-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import { hashOf, newSecret } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";

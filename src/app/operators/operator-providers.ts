@@ -3,7 +3,7 @@
 
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
 import type { Bus, Topic } from "../../core/workers/bus.ts";
-import type { OperatorRecords, ProviderRef } from "../../hosted/operator/records.ts";
+import type { OperatorRecords, ProviderRef } from "../../hosted/operator/stored-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import { type QueryParts, type QueryResult, queryProvider } from "../../upstream/provider-query.ts";

@@ -7,8 +7,7 @@ import type { Logger } from "pino";
 import { z } from "zod";
 import { addCredits } from "../../cluster/stored-quotas.ts";
 import { errorText } from "../../core/fields.ts";
-import { RECORD_LIMITS } from "../../hosted/operator/records.ts";
-import { createStoredRecords } from "../../hosted/operator/stored-records.ts";
+import { createStoredRecords, RECORD_LIMITS } from "../../hosted/operator/stored-records.ts";
 import type { Store } from "../../store/store.ts";
 
 const MAX_BYTES = 16_000_000;

@@ -2,7 +2,7 @@
 // listen on 127.0.0.1 only, and hold worthless money. Knows nothing of rails or payers.
 import type { Runtime } from "../../runtime.ts";
 import { type AnvilNode, startAnvil } from "../anvil-process.ts";
-import { placeStandIn } from "./channel-reserve.ts";
+import { placeStandIn } from "./local-contracts.ts";
 import { startReserveProxy } from "./reserve-proxy.ts";
 
 /** Settings of a payment chain. */

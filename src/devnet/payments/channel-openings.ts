@@ -14,8 +14,7 @@ import {
   toRlp,
 } from "viem/utils";
 import { z } from "zod";
-import { CHANNEL_RESERVE, NOTHING } from "./channel-reserve.ts";
-import type { NodeCall } from "./token.ts";
+import { CHANNEL_RESERVE, NOTHING, type NodeCall } from "./local-contracts.ts";
 
 /**
  * The opening of a channel in a transaction: its payer, its salt, and the hash of the transaction,

@@ -1,16 +1,16 @@
 // Payments of `npm start`: starts a Tempo chain, deploys the token on the local chain, and adds
 // rails for both to the configuration. Their money is worthless and their keys are public: never
 // for an instance that other machines reach.
-
 import { z } from "zod";
 import type { Config } from "../../config/config.ts";
+import { MPPX_COMMAND } from "../../core/billing/payment.ts";
 import { errorText } from "../../core/fields.ts";
 import type { RailSettings } from "../../payments/rails/rails.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Devnet, DevnetProvider } from "../devnet.ts";
 import { startTempoChain, TEMPO_CHAIN_ID, TEMPO_TOKEN, type TempoChain } from "./chains.ts";
-import { deployToken, type NodeCall } from "./token.ts";
-import { RECIPIENT, SESSION, SETTLEMENT } from "./wallets.ts";
+import { deployToken, type NodeCall } from "./local-contracts.ts";
+import { PAYER, RECIPIENT, SESSION, SETTLEMENT } from "./wallets.ts";
 
 /** Running local payment chains. */
 export interface LocalPayments {
@@ -158,4 +158,36 @@ function nodeCallOf({ id, url }: DevnetProvider): NodeCall {
     if (error !== undefined) throw new Error(`${id} refuses ${method}: ${error.message}`);
     return result;
   };
+}
+
+/** Lines for the terminal; empty if nothing can be paid. */
+export function payingLines(
+  base: string,
+  chainName: string,
+  { tempoUrl, evmUrl, standIn }: LocalPayments,
+): string {
+  const [fund, call] = [
+    '{"initial_fund_usd":"0.10"}',
+    '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}',
+  ];
+  const stock = (options: string, data: string, path: string): string =>
+    `  MPPX_PRIVATE_KEY=${PAYER.key} \\\n    ${MPPX_COMMAND} -r ${tempoUrl}${options} -J ` +
+    `'${data}' \\\n    ${base}${path}`;
+  const remark = standIn ? "; its channels are a stand-in for development, not Tempo's own" : "";
+  const tempo = [
+    `  # buy a key (MPP tempo)\n${stock("", fund, "/api/v1/agent/keys")}`,
+    // The wallet stores its channels, and those of the last start ended with their chain, so every
+    // call opens a new channel.
+    "  # one call without a key (MPP " +
+      `session${remark})\n${stock(" --session new", call, `/rpc/session/load-balanced/${chainName}`)}`,
+  ];
+  const evm =
+    `  # buy a key (MPP evm, EIP-3009)\n  node bin/svc.mjs pay ${base}/api/v1/agent/keys --data ` +
+    `'${fund}'`;
+  const lines = [...(tempoUrl === null ? [] : tempo), ...(evmUrl === null ? [] : [evm])];
+  if (lines.length === 0) return "";
+  return (
+    "Pay with local money. It is worth nothing, and everybody knows the key of this " +
+    `wallet:\n\n${lines.join("\n")}\n`
+  );
 }

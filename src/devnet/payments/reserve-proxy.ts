@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import type { Hex } from "viem";
 import { z } from "zod";
-import type { NodeCall } from "./token.ts";
+import type { NodeCall } from "./local-contracts.ts";
 
 /** A running proxy. */
 export interface ReserveProxy {

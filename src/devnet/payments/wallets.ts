@@ -1,5 +1,6 @@
 // Wallets of the local payment chains: anvil's development accounts, whose keys are public. Never
 // send anything to them on a real chain: anybody could take it. Knows no chain.
+import { isLoopbackAddress } from "../../core/public-address.ts";
 
 /** A wallet whose key is public. */
 export interface LocalWallet {
@@ -48,3 +49,8 @@ export const MINTER: LocalWallet = {
   address: "0xa0Ee7A142d267C1f36714E4a8F75612F20a79720",
   key: "0x2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6",
 };
+
+/** Whether a listener on this host can be reached from this machine only. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || isLoopbackAddress(host);
+}

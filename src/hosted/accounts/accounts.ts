@@ -1,12 +1,17 @@
 // Reads accounts: balance, included allowance, and the service tier of the next call. Knows no
 // secret of a key and changes nothing.
 
+import { recordChange } from "../../cluster/change-log.ts";
 import { smallestPriceN, type Tariff } from "../../core/billing/price.ts";
+import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { leasedN } from "../../ledger/leased-credit.ts";
+import { lockAccount, post } from "../../ledger/ledger.ts";
+import { readSecret } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
 import type { AccountKind } from "../../store/tables.ts";
-import { monthOf, monthStartMs } from "../credit/usage-month.ts";
-import { liveKeys } from "../keys/keys.ts";
+import { monthOf, monthStartMs } from "../credit/usage-buffer.ts";
+import { keyBySecret, liveKeys } from "../keys/keys.ts";
+import { managementTokenBySecret, managementTokenEnd } from "../keys/management-token.ts";
 
 /** An account with its balance and allowance. */
 export interface AccountRecord {
@@ -108,5 +113,116 @@ export function accountViewOf(
     fallbackUntilMs,
     allowanceCu,
     resetsAtMs,
+  };
+}
+
+/** Money received for an account outside of this service. */
+export interface ReceivedCredit {
+  readonly accountId: string;
+  readonly idemKey: string;
+  readonly amountN: bigint;
+  readonly atMs: number;
+}
+
+/** Credits an account once; false = it was credited before. */
+export function creditAccountOnce(
+  store: Store,
+  payment: ReceivedCredit,
+): Promise<boolean | ApiFault<"not_found" | "account_merged" | "invalid_field">> {
+  return store.transaction(async (tx) => {
+    // A concurrent claim waits, or is seen here.
+    await lockAccount(tx, payment.accountId);
+    const account = await tx
+      .selectFrom("account")
+      .select("merged_into")
+      .where("id", "=", payment.accountId)
+      .executeTakeFirst();
+    if (account === undefined) return apiFault("not_found", "no account has this id");
+    if (account.merged_into !== null)
+      return apiFault("account_merged", "the account was merged into another one", {
+        nextAction: "credit that one",
+      });
+    if (await post(tx, { kind: "payment", ...payment })) {
+      await recordChange(tx, { topic: "account", ref: payment.accountId });
+      return true;
+    }
+    const before = await tx
+      .selectFrom("ledger_tx")
+      .innerJoin("ledger_entry", "ledger_entry.tx_id", "ledger_tx.id")
+      .select(["account_id", "amount_n"])
+      .where("idem_key", "=", payment.idemKey)
+      .where("book", "=", "account")
+      .executeTakeFirst();
+    if (before?.account_id === payment.accountId && before.amount_n === payment.amountN)
+      return false;
+    return apiFault("invalid_field", "this reference was used for another account or amount", {
+      details: ["reference"],
+      nextAction: "use another reference",
+    });
+  });
+}
+
+/** A proven owner of an account. */
+export interface Owner {
+  readonly kind: "owner";
+  readonly accountId: string;
+  /** Slugs that the secret may use; null = all. */
+  readonly profiles: readonly string[] | null;
+  /** Whether the secret manages the account; a key may only call. */
+  readonly manages: boolean;
+  /** When the secret ends; null = it does not. */
+  readonly expiresAtMs: number | null;
+}
+
+/**
+ * Why a secret proves no ownership: not a secret of this service; unknown; ended; its account is
+ * anonymous or was merged; read-only.
+ */
+export type NoOwner = "malformed" | "unknown" | "ended" | "no_account" | "read_only";
+
+/**
+ * A key may be known to more people than its account's token: a grant made with a key ends after a
+ * day, even if the key stays valid.
+ */
+const KEY_GRANT_MS = 86_400_000;
+
+/** The owner that a management token or RPC key proves, or why it proves none. */
+export async function ownerOf(
+  store: Store,
+  secret: string,
+  nowMs: number,
+): Promise<Owner | NoOwner> {
+  const kind = readSecret(secret);
+  if (kind === "token") return agentOwner(store, secret, nowMs);
+  if (kind !== "key") return "malformed";
+  const key = await keyBySecret(store, secret, nowMs);
+  if (key === null) return "unknown";
+  if (key.type !== "account") return "no_account";
+  return {
+    kind: "owner",
+    accountId: key.accountId,
+    profiles: key.allowedProfiles,
+    manages: false,
+    expiresAtMs: nowMs + KEY_GRANT_MS,
+  };
+}
+
+async function agentOwner(store: Store, token: string, nowMs: number): Promise<Owner | NoOwner> {
+  const agent = await managementTokenBySecret(store, token);
+  if (agent === null) return "unknown";
+  if (managementTokenEnd(agent, nowMs) !== null) return "ended";
+  if (agent.readOnly) return "read_only";
+  const account = await store.db
+    .selectFrom("account")
+    .select("merged_into")
+    .where("id", "=", agent.accountId)
+    .executeTakeFirst();
+  if (account === undefined || account.merged_into !== null) return "no_account";
+  return {
+    kind: "owner",
+    accountId: agent.accountId,
+    profiles: agent.profiles,
+    manages: true,
+    expiresAtMs: agent.expiresAtMs,
   };
 }

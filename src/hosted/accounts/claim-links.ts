@@ -1,12 +1,18 @@
 // Claim links: created for an account, shown, used once. An account has one open link at a time.
 // Knows only the token, not who claims.
 import { sql } from "kysely";
+import type { Invalidations } from "../../core/billing/invalidations.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { leasedN } from "../../ledger/leased-credit.ts";
-import { lockAccount, type Tx } from "../../ledger/ledger.ts";
+import { lockAccount, lockAccounts, type Tx } from "../../ledger/ledger.ts";
 import { hashOf, newSecret, readSecret } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
 import type { AccountKind, ClaimLinkTable } from "../../store/tables.ts";
+import { insertAccount } from "../keys/create.ts";
+import { keyBySecret } from "../keys/keys.ts";
+import { insertManagementToken } from "../keys/management-token.ts";
+import type { Owner } from "./accounts.ts";
+import { type MergeRefusal, merge } from "./merge.ts";
 
 /** How long a link is open. */
 export const CLAIM_LINK_MS = 600_000;
@@ -158,7 +164,7 @@ export async function claimLinkOf(
 }
 
 /** Uses a link, once: null = used now, else why it is not open. The account must be locked. */
-export async function takeClaimLink(tx: Tx, token: string, nowMs: number): Promise<LinkEnd | null> {
+async function takeClaimLink(tx: Tx, token: string, nowMs: number): Promise<LinkEnd | null> {
   const row = await tx
     .selectFrom("claim_link")
     .selectAll()
@@ -180,4 +186,110 @@ function endOf(
   nowMs: number,
 ): LinkEnd | null {
   return ended ?? (isOpen(created_at, expires_at, nowMs) ? null : "expired");
+}
+
+/** What claims need. */
+export interface ClaimParts {
+  readonly store: Store;
+  readonly changes: Invalidations;
+  /** Keys that an account may have. */
+  readonly maxKeys: number;
+  readonly nowMs: number;
+}
+
+/** The result of a claim. */
+export interface Claimed {
+  readonly kind: "claimed";
+  readonly accountId: string;
+  readonly keyPrefix: string;
+  /** The management token if an account was created; shown once. */
+  readonly token: string | null;
+}
+
+/** Claims an anonymous key by its secret. */
+export async function claimKey(
+  parts: ClaimParts,
+  secret: string,
+  owner: Owner,
+): Promise<Claimed | MergeRefusal | "unknown"> {
+  const { store, nowMs } = parts;
+  const key = await keyBySecret(store, secret, nowMs);
+  if (key === null) return "unknown";
+  if (key.type !== "anonymous") return "claimed";
+  const { accountId: targetId, profiles } = owner;
+  const outcome = await store.transaction((tx) =>
+    merge(tx, { ...parts, sourceId: key.accountId, targetId, profiles }),
+  );
+  if (outcome !== "merged") return outcome;
+  await invalidate(parts, key.accountId, targetId);
+  return { kind: "claimed", accountId: targetId, keyPrefix: key.prefix, token: null };
+}
+
+/**
+ * Claims the account of a link: into the account of `owner`, or (null) into a new one.
+ */
+export async function claimByLink(
+  parts: ClaimParts,
+  token: string,
+  owner: Owner | null,
+): Promise<Claimed | MergeRefusal | LinkEnd | "unknown"> {
+  const { store, nowMs } = parts;
+  const link = await claimLinkOf(store, token, nowMs);
+  if (link === null) return "unknown";
+  const done = await store
+    .transaction(
+      async (tx): Promise<Omit<Claimed, "keyPrefix" | "kind"> | MergeRefusal | LinkEnd> => {
+        const made = owner === null ? await insertOwner() : null;
+        const targetId = owner?.accountId ?? made?.accountId ?? "";
+        await lockAccounts(tx, [link.accountId, targetId]);
+        const end = await takeClaimLink(tx, token, nowMs);
+        if (end !== null) throw new Refused(end);
+        const outcome = await merge(tx, {
+          ...parts,
+          sourceId: link.accountId,
+          targetId,
+          profiles: owner?.profiles ?? null,
+        });
+        if (outcome !== "merged") throw new Refused(outcome);
+        return { accountId: targetId, token: made?.token ?? null };
+
+        async function insertOwner() {
+          const accountId = await insertAccount(tx, "account", nowMs);
+          const agent = await insertManagementToken(
+            tx,
+            { accountId, name: "owner", profiles: null, readOnly: false, expiresAtMs: null },
+            nowMs,
+          );
+          return { accountId, token: agent.token };
+        }
+      },
+    )
+    .catch(refusalOf);
+  if (typeof done === "string") return done;
+  await invalidate(parts, link.accountId, done.accountId);
+  return { kind: "claimed", keyPrefix: link.keyPrefix, ...done };
+}
+
+/** Rolls back the transaction of a refused claim. */
+class Refused extends Error {
+  readonly why: MergeRefusal | LinkEnd;
+
+  constructor(why: MergeRefusal | LinkEnd) {
+    super(why);
+    this.why = why;
+  }
+}
+
+function refusalOf(error: unknown): MergeRefusal | LinkEnd {
+  if (error instanceof Refused) return error.why;
+  throw error;
+}
+
+async function invalidate(
+  { changes }: ClaimParts,
+  sourceId: string,
+  targetId: string,
+): Promise<void> {
+  await changes.account(sourceId);
+  await changes.account(targetId);
 }

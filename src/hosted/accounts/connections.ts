@@ -8,8 +8,8 @@ import type { Store } from "../../store/store.ts";
 import type { ConnectionTable } from "../../store/tables.ts";
 import { parseSlugs, slugsText } from "../keys/key-profiles.ts";
 import { insertManagementToken } from "../keys/management-token.ts";
+import type { Owner } from "./accounts.ts";
 import { isOpen } from "./claim-links.ts";
-import type { Owner } from "./ownership.ts";
 
 /** How long a connection may be decided, and how long after that its token may be fetched. */
 export const CONNECTION_MS = 900_000;

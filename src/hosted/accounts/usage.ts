@@ -1,7 +1,10 @@
 // Usage for the operator: calls, compute units and money by method, by key and by hour. Reads what
 // the flushes have written; knows no price.
-import { sql } from "kysely";
+import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
 import type { Store } from "../../store/store.ts";
+import type { Tables, UsageHourTable } from "../../store/tables.ts";
+import { isWithin, parseSlugs } from "../keys/key-profiles.ts";
+import type { KeyScope } from "../keys/keys.ts";
 
 /** An amount of usage. */
 export interface Used {
@@ -33,18 +36,22 @@ export function sumOf(left: Used, right: Used): Used {
   };
 }
 
-/** The usage of some hours. */
+/** The usage of some time. */
 export interface UsageReport {
   readonly fromMs: number;
   readonly toMs: number;
+  /** Hours or days (UTC) in which anything was used, oldest first. */
+  readonly byTime: readonly (Used & { readonly atMs: number })[];
+  /** Most compute units first. */
   readonly byMethod: readonly (Used & { readonly method: string })[];
+  /** Most compute units first, deleted keys included. */
   readonly byKey: readonly (Used & {
     readonly keyId: string;
     readonly accountId: string;
     readonly name: string;
     readonly prefix: string;
+    readonly isRevoked: boolean;
   })[];
-  readonly byHour: readonly (Used & { readonly hourMs: number })[];
 }
 
 /** Selects usage. */
@@ -57,61 +64,103 @@ export interface UsageQuery {
 }
 
 const HOUR_MS = 3_600_000;
+const HOURS_OF_DAY = 24;
 const MAX_METHODS = 500;
 const MAX_KEYS = 500;
+/** Keys that are looked through for those which a restricted token may see. */
+const MAX_LOOKED_THROUGH = 10_000;
 
-/** The usage of the last hours. */
-export async function usageReport(
+/** The usage of the last hours for the operator: that of a key before it was claimed apart. */
+export function usageReport(
   { db }: Store,
   { hours, accountId, nowMs }: UsageQuery,
 ): Promise<UsageReport> {
-  const lastHour = Math.floor(nowMs / HOUR_MS);
-  const firstHour = lastHour - hours + 1;
+  const endHour = Math.floor(nowMs / HOUR_MS) + 1;
   const rows = db
     .selectFrom("usage_hour")
-    .where("usage_hour.hour", ">=", BigInt(firstHour))
-    .where("usage_hour.hour", "<=", BigInt(lastHour))
+    .where("usage_hour.hour", "<", BigInt(endHour))
     .$if(accountId !== null, (query) => query.where("usage_hour.account_id", "=", accountId ?? ""));
+  const time = { first: endHour - hours, count: hours, hours: 1 };
+  return reportOf(rows, time, "usage_hour.account_id");
+}
+
+/** Whose usage: of one key, or of the keys that a management token may see. */
+export type UsageScope =
+  | { readonly kind: "key"; readonly keyId: string }
+  | { readonly kind: "account"; readonly scope: KeyScope };
+
+/** The usage of the last days, the one of `nowMs` included. */
+export async function accountUsage(
+  { db }: Pick<Store, "db">,
+  usage: UsageScope,
+  { days, nowMs }: { readonly days: number; readonly nowMs: number },
+): Promise<UsageReport> {
+  const rows = await withinScope(db, db.selectFrom("usage_hour"), usage);
+  const firstDay = Math.floor(nowMs / HOUR_MS / HOURS_OF_DAY) - days + 1;
+  const time = { first: firstDay, count: days + 1, hours: HOURS_OF_DAY };
+  return reportOf(rows, time, "api_key.account_id");
+}
+
+type UsageRows = SelectQueryBuilder<Tables, "usage_hour", object>;
+
+/** Parts of time of so many hours each. */
+interface ReportedTime {
+  readonly first: number;
+  readonly count: number;
+  readonly hours: number;
+}
+
+async function reportOf(
+  all: UsageRows,
+  { first, count, hours }: ReportedTime,
+  accountId: "usage_hour.account_id" | "api_key.account_id",
+): Promise<UsageReport> {
+  const partMs = hours * HOUR_MS;
+  const rows = all.where("usage_hour.hour", ">=", BigInt(first * hours));
+  const part = sql<bigint>`cast(usage_hour.hour / ${sql.lit(hours)} as bigint)`;
+  const byTime = await rows
+    .select([part.as("part"), ...usageSums])
+    .groupBy(part)
+    .orderBy(part)
+    .limit(count)
+    .execute();
   const byMethod = await rows
-    .select(["method", ...usageSums])
-    .groupBy("method")
+    .select(["usage_hour.method", ...usageSums])
+    .groupBy("usage_hour.method")
     .orderBy("cu", "desc")
-    .orderBy("method")
+    .orderBy("usage_hour.method")
     .limit(MAX_METHODS)
     .execute();
+  return {
+    fromMs: first * partMs,
+    toMs: (first + count) * partMs,
+    byTime: byTime.map((row) => ({ ...usedOf(row), atMs: Number(row.part) * partMs })),
+    byMethod: byMethod.map((row) => ({ ...usedOf(row), method: row.method })),
+    byKey: await usageByKey(rows, accountId),
+  };
+}
+
+async function usageByKey(
+  rows: UsageRows,
+  accountId: "usage_hour.account_id" | "api_key.account_id",
+): Promise<UsageReport["byKey"]> {
+  const key = ["api_key.id", "api_key.name", "api_key.prefix", "api_key.revoked_at"] as const;
   const byKey = await rows
     .innerJoin("api_key", "api_key.id", "usage_hour.key_id")
-    .select([
-      "usage_hour.key_id",
-      "usage_hour.account_id",
-      "api_key.name",
-      "api_key.prefix",
-      ...usageSums,
-    ])
-    .groupBy(["usage_hour.key_id", "usage_hour.account_id", "api_key.name", "api_key.prefix"])
+    .select([...key, accountId, ...usageSums])
+    .groupBy([...key, accountId])
     .orderBy("cu", "desc")
-    .orderBy("usage_hour.key_id")
+    .orderBy("api_key.id")
     .limit(MAX_KEYS)
     .execute();
-  const byHour = await rows
-    .select(["hour", ...usageSums])
-    .groupBy("hour")
-    .orderBy("hour")
-    .limit(hours)
-    .execute();
-  return {
-    fromMs: firstHour * HOUR_MS,
-    toMs: (lastHour + 1) * HOUR_MS,
-    byMethod: byMethod.map((row) => ({ ...usedOf(row), method: row.method })),
-    byKey: byKey.map((row) => ({
-      ...usedOf(row),
-      keyId: row.key_id,
-      accountId: row.account_id,
-      name: row.name,
-      prefix: row.prefix,
-    })),
-    byHour: byHour.map((row) => ({ ...usedOf(row), hourMs: Number(row.hour) * HOUR_MS })),
-  };
+  return byKey.map((row) => ({
+    ...usedOf(row),
+    keyId: row.id,
+    accountId: row.account_id,
+    name: row.name,
+    prefix: row.prefix,
+    isRevoked: row.revoked_at !== null,
+  }));
 }
 
 /** The columns of usage that are added up. */
@@ -134,3 +183,31 @@ export function usedOf(
     cachedCu: Number(row.cached_cu ?? 0n),
   };
 }
+
+/** By key and not by account: what a key used before it was claimed is its owner's to see. */
+async function withinScope(
+  db: Kysely<Tables>,
+  rows: UsageRows,
+  usage: UsageScope,
+): Promise<UsageRows> {
+  if (usage.kind === "key") return rows.where("usage_hour.key_id", "=", usage.keyId);
+  const { accountId, profiles } = usage.scope;
+  const keys = db.selectFrom("api_key").where("account_id", "=", accountId);
+  if (profiles === null) return rows.where("usage_hour.key_id", "in", keys.select("id"));
+  const looked = await keys
+    .select(["id", "default_profile", "allowed_profiles"])
+    .orderBy("id")
+    .limit(MAX_LOOKED_THROUGH)
+    .execute();
+  const visible = looked.flatMap((row) => {
+    const key = {
+      defaultProfile: row.default_profile,
+      allowedProfiles: parseSlugs(row.allowed_profiles),
+    };
+    return isWithin(key, profiles) ? [row.id] : [];
+  });
+  return rows.where("usage_hour.key_id", "in", [NO_KEY, ...visible]);
+}
+
+/** SQL has no empty list. */
+const NO_KEY: UsageHourTable["key_id"] = "";

@@ -4,14 +4,22 @@ import { type Kysely, sql } from "kysely";
 import { type IdColumn, type IdRange, isWithin, rangesOf, rowsOf } from "../../store/scan.ts";
 import type { Store } from "../../store/store.ts";
 import type { Tables } from "../../store/tables.ts";
-import { ACCOUNT_IDS, type Books, booksOf, type Excess, excesses, unequalBooks } from "./books.ts";
 import {
+  ACCOUNT_IDS,
+  type Books,
+  booksOf,
+  CHANNEL_IDS,
+  type Excess,
+  excesses,
   PURCHASE_IDS,
   strayPayments,
+  straySettlements,
+  type UnequalChannel,
   type UnequalPurchase,
+  unequalBooks,
+  unequalChannels,
   unequalPurchases,
-} from "./purchases.ts";
-import { CHANNEL_IDS, straySettlements, type UnequalChannel, unequalChannels } from "./sessions.ts";
+} from "./books.ts";
 
 /** A sum that does not agree, or money recorded for an event or account that does not exist. */
 export interface BookDifference {

@@ -5,6 +5,7 @@ import {
   type IdColumn,
   type IdRange,
   isBetween,
+  isWithin,
   pagesOf,
   ROWS_PER_PAGE,
   rowsOf,
@@ -155,3 +156,131 @@ function entriesAfter(id: string, last: EntryRow | null) {
   return sql<EntryRow>`select tx_id, position, amount_n, (select kind from ledger_tx where ledger_tx.id = ledger_entry.tx_id) as kind from ledger_entry
     where account_id = ${id} ${after} order by tx_id, position limit ${ROWS_PER_PAGE}`;
 }
+
+/** Columns that contain channel ids. */
+export const CHANNEL_IDS: readonly IdColumn[] = [{ table: "session_channel", column: "id" }];
+
+/**
+ * A channel whose row and ledger entries differ, or a ledger event of an unknown channel. Nano-USD.
+ */
+export interface UnequalChannel {
+  readonly id: string;
+  readonly is_n: bigint;
+  readonly should_n: bigint;
+}
+
+/**
+ * The channels of a range (its end included) whose booked money differs from what was paid out of
+ * them.
+ */
+export function unequalChannels(
+  db: Kysely<Tables>,
+  range: IdRange,
+): Promise<readonly UnequalChannel[]> {
+  return rowsOf(
+    db,
+    sql<UnequalChannel>`select id, cast(booked_n as bigint) as is_n, cast(settled_units * 1000 as bigint) as should_n from (
+      select session_channel.id as id, settled_units, coalesce((
+        select sum(ledger_entry.amount_n) from ledger_tx join ledger_entry on tx_id = ledger_tx.id
+        where kind = 'session' and book = 'revenue'
+          and idem_key >= 'session:' || session_channel.id || ':' and idem_key < 'session:' || session_channel.id || ';'
+      ), 0) as booked_n
+      from session_channel where ${isWithin("session_channel.id", range)}
+    ) books where booked_n <> settled_units * 1000 order by id`,
+  );
+}
+
+/** The ledger events of a range (its end included) of unknown channels. */
+export function straySettlements(
+  db: Kysely<Tables>,
+  range: IdRange,
+): Promise<readonly UnequalChannel[]> {
+  return rowsOf(
+    db,
+    sql<UnequalChannel>`select ledger_tx.id as id, cast(coalesce((
+        select sum(amount_n) from ledger_entry where tx_id = ledger_tx.id and amount_n > 0
+      ), 0) as bigint) as is_n, cast(0 as bigint) as should_n
+    from ledger_tx
+    where ${isWithin("ledger_tx.id", range)} and (kind = 'session' or substr(idem_key, 1, 8) = 'session:')
+      and not exists (select 1 from session_channel where session_channel.id = substr(idem_key, 9, ${CHANNEL_ID_CHARS}) and kind = 'session')
+    order by ledger_tx.id`,
+  );
+}
+
+/** `0x` and 64 hex digits. */
+const CHANNEL_ID_CHARS = sql.lit(66);
+
+/** Columns that contain purchase ids. */
+export const PURCHASE_IDS: readonly IdColumn[] = [{ table: "purchase", column: "id" }];
+
+/**
+ * A purchase whose row and ledger entries differ, or a ledger event of a purchase that has not
+ * settled. Nano-USD.
+ */
+export interface UnequalPurchase {
+  readonly id: string;
+  readonly is_n: bigint;
+  readonly should_n: bigint;
+}
+
+/**
+ * The purchases of a range (its end included) that differ from the ledger. For a settled purchase
+ * the full amount must be booked as incoming. With a fulfilment it must be credited to an account
+ * or booked as revenue; without one it must be held. Reports the incoming amount if that differs,
+ * else the credited amount.
+ */
+export function unequalPurchases(
+  db: Kysely<Tables>,
+  range: IdRange,
+): Promise<readonly UnequalPurchase[]> {
+  return rowsOf(
+    db,
+    sql<UnequalPurchase>`select id,
+      cast(case when taken_n <> due_n then taken_n else given_n end as bigint) as is_n,
+      cast(case when taken_n <> due_n then due_n else due_n - kept_n end as bigint) as should_n
+    from (
+      select purchase.id as id,
+        case when purchase.state = 'settled' then purchase.amount_n else 0 end as due_n,
+        case when purchase.state = 'settled' and purchase.fulfilment is null then purchase.amount_n else 0 end as kept_n,
+        coalesce(sum(case when book = 'payments' then -ledger_entry.amount_n else 0 end), 0) as taken_n,
+        coalesce(sum(case when book = 'held' then ledger_entry.amount_n else 0 end), 0) as held_n,
+        coalesce(sum(case when book in ('account', 'revenue') then ledger_entry.amount_n else 0 end), 0) as given_n
+      from purchase
+      left join ledger_tx on idem_key in ('purchase:' || purchase.id, 'purchase:' || purchase.id || ':released')
+        and kind in ('payment', 'access', 'hold', 'release', 'release_access')
+      left join ledger_entry on tx_id = ledger_tx.id
+      where ${isWithin("purchase.id", range)}
+      group by purchase.id, purchase.state, purchase.amount_n, purchase.fulfilment
+    ) books
+    where taken_n <> due_n or held_n <> kept_n or given_n <> due_n - kept_n
+    order by id`,
+  );
+}
+
+/**
+ * The ledger events of a range (its end included) of purchases that have not settled or do not
+ * exist.
+ */
+export function strayPayments(
+  db: Kysely<Tables>,
+  range: IdRange,
+): Promise<readonly UnequalPurchase[]> {
+  return rowsOf(
+    db,
+    sql<UnequalPurchase>`select ledger_tx.id as id, cast(coalesce((
+        select sum(amount_n) from ledger_entry where tx_id = ledger_tx.id and amount_n > 0
+      ), 0) as bigint) as is_n, cast(0 as bigint) as should_n
+    from ledger_tx
+    where ${isWithin("ledger_tx.id", range)}
+      and (substr(idem_key, 1, 9) = 'purchase:' or kind in ('access', 'hold', 'release', 'release_access'))
+      and not exists (
+        select 1 from purchase where state = 'settled'
+          and (idem_key = 'purchase:' || purchase.id or idem_key = 'purchase:' || purchase.id || ':released')
+          and purchase.id = substr(idem_key, 10, ${PURCHASE_ID_CHARS})
+      )
+    order by ledger_tx.id`,
+  );
+}
+
+/** `pur_`, nine characters of time and eleven random ones. */
+const PURCHASE_ID_CHARS = sql.lit(24);

@@ -1,9 +1,7 @@
 // What was used since the last batch: counters by key, method and hour, and free compute units by
 // month. Counts; knows no price and no store.
-
 import type { MeteredCu } from "../../core/billing/charging.ts";
 import type { AllowanceMonthTable, UsageHourRow } from "../../store/tables.ts";
-import { monthOf } from "./usage-month.ts";
 import { type OpenWallet, type UsageCounter, zeroUsage } from "./wallet.ts";
 
 /** One call, as it is counted. */
@@ -212,4 +210,18 @@ function compare<T extends string | bigint>(a: T, b: T): number {
 
 function hourOf(wallMs: number): number {
   return Math.floor(wallMs / HOUR_MS);
+}
+
+const FIRST_YEAR = 1970;
+const MONTHS = 12;
+
+/** Months since January 1970, UTC. */
+export function monthOf(wallMs: number): number {
+  const date = new Date(wallMs);
+  return (date.getUTCFullYear() - FIRST_YEAR) * MONTHS + date.getUTCMonth();
+}
+
+/** When a month begins. */
+export function monthStartMs(month: number): number {
+  return Date.UTC(FIRST_YEAR, month);
 }

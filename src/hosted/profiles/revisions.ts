@@ -1,10 +1,18 @@
 // The earlier revisions of Custom profiles: the last ones of each, without addresses and header
 // values. Sealed like profiles themselves, because names of hosts can be telling.
+
+import type { Chain } from "../../core/provider/chain.ts";
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../store/store.ts";
-import { type ProfileDocument, parseDocument } from "./document.ts";
-import { withoutSecrets } from "./hidden-values.ts";
+import {
+  canonicalName,
+  HIDDEN,
+  type ProfileDocument,
+  type ProviderDocument,
+  parseDocument,
+  shownUrl,
+} from "./document.ts";
 
 /** Revisions that are known of a profile, the present one among them. */
 export const MAX_REVISIONS = 20;
@@ -130,4 +138,69 @@ const PAGE = 100;
 
 function contextOf({ profileId, revision }: RevisionRef): string {
   return `profile ${profileId} revision ${revision}`;
+}
+
+/** The document as its owner is shown it: nothing in it is secret. */
+export function withoutSecrets(document: ProfileDocument): ProfileDocument {
+  return mapProviders(document, (provider) => ({
+    ...provider,
+    ...(provider.url === undefined ? {} : { url: shownUrl(provider.url) }),
+    ...(provider.ws_url === undefined ? {} : { ws_url: shownUrl(provider.ws_url) }),
+    headers: Object.fromEntries(Object.keys(provider.headers).map((name) => [name, HIDDEN])),
+  }));
+}
+
+/**
+ * The document with what is hidden in it taken from the saved one: from the provider of the same
+ * name on the same chain. An address is kept where the same host is shown, a header value only
+ * where all addresses are kept, so that no secret is sent to a host that it was not given for. What
+ * cannot be kept stays hidden.
+ */
+export function withSavedSecrets(
+  document: ProfileDocument,
+  saved: ProfileDocument,
+  chains: readonly Chain[],
+): ProfileDocument {
+  return mapProviders(document, (provider, chain) => {
+    const name = canonicalName(chains, chain);
+    const known = Object.hasOwn(saved.chains, name) ? saved.chains[name] : undefined;
+    const before = known?.providers.find((each) => each.name === provider.name);
+    return before === undefined ? provider : withSecretsOf(provider, before);
+  });
+}
+
+function withSecretsOf(provider: ProviderDocument, before: ProviderDocument): ProviderDocument {
+  const url = keptUrl(provider.url, before.url);
+  const wsUrl = keptUrl(provider.ws_url, before.ws_url);
+  const isSameHost = url === before.url && wsUrl === before.ws_url;
+  const keptValue = (name: string, value: string): string =>
+    value === HIDDEN && isSameHost && Object.hasOwn(before.headers, name)
+      ? (before.headers[name] ?? value)
+      : value;
+  return {
+    ...provider,
+    ...(url === undefined ? {} : { url }),
+    ...(wsUrl === undefined ? {} : { ws_url: wsUrl }),
+    headers: Object.fromEntries(
+      Object.entries(provider.headers).map(([name, value]) => [name, keptValue(name, value)]),
+    ),
+  };
+}
+
+function keptUrl(given: string | undefined, before: string | undefined): string | undefined {
+  return before !== undefined && given === shownUrl(before) ? before : given;
+}
+
+function mapProviders(
+  document: ProfileDocument,
+  change: (provider: ProviderDocument, chain: string) => ProviderDocument,
+): ProfileDocument {
+  const chains = Object.entries(document.chains).map(
+    ([name, chain]) =>
+      [
+        name,
+        { ...chain, providers: chain.providers.map((provider) => change(provider, name)) },
+      ] as const,
+  );
+  return { ...document, chains: Object.fromEntries(chains) };
 }

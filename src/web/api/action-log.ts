@@ -1,6 +1,6 @@
 // The lines that say what operators did, one for each change.
 import type { Logger } from "pino";
-import type { OperatorRecords } from "../../hosted/operator/records.ts";
+import type { OperatorRecords } from "../../hosted/operator/stored-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import { newId } from "../../secrets/secret.ts";
 import type { ApiCaller } from "../contract/operation.ts";

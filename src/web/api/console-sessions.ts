@@ -8,7 +8,7 @@ import {
   managementTokenBySecret,
   managementTokenEnd,
 } from "../../hosted/keys/management-token.ts";
-import type { ConsoleSession, OperatorRecords } from "../../hosted/operator/records.ts";
+import type { ConsoleSession, OperatorRecords } from "../../hosted/operator/stored-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import { hashOf, isSameSecret, newSecret, readSecret } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";

@@ -17,7 +17,7 @@ import type {
   OperatorCordon,
   OperatorRecords,
   ProviderRef,
-} from "../../hosted/operator/records.ts";
+} from "../../hosted/operator/stored-records.ts";
 import type { ProfileRef } from "../../hosted/profiles/profiles.ts";
 import type { FeedHub } from "../../observe/feed/feed-hub.ts";
 import type { HistoryReader } from "../../observe/history/service-history.ts";

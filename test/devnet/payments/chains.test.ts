@@ -35,7 +35,7 @@ import {
 import { foundry, tempoLocalnet } from "viem/chains";
 import { Actions } from "viem/tempo";
 import { z } from "zod";
-import { FUNDS_UNITS } from "../../../src/devnet/payments/token.ts";
+import { FUNDS_UNITS } from "../../../src/devnet/payments/local-contracts.ts";
 import {
   type LocalWallet,
   MINTER,

@@ -12,7 +12,7 @@ import { z } from "zod";
 import { loadConfig } from "../../../src/config/config.ts";
 import { MPPX_COMMAND } from "../../../src/core/billing/payment.ts";
 import { startLocalPayments, withLocalPayments } from "../../../src/devnet/payments/local.ts";
-import { isLoopback } from "../../../src/devnet/payments/loopback.ts";
+import { isLoopback } from "../../../src/devnet/payments/wallets.ts";
 import type { TempoRailSettings } from "../../../src/payments/rails/rail-kind.ts";
 import { realRuntime } from "../../../src/runtime.ts";
 import { type ServiceProcess, startProcess } from "../../fakes/process.ts";

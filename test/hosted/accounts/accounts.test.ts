@@ -4,14 +4,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { AddressLimit, networkOf } from "../../../src/core/billing/address-limit.ts";
-import { accountUsage, type UsageScope } from "../../../src/hosted/accounts/account-usage.ts";
 import {
   type AccountRecord,
   accountById,
   accountViewOf,
 } from "../../../src/hosted/accounts/accounts.ts";
-import { type Used, usageReport } from "../../../src/hosted/accounts/usage.ts";
-import { monthOf, monthStartMs } from "../../../src/hosted/credit/usage-month.ts";
+import {
+  accountUsage,
+  type UsageScope,
+  type Used,
+  usageReport,
+} from "../../../src/hosted/accounts/usage.ts";
+import { monthOf, monthStartMs } from "../../../src/hosted/credit/usage-buffer.ts";
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import { allPurchases, purchasesOfAccount } from "../../../src/payments/purchase/all-purchases.ts";
@@ -151,13 +155,13 @@ eachStore(({ engine, open }) => {
       ],
     );
     assert.deepEqual(
-      all.byHour.map((it) => it.calls),
+      all.byTime.map((it) => it.calls),
       [4, 3, 10],
     );
     assert.equal(all.toMs - all.fromMs, DAY_MS);
     const cachedOf = (rows: readonly Used[]) => rows.map((row) => [row.cachedCalls, row.cachedCu]);
     assert.deepEqual(
-      [cachedOf(all.byMethod), cachedOf(all.byKey), cachedOf(all.byHour)],
+      [cachedOf(all.byMethod), cachedOf(all.byKey), cachedOf(all.byTime)],
       [
         [
           [7, 7],
@@ -175,9 +179,9 @@ eachStore(({ engine, open }) => {
       ],
     );
     const one = await usageReport(store, { hours: 1, accountId: a.accountId, nowMs: NOW_MS });
-    assert.deepEqual([one.byMethod.length, one.byKey.length, one.byHour[0]?.calls], [1, 1, 10]);
+    assert.deepEqual([one.byMethod.length, one.byKey.length, one.byTime[0]?.calls], [1, 1, 10]);
     assert.deepEqual(
-      (await usageReport(store, { hours: 24, accountId: "acc_none", nowMs: NOW_MS })).byHour,
+      (await usageReport(store, { hours: 24, accountId: "acc_none", nowMs: NOW_MS })).byTime,
       [],
     );
   });
@@ -227,7 +231,7 @@ eachStore(({ engine, open }) => {
     const read = (usage: UsageScope) => accountUsage(store, usage, { days: 3, nowMs: NOW_MS });
     const all = await read({ kind: "account", scope: { accountId, profiles: null } });
     assert.deepEqual(
-      all.byDay.map((it) => [new Date(it.dayMs).toISOString(), it.calls, it.cu, it.chargeN]),
+      all.byTime.map((it) => [new Date(it.atMs).toISOString(), it.calls, it.cu, it.chargeN]),
       [
         ["2026-06-29T00:00:00.000Z", 6, 18, 90_000n],
         ["2026-06-30T00:00:00.000Z", 11, 33, 165_000n],
@@ -248,7 +252,7 @@ eachStore(({ engine, open }) => {
       ],
     );
     assert.deepEqual(
-      [all.byDay, all.byMethod, all.byKey].map((rows) => rows.map((row) => row.cachedCalls)),
+      [all.byTime, all.byMethod, all.byKey].map((rows) => rows.map((row) => row.cachedCalls)),
       [
         [3, 5],
         [8, 0],
@@ -261,9 +265,9 @@ eachStore(({ engine, open }) => {
       ["second"],
     );
     const none = await read({ kind: "account", scope: { accountId, profiles: ["no-such"] } });
-    assert.deepEqual([none.byDay, none.byKey], [[], []]);
+    assert.deepEqual([none.byTime, none.byKey], [[], []]);
     const own = await read({ kind: "key", keyId: first.id });
-    assert.deepEqual([own.byKey.length, own.byDay.at(-1)?.calls], [1, 11]);
+    assert.deepEqual([own.byKey.length, own.byTime.at(-1)?.calls], [1, 11]);
   });
 
   test(`the purchases of an account are its own and those of accounts that became part of it (${engine})`, async (t) => {

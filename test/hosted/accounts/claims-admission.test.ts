@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AddressLimit } from "../../../src/core/billing/address-limit.ts";
-import { claimKey } from "../../../src/hosted/accounts/claims.ts";
+import { claimKey } from "../../../src/hosted/accounts/claim-links.ts";
 import { audit } from "../../../src/hosted/audit/audit.ts";
 import { openCredit } from "../../../src/hosted/credit/credit.ts";
 import { deleteKey } from "../../../src/hosted/keys/change.ts";

@@ -3,10 +3,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { accountById } from "../../../src/hosted/accounts/accounts.ts";
-import { claimLinkOf, createClaimLink } from "../../../src/hosted/accounts/claim-links.ts";
-import { type ClaimParts, claimByLink, claimKey } from "../../../src/hosted/accounts/claims.ts";
-import type { Owner } from "../../../src/hosted/accounts/ownership.ts";
+import { accountById, type Owner } from "../../../src/hosted/accounts/accounts.ts";
+import {
+  type ClaimParts,
+  claimByLink,
+  claimKey,
+  claimLinkOf,
+  createClaimLink,
+} from "../../../src/hosted/accounts/claim-links.ts";
 import { audit } from "../../../src/hosted/audit/audit.ts";
 import { type Credit, openCredit, type Wallet } from "../../../src/hosted/credit/credit.ts";
 import { createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";

@@ -2,6 +2,7 @@
 // over when time or their owner says so.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Owner } from "../../../src/hosted/accounts/accounts.ts";
 import {
   connectionToDecide,
   type Decision,
@@ -14,7 +15,6 @@ import {
   requestConnection,
   revokeConnection,
 } from "../../../src/hosted/accounts/connections.ts";
-import type { Owner } from "../../../src/hosted/accounts/ownership.ts";
 import { createAccount } from "../../../src/hosted/keys/create.ts";
 import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import {

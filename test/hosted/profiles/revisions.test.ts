@@ -11,7 +11,6 @@ import {
   type ProfileDocument,
   type ProviderDocument,
 } from "../../../src/hosted/profiles/document.ts";
-import { withoutSecrets, withSavedSecrets } from "../../../src/hosted/profiles/hidden-values.ts";
 import {
   deleteProfile,
   type ProfileParts,
@@ -20,7 +19,11 @@ import {
   resealProfiles,
   saveProfile,
 } from "../../../src/hosted/profiles/profiles.ts";
-import { MAX_REVISIONS } from "../../../src/hosted/profiles/revisions.ts";
+import {
+  MAX_REVISIONS,
+  withoutSecrets,
+  withSavedSecrets,
+} from "../../../src/hosted/profiles/revisions.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { eachStore } from "../../fakes/stores.ts";

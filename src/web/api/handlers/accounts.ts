@@ -2,9 +2,8 @@
 import type { z } from "zod";
 import { usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
-import { accountUsage } from "../../../hosted/accounts/account-usage.ts";
 import { accountById, accountViewOf } from "../../../hosted/accounts/accounts.ts";
-import { NOTHING_USED, sumOf, type Used } from "../../../hosted/accounts/usage.ts";
+import { accountUsage, NOTHING_USED, sumOf, type Used } from "../../../hosted/accounts/usage.ts";
 import type * as shape from "../../contract/accounts.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
@@ -90,9 +89,9 @@ export function usageHandlers({ store, runtime }: HandlerParts): Handlers<"getUs
       return ok({
         from: instant(usage.fromMs),
         to: instant(nowMs),
-        totals: usedView(usage.byDay.reduce(sumOf, NOTHING_USED)),
-        by_day: usage.byDay.map((row) => ({
-          day: instant(row.dayMs).slice(0, DAY_CHARS),
+        totals: usedView(usage.byTime.reduce(sumOf, NOTHING_USED)),
+        by_day: usage.byTime.map((row) => ({
+          day: instant(row.atMs).slice(0, DAY_CHARS),
           ...usedView(row),
         })),
         by_method: usage.byMethod.map((row) => ({ method: row.method, ...usedView(row) })),

@@ -3,8 +3,7 @@
 
 import { cuFor } from "../../../core/billing/price.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
-import { CLAIM_LINK_MS, createClaimLink } from "../../../hosted/accounts/claim-links.ts";
-import { claimKey } from "../../../hosted/accounts/claims.ts";
+import { CLAIM_LINK_MS, claimKey, createClaimLink } from "../../../hosted/accounts/claim-links.ts";
 import { cameByConnection } from "../../../hosted/accounts/connections.ts";
 
 import type { KeyRecord } from "../../../hosted/keys/keys.ts";

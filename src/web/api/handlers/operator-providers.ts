@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { AddressLimit } from "../../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
-import type { OperatorCordon } from "../../../hosted/operator/records.ts";
+import type { OperatorCordon } from "../../../hosted/operator/stored-records.ts";
 import type { ShownError } from "../../../upstream/provider-query.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import { reloadDetail } from "../action-log.ts";

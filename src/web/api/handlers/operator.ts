@@ -2,8 +2,7 @@
 import { nanoOf } from "../../../core/billing/payment.ts";
 import { parseUsd, usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
-import { accountById } from "../../../hosted/accounts/accounts.ts";
-import { creditAccountOnce } from "../../../hosted/accounts/operator-credit.ts";
+import { accountById, creditAccountOnce } from "../../../hosted/accounts/accounts.ts";
 import { NOTHING_USED, sumOf, usageReport } from "../../../hosted/accounts/usage.ts";
 import type { AuditFindings } from "../../../hosted/audit/audit.ts";
 import { type AuditResult, lastAudit } from "../../../hosted/audit/audit-results.ts";
@@ -81,7 +80,7 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
       return ok({
         from: instant(report.fromMs),
         to: instant(report.toMs),
-        totals: usedView(report.byHour.reduce(sumOf, NOTHING_USED)),
+        totals: usedView(report.byTime.reduce(sumOf, NOTHING_USED)),
         by_method: report.byMethod.map((row) => ({ method: row.method, ...usedView(row) })),
         by_key: report.byKey.map((row) => ({
           key_id: row.keyId,
@@ -90,7 +89,7 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
           key_prefix: row.prefix,
           ...usedView(row),
         })),
-        by_hour: report.byHour.map((row) => ({ hour: instant(row.hourMs), ...usedView(row) })),
+        by_hour: report.byTime.map((row) => ({ hour: instant(row.atMs), ...usedView(row) })),
       });
     },
     async getLastAudit() {

@@ -9,7 +9,6 @@ import {
   RESERVED_SLUGS,
   readDocument,
 } from "../../../hosted/profiles/document.ts";
-import { withSavedSecrets } from "../../../hosted/profiles/hidden-values.ts";
 import {
   deleteProfile,
   type ExpectedRevision,
@@ -23,6 +22,7 @@ import {
   saveProfile,
   writeRefusal,
 } from "../../../hosted/profiles/profiles.ts";
+import { withSavedSecrets } from "../../../hosted/profiles/revisions.ts";
 import type { ProviderCheck } from "../../../upstream/provider-check.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { ApiCaller, ApiInput } from "../../contract/operation.ts";

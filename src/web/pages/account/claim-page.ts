@@ -1,8 +1,13 @@
 // The page of a claim link: shows the key or account, takes the owner's decision, and shows the
 // result. Knows no HTTP except statuses.
 import { cuFor, usdText } from "../../../core/billing/price.ts";
-import { type ClaimLink, claimLinkOf, type LinkEnd } from "../../../hosted/accounts/claim-links.ts";
-import { type Claimed, claimByLink } from "../../../hosted/accounts/claims.ts";
+import {
+  type Claimed,
+  type ClaimLink,
+  claimByLink,
+  claimLinkOf,
+  type LinkEnd,
+} from "../../../hosted/accounts/claim-links.ts";
 import type { MergeRefusal } from "../../../hosted/accounts/merge.ts";
 import type { Form } from "./form.ts";
 import { type Html, html } from "./markup.ts";

@@ -1,6 +1,6 @@
 // Markup shared by the account pages: lists of facts, the field for a secret, names chosen by
 // others, times, and errors about secrets.
-import type { NoOwner } from "../../../hosted/accounts/ownership.ts";
+import type { NoOwner } from "../../../hosted/accounts/accounts.ts";
 import { type Html, html } from "./markup.ts";
 
 /** A list of named facts; entries with null are omitted. */

@@ -1,6 +1,6 @@
 // Proves ownership of an account on a page, by a secret that the visitor types. Limits invalid
 // secrets by address.
-import { type NoOwner, type Owner, ownerOf } from "../../../hosted/accounts/ownership.ts";
+import { type NoOwner, type Owner, ownerOf } from "../../../hosted/accounts/accounts.ts";
 import type { AccountPageParts, Visitor } from "./parts.ts";
 
 const MAX_SECRET_CHARS = 512;

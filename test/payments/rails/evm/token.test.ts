@@ -29,12 +29,14 @@ const AUTHORIZATION: Authorization = {
   signature: "0x",
 };
 
+const topicOf = (address: Hex): Hex => `0x${pad(address).slice(2).toLowerCase()}`;
+
 type Event = Pick<EvmLog, "topics" | "data"> & { readonly address?: Hex };
 
 const used = (nonce: bigint, from: Hex = PAYER): Event => ({
   topics: [
     toEventSelector("AuthorizationUsed(address,bytes32)"),
-    pad(from),
+    topicOf(from),
     toHex(nonce, { size: 32 }),
   ],
   data: "0x",
@@ -50,7 +52,7 @@ const moved = (
   value: bigint,
   { from = PAYER, to = RECIPIENT }: { readonly from?: Hex; readonly to?: Hex } = {},
 ): Event => ({
-  topics: [toEventSelector("Transfer(address,address,uint256)"), pad(from), pad(to)],
+  topics: [toEventSelector("Transfer(address,address,uint256)"), topicOf(from), pad(to)],
   data: toHex(value, { size: 32 }),
 });
 

@@ -1,6 +1,8 @@
-// Deploys the EIP-3009 token on an EVM chain whose node holds the development accounts, by ordinary
-// transactions. Knows nothing of rails.
+// The contracts of the local payment chains: the EIP-3009 token, deployed by ordinary transactions,
+// and a stand-in for Tempo's channel reserve (TIP-1034). FOR DEVELOPMENT ONLY: the stand-in belongs
+// to this project, not to Tempo. Knows nothing of rails, vouchers and payees.
 import { readFileSync } from "node:fs";
+import type { Hex } from "viem";
 import { z } from "zod";
 import type { PaymentToken } from "../../core/billing/payment.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -47,7 +49,7 @@ export async function deployToken(call: NodeCall, runtime: Runtime): Promise<Pay
 }
 
 /** Bytecode of a contract, from the file beside its source: 0x…. */
-export function codeOf(file: string): string {
+function codeOf(file: string): string {
   return readFileSync(new URL(`contracts/${file}`, import.meta.url), "utf8").trim();
 }
 
@@ -57,4 +59,31 @@ function word(value: bigint): string {
 
 function pause(runtime: Runtime): Promise<void> {
   return new Promise((resolve) => runtime.after(POLL_MS, resolve));
+}
+
+/** Address of Tempo's channel reserve, where the stand-in is placed. */
+export const CHANNEL_RESERVE = "0x4d50500000000000000000000000000000000000";
+
+const APPROVE = "0x095ea7b3";
+/** Empty data, as nodes write it. */
+export const NOTHING: Hex = "0x";
+const ANYTHING = "f".repeat(64);
+const APPROVAL_GAS = "0x100000";
+const Accounts = z.array(z.string());
+
+/**
+ * Places the stand-in, and has every development account approve it for the token; the real reserve
+ * needs no approval. False = the node has the real reserve, and nothing was done.
+ */
+export async function placeStandIn(call: NodeCall, token: string): Promise<boolean> {
+  if ((await call("eth_getCode", CHANNEL_RESERVE, "latest")) !== NOTHING) return false;
+  await call("anvil_setCode", CHANNEL_RESERVE, codeOf("ChannelReserve.bin-runtime"));
+  const data = `${APPROVE}${CHANNEL_RESERVE.slice(2).padStart(64, "0")}${ANYTHING}`;
+  const accounts = Accounts.parse(await call("eth_accounts"));
+  await Promise.all(
+    accounts.map((from) =>
+      call("eth_sendTransaction", { from, to: token, data, gas: APPROVAL_GAS }),
+    ),
+  );
+  return true;
 }
