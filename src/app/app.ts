@@ -42,8 +42,8 @@ import {
   type ProfileRegistrySettings,
 } from "../upstream/registry/profile-registry.ts";
 import { SecondTier } from "../upstream/second-tier/second-tier.ts";
-import type { SocketLimits } from "../upstream/socket/provider-socket.ts";
-import { createSockets, SOCKET_LIMITS } from "../upstream/socket/sockets.ts";
+import { SOCKET_LIMITS, type SocketLimits } from "../upstream/socket/socket-limits.ts";
+import { createSockets } from "../upstream/socket/sockets.ts";
 import { SsrfGuard } from "../upstream/ssrf-guard.ts";
 import { shareSockets } from "../upstream/stream/shared-sockets.ts";
 import { type SubscriptionParts, Subscriptions } from "../upstream/stream/subscriptions.ts";

@@ -2,7 +2,9 @@
 // that is to be told within a moment, and nothing is stored. A hint may be lost; where the database
 // is silent nothing waits and nothing fails. A hint that is too long for one notification comes in
 // parts.
+
 import { sql } from "kysely";
+import { keepNewest } from "../core/newest.ts";
 import type { HintPort } from "../core/workers/hint-port.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
@@ -137,10 +139,7 @@ export class NodeHints implements HintPort {
     const texts = [...before, text];
     if (texts.length === count) return texts.join("");
     this.#open.set(key, texts);
-    for (const oldest of this.#open.keys()) {
-      if (this.#open.size <= MAX_OPEN) break;
-      this.#open.delete(oldest);
-    }
+    keepNewest(this.#open, MAX_OPEN);
     return null;
   }
 }

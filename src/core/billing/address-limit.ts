@@ -1,6 +1,7 @@
 // Rate limits per network address: how many keys an address may create, how many wrong secrets it
 // may try. Bounded: the address not seen for longest is dropped first.
 
+import { setNewest } from "../newest.ts";
 import { groupsOf } from "../public-address.ts";
 import { type RateLimitSize, take, waitMs } from "./gcra.ts";
 
@@ -30,12 +31,7 @@ export class AddressLimit {
     const before = this.#fullAtMs.get(network) ?? nowMs;
     const after = take(before, this.#size, nowMs);
     if (after === null) return Math.max(1, waitMs(before, this.#size, nowMs));
-    this.#fullAtMs.delete(network);
-    this.#fullAtMs.set(network, after);
-    for (const oldest of this.#fullAtMs.keys()) {
-      if (this.#fullAtMs.size <= this.#maxAddresses) break;
-      this.#fullAtMs.delete(oldest);
-    }
+    setNewest(this.#fullAtMs, network, after, this.#maxAddresses);
     return 0;
   }
 

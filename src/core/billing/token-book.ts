@@ -1,5 +1,6 @@
 // The book of rate limits that several processes share: grants the tokens of each limit, and
 // divides what is left by demand. Bounded: the limit that was not asked for longest is dropped.
+import { setNewest } from "../newest.ts";
 import { FULL_MS, type RateLimitSize, waitMs } from "./gcra.ts";
 import type { TokenGrant, TokenRequest } from "./shared-limit.ts";
 
@@ -55,12 +56,7 @@ export class TokenBook {
 
   #entryOf(scope: string): BookEntry {
     const entry = this.#entries.get(scope) ?? { fullAtMs: FULL_MS, unmet: null };
-    this.#entries.delete(scope);
-    this.#entries.set(scope, entry);
-    for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= this.#maxLimits) break;
-      this.#entries.delete(oldest);
-    }
+    setNewest(this.#entries, scope, entry, this.#maxLimits);
     return entry;
   }
 }

@@ -1,6 +1,7 @@
 // Whether a provider that does not answer is silent or only slow. Silence counts against it,
 // slowness does not: otherwise any caller could open a circuit by sending slow calls. Knows no
 // clock and no connections, and callers only by an opaque key.
+import { setNewest } from "../newest.ts";
 
 /** An attempt without an answer. */
 export interface Unanswered {
@@ -65,11 +66,6 @@ export function silenceOf({ askedAtMs, heardAtMs, usualMs }: Unanswered, nowMs: 
 export function takeCount(counted: Map<string, number>, caller: string, nowMs: number): boolean {
   const ageMs = nowMs - (counted.get(caller) ?? Number.NEGATIVE_INFINITY);
   if (ageMs >= 0 && ageMs < COUNT_EVERY_MS) return false;
-  counted.delete(caller);
-  counted.set(caller, nowMs);
-  for (const oldest of counted.keys()) {
-    if (counted.size <= MAX_COUNTED_CALLERS) break;
-    counted.delete(oldest);
-  }
+  setNewest(counted, caller, nowMs, MAX_COUNTED_CALLERS);
   return true;
 }

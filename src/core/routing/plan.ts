@@ -4,7 +4,7 @@
 import type { Channel } from "../provider/attempt.ts";
 import type { Breaker } from "../provider/breaker.ts";
 import { type Exclusion, type ExclusionReason, waiverOf } from "../provider/capability.ts";
-import type { Provider } from "../provider/profile.ts";
+import type { Reading } from "../provider/latency.ts";
 import type { Call } from "../rpc/call.ts";
 import {
   type Draw,
@@ -38,21 +38,16 @@ export interface Considered extends Entrant, Channel {
 /** What a plan reads of its call. */
 export type PlannedCall = Pick<Call, "block" | "methodName">;
 
-/**
- * The inputs of a plan, kept so that other plans can be computed from them later. Compact, for many
- * are kept: `consideredOf` reads it.
- */
+/** The inputs of a plan, kept so that other plans can be computed from them later. */
 export interface PlanInputs extends PlannedCall {
   readonly strategy: Strategy;
   readonly replaySafe: boolean;
   readonly settings: SelectionSettings;
-  readonly providers: readonly Provider[];
-  /** So many for each provider, and the random numbers that the plan took; see `PlanRecorder`. */
-  readonly numbers: readonly number[];
-  /** In the order of the providers; null = none had a reason. */
-  readonly reasons: readonly Considered["reason"][] | null;
-  /** In the order of the providers; null = all were closed. */
-  readonly breakers: readonly Breaker[] | null;
+  readonly considered: readonly Considered[];
+  /** What each other strategy that reads latencies would look at, by provider. */
+  readonly readings: ReadonlyMap<Strategy, readonly (Reading | null)[]>;
+  /** The random numbers that the plan took, in order. */
+  readonly drawn: readonly number[];
 }
 
 /** A provider on one transport, and the time until it may be asked again. */

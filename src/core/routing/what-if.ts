@@ -9,7 +9,6 @@ import {
   planOf,
   positionOf,
 } from "./plan.ts";
-import { consideredOf, drawnOf } from "./plan-inputs.ts";
 import { type Entrants, orderReason, type Strategy } from "./strategy.ts";
 
 /** The change to a plan. */
@@ -40,7 +39,7 @@ const DRAWINGS = 500;
 /** What the plan would have been. */
 export function alternativePlan(inputs: PlanInputs, change: PlanChange): AlternativePlan {
   const considered = consideredUnder(inputs, change);
-  const drawn = drawnOf(inputs);
+  const { drawn } = inputs;
   const random = sequenceAfter(drawn);
   const own = ordered(inputs, considered, change.strategy, recordedFirst(drawn, random));
   const first = new Map<string, number>();
@@ -71,7 +70,12 @@ export function consideredUnder(
   inputs: PlanInputs,
   { strategy, without }: PlanChange,
 ): readonly Considered[] {
-  return consideredOf(inputs, strategy).filter(({ provider }) => provider.id !== without);
+  const readings = inputs.readings.get(strategy);
+  const considered =
+    strategy === inputs.strategy
+      ? inputs.considered
+      : inputs.considered.map((each, at) => ({ ...each, reading: readings?.[at] ?? null }));
+  return considered.filter(({ provider }) => provider.id !== without);
 }
 
 /** Why a candidate stands where it stands, in a few words: its tier, or what the strategy saw. */

@@ -1,5 +1,6 @@
 // Heads and logs as nodes send them: reads the members that decide about order, and rewrites the
 // text into the shapes that subscribers receive. Ignores all other members.
+import { isRecord, parseJson } from "../fields.ts";
 import { isHeight } from "../rpc/call.ts";
 import {
   CLOSE_OBJECT,
@@ -178,12 +179,8 @@ function isSeparated(raw: Buffer, before: number | null, { start, end }: Member)
 }
 
 function parseRecord(text: string): Readonly<Record<string, unknown>> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? { ...value } : null;
-  } catch {
-    return null;
-  }
+  const value = parseJson(text);
+  return isRecord(value) ? value : null;
 }
 
 function quantity(value: unknown): number | null {

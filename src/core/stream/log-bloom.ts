@@ -1,6 +1,7 @@
 // The logs bloom of a block header (2,048 bits): whether the block may hold logs that match a
 // filter, and whether the bloom covers a given log. Judges no provider; the hash function is an
 // argument.
+import { isRecord, parseJson } from "../fields.ts";
 import type { LogFilter } from "./subscription.ts";
 
 /** The Keccak-256 hash function. */
@@ -37,8 +38,8 @@ const UNKNOWN: HeaderBloom = { kind: "unknown" };
 
 /** Reads the bloom of a header or block. All zero bits with gas used count as unknown. */
 export function headerBloom(raw: Buffer): HeaderBloom {
-  const header = parse(raw);
-  const { logsBloom, gasUsed } = header;
+  const header = parseJson(raw.toString("utf8"));
+  const { logsBloom, gasUsed } = isRecord(header) ? header : {};
   if (typeof logsBloom !== "string" || !BLOOM.test(logsBloom)) return UNKNOWN;
   if (NONE.test(logsBloom) && !(typeof gasUsed === "string" && NONE.test(gasUsed))) return UNKNOWN;
   return { kind: "bloom", bytes: Buffer.from(logsBloom.slice(2), "hex") };
@@ -92,15 +93,6 @@ function byteOf(bit: number): number {
 
 function maskOf(bit: number): number {
   return 1 << (bit & 7);
-}
-
-function parse(raw: Buffer): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(raw.toString("utf8"));
-    return typeof value === "object" && value !== null ? { ...value } : {};
-  } catch {
-    return {};
-  }
 }
 
 // Whether the logs blooms of a chain can be trusted when they say that a block has no matching

@@ -397,7 +397,7 @@ export function whatIfView(
 ): WhatIfView | "unrecorded" | "unknown_provider" {
   const { inputs, order } = decision;
   if (inputs === null) return "unrecorded";
-  const ids = inputs.providers.map(({ id }) => id);
+  const ids = inputs.considered.map(({ provider }) => provider.id);
   if (change.without !== null && !ids.includes(change.without)) return "unknown_provider";
   const other = alternativePlan(inputs, change);
   const known = new Map(

@@ -136,12 +136,15 @@ function isNotable({ outcome, attempts, totalMs, isPanic }: RoutingDecision): bo
   return failed || isPanic || attempts.length > 1 || totalMs >= SLOW_MS;
 }
 
+/** Numbers of a provider that a plan considered, and of a strategy's reading of it. */
+const NUMBERS_CONSIDERED = 10;
+
 /** Bytes of a decision, about. */
 function bytesOf({ attempts, messages, inputs, excluded, order }: RoutingDecision): number {
   let numbers = order.length + 2 * excluded.length;
   if (inputs !== null) {
-    const { reasons, breakers } = inputs;
-    numbers += inputs.numbers.length + (reasons?.length ?? 0) + (breakers?.length ?? 0);
+    const { considered, readings, drawn } = inputs;
+    numbers += drawn.length + considered.length * (1 + readings.size) * NUMBERS_CONSIDERED;
   }
   let bytes = DECISION_BYTES + attempts.length * ATTEMPT_BYTES + numbers * NUMBER_BYTES;
   if (messages !== null) for (const message of messages) bytes += 2 * (message?.length ?? 0);

@@ -1,7 +1,9 @@
 // What the processes of a service tell each other of the health of providers, and how often: a
 // provider that floods one of them with heads or refusals must not flood the others. A provider set
 // is named by its key: profile id and chain name.
+
 import { FULL_MS, take } from "../../core/billing/gcra.ts";
+import { setNewest } from "../../core/newest.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { Head } from "../../core/stream/chain-event.ts";
 import type { Topic } from "../../core/workers/bus.ts";
@@ -90,12 +92,7 @@ export class FactLimit {
   #takes(key: string, size: typeof HEADS, nowMs: number): boolean {
     const after = take(this.#fullAtMs.get(key) ?? FULL_MS, size, nowMs);
     if (after === null) return false;
-    this.#fullAtMs.delete(key);
-    this.#fullAtMs.set(key, after);
-    for (const oldest of this.#fullAtMs.keys()) {
-      if (this.#fullAtMs.size <= MAX_REMEMBERED) break;
-      this.#fullAtMs.delete(oldest);
-    }
+    setNewest(this.#fullAtMs, key, after, MAX_REMEMBERED);
     return true;
   }
 }

@@ -40,16 +40,17 @@ import {
   betterOf,
   type Considered,
   type Plan,
+  type PlanInputs,
   panicPlanOf,
   planOf,
   preferring,
   waitOf,
 } from "../../core/routing/plan.ts";
-import { PlanRecorder } from "../../core/routing/plan-inputs.ts";
 import {
   type Draw,
   minCallsOf,
   type SelectionSettings,
+  STRATEGIES,
   type Strategy,
 } from "../../core/routing/strategy.ts";
 import type { BlockRef, Call, View } from "../../core/rpc/call.ts";
@@ -87,16 +88,10 @@ export interface Ahead {
 /** Settings of plans. */
 export type PlanSettings = SelectionSettings & RecordSettings;
 
-/** How a call is drawn for, and the recorder of such draws. */
-interface Draws {
-  readonly draw: Draw;
-  readonly recorder: PlanRecorder;
-}
-
 /** What plans read of one provider set. */
 export class Plans extends ProviderRecords {
-  readonly #safe: Draws;
-  readonly #unsafe: Draws;
+  readonly #safe: Draw;
+  readonly #unsafe: Draw;
 
   constructor(
     set: ProviderSet,
@@ -105,12 +100,8 @@ export class Plans extends ProviderRecords {
     previous: ProviderRecords | undefined,
   ) {
     super(set, runtime, settings, previous);
-    const drawsOf = (replaySafe: boolean): Draws => {
-      const draw = { settings, random: runtime.random, replaySafe };
-      return { draw, recorder: new PlanRecorder(draw) };
-    };
-    this.#safe = drawsOf(true);
-    this.#unsafe = drawsOf(false);
+    this.#safe = { settings, random: runtime.random, replaySafe: true };
+    this.#unsafe = { ...this.#safe, replaySafe: false };
   }
 
   /**
@@ -129,27 +120,48 @@ export class Plans extends ProviderRecords {
   #plan(call: Call, selection: Selection): Plan {
     const { strategy, pin, prefer = null } = selection;
     const query = this.#queryOf(call, selection);
-    const { draw, recorder } = call.method.replaySafe ? this.#safe : this.#unsafe;
+    const usual = call.method.replaySafe ? this.#safe : this.#unsafe;
+    const drawn: number[] | null = selection.record === true ? [] : null;
+    const draw = drawn === null ? usual : recording(usual, drawn);
     if (pin !== null) {
       const state = this.stateOf(pin);
       return planOf(state === null ? [] : [this.#consider(state, query)], call, strategy, draw);
     }
     const considered = this.#considerAll(query);
-    const isRecorded = selection.record === true;
-    if (isRecorded) recorder.begin();
-    const plan = planOf(considered, call, strategy, isRecorded ? recorder.draw : draw);
+    const plan = planOf(considered, call, strategy, draw);
     const isPanic = plan.candidates.length === 0 && this.#allOpen(query.view.nowMs);
     const made = isPanic ? (panicPlanOf(considered, call) ?? plan) : plan;
     if (prefer !== null) return preferring(made, considered, prefer);
-    if (!isRecorded) return made;
+    if (drawn === null) return made;
     const { block, methodName } = call;
-    const { providers } = this.set;
+    const { settings, replaySafe } = usual;
+    const readings = this.#readingsFor(considered, query);
     // Not the call itself: its body is its caller's.
-    const recorded = { block, methodName, strategy, providers };
-    const inputs = recorder.inputs(recorded, considered, (each, minCalls) =>
-      this.#readingOf(each, query, minCalls),
-    );
+    const inputs = {
+      block,
+      methodName,
+      strategy,
+      settings,
+      replaySafe,
+      considered,
+      readings,
+      drawn,
+    };
     return { ...made, inputs };
+  }
+
+  /** What each strategy that reads latencies would look at, but for the one of the call. */
+  #readingsFor(considered: readonly Considered[], query: PlanQuery): PlanInputs["readings"] {
+    const readings = new Map<Strategy, readonly (Reading | null)[]>();
+    for (const { name, minCalls } of STRATEGIES)
+      if (minCalls !== null && name !== query.strategy) {
+        const calls = minCalls(this.#safe.settings);
+        readings.set(
+          name,
+          considered.map((each) => this.#readingOf(each, query, calls)),
+        );
+      }
+    return readings;
   }
 
   /** What a strategy would look at that needs so many calls. */
@@ -366,7 +378,7 @@ export class Plans extends ProviderRecords {
       this.#reasonAgainst(state, query, condition) ??
       state.budget?.shortageOf(call.methodName, nowMs) ??
       null;
-    const minCalls = pinned ? null : minCallsOf(strategy, this.#safe.draw.settings);
+    const minCalls = pinned ? null : minCallsOf(strategy, this.#safe.settings);
     const known = minCalls === null ? null : reading(health.latency, call.method, minCalls, nowMs);
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
     const last = call.resolution === undefined ? lastBlock(call.block) : null;
@@ -562,6 +574,16 @@ function isRangeLimited({ provider, http, ws }: ProviderState, nowMs: number): b
     learnedRange(http?.facts ?? null, nowMs) !== null ||
     learnedRange(ws?.facts ?? null, nowMs) !== null
   );
+}
+
+/** The same draw, which notes the random numbers that it gives. */
+function recording(draw: Draw, drawn: number[]): Draw {
+  const random = (): number => {
+    const number = draw.random();
+    drawn.push(number);
+    return number;
+  };
+  return { ...draw, random };
 }
 
 /** The plan of a call that asks those with an open circuit as well, after all others. */

@@ -1,15 +1,8 @@
 // A message that has arrived in part: the memory that it takes, and whether it arrives fast enough.
 // Holds no timer and no socket.
-import { FREE_BYTES, type MemoryShare } from "../transport.ts";
 
-/** Least rate of an arriving message. */
-export interface PaceLimits {
-  /** At least this many bytes must arrive in each window of this length. */
-  readonly paceWindowMs: number;
-  readonly paceWindowBytes: number;
-  /** Longest time for one message. */
-  readonly maxMessageMs: number;
-}
+import { FREE_BYTES, type MemoryShare } from "../transport.ts";
+import type { SocketLimits } from "./socket-limits.ts";
 
 /**
  * The message arriving on one connection; the WebSocket library keeps its bytes until it is
@@ -17,7 +10,7 @@ export interface PaceLimits {
  */
 export class ArrivingMessage {
   readonly #room: MemoryShare;
-  readonly #limits: PaceLimits;
+  readonly #limits: SocketLimits;
   #bytes = 0;
   /** Bytes of room taken for it. */
   #taken = 0;
@@ -25,7 +18,7 @@ export class ArrivingMessage {
   #windowAtMs = 0;
   #windowBytes = 0;
 
-  constructor(room: MemoryShare, limits: PaceLimits) {
+  constructor(room: MemoryShare, limits: SocketLimits) {
     this.#room = room;
     this.#limits = limits;
   }

@@ -1,5 +1,6 @@
 // Opens a socket to a provider: one handshake, which yields a socket or the reason why there is
 // none. Does not retry.
+
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { WebSocket } from "ws";
@@ -7,6 +8,7 @@ import { PASSED_HEADER } from "../../core/passed-services.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import type { SsrfGuard } from "../ssrf-guard.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
+import type { SocketLimits } from "./socket-limits.ts";
 
 /** The URL and headers of a socket. Secret: both may carry keys. */
 export interface SocketEndpoint {
@@ -14,16 +16,6 @@ export interface SocketEndpoint {
   readonly headers: Readonly<Record<string, string>>;
   /** Decides which addresses it may connect to; null = any. */
   readonly guard: SsrfGuard | null;
-}
-
-/** Bounds of a handshake and of the resulting socket. */
-export interface DialLimits {
-  readonly handshakeTimeoutMs: number;
-  readonly maxFrameBytes: number;
-  /** Of users' providers. */
-  readonly maxGuardedFrameBytes: number;
-  /** How long a closing handshake may take. */
-  readonly closeTimeoutMs: number;
 }
 
 /**
@@ -38,7 +30,7 @@ export interface DialListener {
 /** Starts a handshake; the returned function cancels it. */
 export function dial(
   endpoint: SocketEndpoint,
-  limits: DialLimits,
+  limits: SocketLimits,
   timerWheel: TimerWheel,
   listener: DialListener,
 ): () => void {
@@ -98,7 +90,7 @@ export function nameOf(error: unknown): string {
 const EXCERPT_CHARS = 512;
 const EXCERPT_BYTES = 4 * EXCERPT_CHARS;
 
-function optionsOf({ headers, guard }: SocketEndpoint, limits: DialLimits) {
+function optionsOf({ headers, guard }: SocketEndpoint, limits: SocketLimits) {
   const lowerCased = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
   return {
     headers: {

@@ -1,14 +1,6 @@
 // Whether an open connection is alive and still needed, judged by periodic samples, so that nothing
 // is recorded per frame. Holds no timer and no socket.
-
-/** Time limits of silence and idleness. */
-export interface HeartbeatLimits {
-  /** Silence after which a connection is pinged, and after which it is dropped. */
-  readonly pingAfterMs: number;
-  readonly deadAfterMs: number;
-  /** How long an unused connection stays open. */
-  readonly idleMs: number;
-}
+import type { SocketLimits } from "./socket-limits.ts";
 
 /** One sample of a connection. */
 export interface HeartbeatSample {
@@ -23,7 +15,7 @@ export interface HeartbeatSample {
 
 /** Judges one connection. */
 export class Heartbeat {
-  readonly #limits: HeartbeatLimits;
+  readonly #limits: SocketLimits;
   #bytesRead: number;
   #begun: number;
   #heardAtMs: number;
@@ -31,7 +23,7 @@ export class Heartbeat {
   /** Samples since the last ping; null = no ping is unanswered. */
   #looksSincePing: number | null = null;
 
-  constructor(limits: HeartbeatLimits, { nowMs, bytesRead, begun }: HeartbeatSample) {
+  constructor(limits: SocketLimits, { nowMs, bytesRead, begun }: HeartbeatSample) {
     this.#limits = limits;
     this.#bytesRead = bytesRead;
     this.#begun = begun;

@@ -1,5 +1,6 @@
 // Requests in flight on one provider's socket: each has a wire id and waits for the answer with
 // that id. Knows nothing of how the socket is opened.
+import { keepNewest } from "../../core/newest.ts";
 import { readAnswer, readError, readLongResult } from "../../core/rpc/answer.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { type WireRequest, withWireId } from "../../core/rpc/wire-request.ts";
@@ -65,10 +66,7 @@ export class PendingCalls {
   abandon(call: PendingCall, late: CallListener): void {
     if (!this.#pending.delete(call.id) || !call.sent) return;
     this.#abandoned.set(call.id, late);
-    for (const oldest of this.#abandoned.keys()) {
-      if (this.#abandoned.size <= MAX_ABANDONED) break;
-      this.#abandoned.delete(oldest);
-    }
+    keepNewest(this.#abandoned, MAX_ABANDONED);
   }
 
   /** The calls not yet written, in order. */

@@ -1,6 +1,7 @@
 // One provider's socket: opened when needed, reopened while a listener keeps it, closed when
 // unused. Requests are in `pending-calls.ts`, subscriptions in `subscriptions.ts`; this file parses
 // no JSON.
+
 import { isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";
@@ -9,41 +10,17 @@ import { readSocketMessage } from "../../core/rpc/socket-message.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { MemoryShare, SocketListener, SocketReport } from "../transport.ts";
-import { ArrivingMessage, type PaceLimits } from "./arriving-message.ts";
-import { type DialLimits, dial, nameOf, type SocketEndpoint } from "./dial.ts";
-import { Heartbeat, type HeartbeatLimits, type HeartbeatSample } from "./heartbeat.ts";
+import { ArrivingMessage } from "./arriving-message.ts";
+import { dial, nameOf, type SocketEndpoint } from "./dial.ts";
+import { Heartbeat, type HeartbeatSample } from "./heartbeat.ts";
 import {
   type CallListener,
   type CallRequest,
   type PendingCall,
   PendingCalls,
 } from "./pending-calls.ts";
-import { type SocketSubscriptionLimits, SocketSubscriptions } from "./subscriptions.ts";
-
-/** Bounds of one socket. */
-export interface SocketLimits
-  extends DialLimits,
-    SocketSubscriptionLimits,
-    HeartbeatLimits,
-    PaceLimits {
-  /** Most calls that may wait for the socket to open, and for their answers. */
-  readonly maxWaiting: number;
-  readonly maxPending: number;
-  /** Unsent bytes beyond which nothing more is sent. */
-  readonly maxBufferedBytes: number;
-  /** Consecutive frames that belong to nothing, after which the connection is dropped. */
-  readonly maxStrays: number;
-  /** Interval of the checks whether it is alive and needed. */
-  readonly lookEveryMs: number;
-  /** Waits between attempts to open it: at first, at most, and after refused credentials. */
-  readonly backoffMs: number;
-  readonly maxBackoffMs: number;
-  readonly authBackoffMs: number;
-  /** Least wait before a call may open it early. */
-  readonly hurryMs: number;
-  /** A connection that lived this long resets the waits. */
-  readonly steadyMs: number;
-}
+import type { SocketLimits } from "./socket-limits.ts";
+import { SocketSubscriptions } from "./subscriptions.ts";
 
 /** Dependencies of a socket. */
 export interface ProviderSocketParts {

@@ -1,42 +1,14 @@
 // Providers over WebSocket: which socket a request or subscription uses. One socket per address,
 // shared by all profiles that name it.
+
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Runtime } from "../../runtime.ts";
 import { MemoryBudget, USERS_PROVIDERS } from "../memory-budget.ts";
 import { SsrfGuard } from "../ssrf-guard.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { Dispatch, SocketReport, Sockets } from "../transport.ts";
-import { ProviderSocket, type SocketLimits } from "./provider-socket.ts";
-
-/** The bounds used unless a test tightens them. */
-export const SOCKET_LIMITS: SocketLimits = {
-  handshakeTimeoutMs: 5_000,
-  maxFrameBytes: 134_217_728,
-  maxGuardedFrameBytes: 33_554_432,
-  closeTimeoutMs: 1_000,
-  maxWaiting: 1_000,
-  maxPending: 10_000,
-  maxBufferedBytes: 16_777_216,
-  maxStrays: 1_000,
-  pingAfterMs: 15_000,
-  deadAfterMs: 30_000,
-  idleMs: 60_000,
-  lookEveryMs: 3_000,
-  backoffMs: 1_000,
-  maxBackoffMs: 30_000,
-  authBackoffMs: 120_000,
-  hurryMs: 1_000,
-  steadyMs: 5_000,
-  maxFeeds: 10_000,
-  maxHeldFrames: 256,
-  maxHeldBytes: 1_048_576,
-  maxHeldMs: 5_000,
-  paceWindowMs: 30_000,
-  paceWindowBytes: 30_720,
-  maxMessageMs: 450_000,
-  askAgainMs: 2_000,
-  acknowledgeMs: 10_000,
-};
+import { ProviderSocket } from "./provider-socket.ts";
+import { SOCKET_LIMITS, type SocketLimits } from "./socket-limits.ts";
 
 /** Dependencies of sockets. `limits` absent = the defaults; `budget` absent = unbounded memory. */
 export interface SocketsParts {

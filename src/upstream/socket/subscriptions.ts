@@ -1,6 +1,8 @@
 // Subscriptions on one provider's socket. Equal ones share one upstream subscription (a feed). They
 // end with the connection: a lost one is not renewed here, since only its listener knows what it
 // missed.
+
+import { keepNewest } from "../../core/newest.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { readSubscriptionId } from "../../core/rpc/socket-message.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
@@ -8,25 +10,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { Dispatch, SubscriptionListener } from "../transport.ts";
 import type { CallListener, CallRequest, PendingCall } from "./pending-calls.ts";
-
-/** Bounds of the subscriptions of one socket. */
-export interface SocketSubscriptionLimits {
-  readonly maxFeeds: number;
-  /**
-   * Bounds of notifications that are held because they arrived before the acknowledgement of their
-   * subscription.
-   */
-  readonly maxHeldFrames: number;
-  readonly maxHeldBytes: number;
-  readonly maxHeldMs: number;
-  /**
-   * Silence after which an unanswered `eth_subscribe` is sent again, since its answer may have been
-   * lost.
-   */
-  readonly askAgainMs: number;
-  /** Silence after which the waiting listeners are refused. */
-  readonly acknowledgeMs: number;
-}
+import type { SocketLimits } from "./socket-limits.ts";
 
 /** The socket, as its subscriptions use it. */
 export interface SocketRequester {
@@ -40,7 +24,7 @@ export interface SocketRequester {
 export interface SocketSubscriptionsParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
-  readonly limits: SocketSubscriptionLimits;
+  readonly limits: SocketLimits;
 }
 
 /** The subscriptions of one socket. */
@@ -48,7 +32,7 @@ export class SocketSubscriptions {
   readonly #requester: SocketRequester;
   readonly #runtime: Runtime;
   readonly #timerWheel: TimerWheel;
-  readonly #limits: SocketSubscriptionLimits;
+  readonly #limits: SocketLimits;
   readonly #byParams = new Map<string, Feed>();
   readonly #byId = new Map<string, Feed>();
   /**
@@ -210,10 +194,7 @@ export class SocketSubscriptions {
 
   #unsubscribe(id: string, rawId: string): void {
     this.#left.add(id);
-    for (const oldest of this.#left) {
-      if (this.#left.size <= MAX_LEFT) break;
-      this.#left.delete(oldest);
-    }
+    keepNewest(this.#left, MAX_LEFT);
     const done = (): void => void this.#left.delete(id);
     this.#requester.send(requestOf("eth_unsubscribe", `[${rawId}]`), {
       result: done,

@@ -1,7 +1,9 @@
 // Sessions in the console: opened with the operator token, a management token or a sign-in link,
 // found by the cookie of a request, and ended with their token. Knows no operation.
+
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import { keepNewest } from "../../core/newest.ts";
 import {
   type ManagementToken,
   managementTokenById,
@@ -109,8 +111,7 @@ export class ConsoleSessions {
     }
     this.#operators.delete(address);
     this.#operators.add(address);
-    for (const oldest of this.#operators)
-      if (this.#operators.size > MAX_OPERATORS) this.#operators.delete(oldest);
+    keepNewest(this.#operators, MAX_OPERATORS);
     return true;
   }
 

@@ -1,6 +1,8 @@
 // The view of the chain at which one request, or all items of one batch, are answered: by what the
 // caller, its key, its profile and the service ask for. Waits for nothing.
+
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { setNewest } from "../../core/newest.ts";
 import type { Consistency } from "../../core/provider/profile.ts";
 import { type SeenBlock, seenText } from "../../core/routing/seen.ts";
 import type { View } from "../../core/rpc/call.ts";
@@ -192,14 +194,4 @@ export class SeenByCallers {
 
 function keyOf({ profileId, set }: MarkedChain): string {
   return `${profileId} ${set.chain.chainName}`;
-}
-
-/** Sets an entry as the last one used; the one used longest ago makes room for it. */
-function setNewest<V>(map: Map<string, V>, key: string, value: V, most: number): void {
-  map.delete(key);
-  map.set(key, value);
-  for (const oldest of map.keys()) {
-    if (map.size <= most) return;
-    map.delete(oldest);
-  }
 }

@@ -15,7 +15,7 @@ import {
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { Series } from "../../observe/series.ts";
 import type { Runtime } from "../../runtime.ts";
-import { type Outcome, sourceOf } from "../../upstream/engine/answer.ts";
+import { type Outcome, resultOf, sourceOf } from "../../upstream/engine/answer.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
 import type { StreamCaller, Subscriber } from "../../upstream/stream/subscriber.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
@@ -294,11 +294,6 @@ class ClientSubscription implements Subscriber {
 
 function refused(why: Fault): MethodAnswer {
   return { outcome: { kind: "fault", fault: why }, route: null, written: null, source: NO_SOURCE };
-}
-
-function resultOf(json: string): Outcome {
-  const body = Buffer.from(json);
-  return { kind: "result", body, start: 0, end: body.length, idAt: null };
 }
 
 /** `0x` and 32 hex digits, the first not 0: the format of nodes, and of constant length. */

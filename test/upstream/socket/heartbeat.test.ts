@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Heartbeat, type HeartbeatSample } from "../../../src/upstream/socket/heartbeat.ts";
+import { SOCKET_LIMITS } from "../../../src/upstream/socket/socket-limits.ts";
 
-const LIMITS = { pingAfterMs: 15_000, deadAfterMs: 30_000, idleMs: 60_000 };
+const LIMITS = { ...SOCKET_LIMITS, pingAfterMs: 15_000, deadAfterMs: 30_000, idleMs: 60_000 };
 
 /**
  * Looks at these moments; everything not said is as at the beginning: nothing arrives, nothing is

@@ -1,6 +1,7 @@
 // The cache of the service: one memory for the profiles of the operator, and a bounded one for each
 // account with Custom profiles, whose providers others must not believe.
 
+import { keepNewest, setNewest } from "../../../core/newest.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import type { CacheSettings } from "../../../core/routing/cache-terms.ts";
 import type { Method } from "../../../core/rpc/method.ts";
@@ -132,8 +133,7 @@ export class CachedAnswers {
     this.#accounts.set(account, cache);
     const { maxBytes = 0, accountMaxBytes = 1 } = this.#settings() ?? {};
     const most = Math.max(1, Math.floor(maxBytes / Math.max(1, accountMaxBytes)));
-    for (const oldest of this.#accounts.keys())
-      if (this.#accounts.size > most) this.#accounts.delete(oldest);
+    keepNewest(this.#accounts, most);
     return cache;
   }
 
@@ -141,10 +141,7 @@ export class CachedAnswers {
   #name(scope: CacheScope): void {
     const name = `${scope.profileId} ${scope.chainName}`;
     this.#byName.get(name)?.purge({ provider: null, method: null });
-    this.#byName.delete(name);
-    this.#byName.set(name, scope);
-    for (const oldest of this.#byName.keys())
-      if (this.#byName.size > MAX_NAMED) this.#byName.delete(oldest);
+    setNewest(this.#byName, name, scope, MAX_NAMED);
   }
 }
 

@@ -3,7 +3,9 @@
 // it is asked once more of one whose head is higher, before the caller is told: once in vain for
 // each call and head, within a budget, and never for long. One who told of it a few blocks ago is
 // asked also where nobody is ahead.
+
 import type { Abandoned } from "../../../core/billing/charging.ts";
+import { setNewest } from "../../../core/newest.ts";
 import type { Chain } from "../../../core/provider/chain.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
@@ -274,12 +276,7 @@ class RecentProviders {
   /** A provider has told of a block or transaction. */
   add(key: string, id: string, { blockTimeMs }: Chain, nowMs: number): void {
     const forMs = Math.min(MOST_MS, Math.max(LEAST_MS, BLOCKS * blockTimeMs));
-    this.#answers.delete(key);
-    this.#answers.set(key, { id, untilMs: nowMs + forMs });
-    for (const oldest of this.#answers.keys()) {
-      if (this.#answers.size <= MAX_ANSWERS) break;
-      this.#answers.delete(oldest);
-    }
+    setNewest(this.#answers, key, { id, untilMs: nowMs + forMs }, MAX_ANSWERS);
   }
 
   /** The id of the provider that told; null = nobody did lately. */

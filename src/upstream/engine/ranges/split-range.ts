@@ -1,8 +1,10 @@
 // Calls over a range of blocks (`eth_getLogs`, `trace_filter`) without the limits of single
 // providers: one that somebody accepts whole goes on as it is; one that nobody accepts, or that
 // all refuse as too large, is asked for in parts. Decides which; `range-run.ts` does it.
+
 import type { Abandoned } from "../../../core/billing/charging.ts";
 import { fault } from "../../../core/faults/rpc-fault.ts";
+import { setNewest } from "../../../core/newest.ts";
 import { blocksIn, decideSplit, mostBlocks } from "../../../core/routing/range-parts.ts";
 import type { Call } from "../../../core/rpc/call.ts";
 import { type RangeCall, readRangeCall } from "../../../core/rpc/range-call.ts";
@@ -215,9 +217,7 @@ class FoundSizes {
     if (filter === null) return;
     const sizes = this.#sizes.get(tracker) ?? new Map<string, FoundSize>();
     this.#sizes.set(tracker, sizes);
-    sizes.delete(filter);
-    sizes.set(filter, { blocks, untilMs: nowMs + HOLDS_MS });
-    for (const oldest of sizes.keys()) if (sizes.size > MAX_FILTERS) sizes.delete(oldest);
+    setNewest(sizes, filter, { blocks, untilMs: nowMs + HOLDS_MS }, MAX_FILTERS);
   }
 }
 

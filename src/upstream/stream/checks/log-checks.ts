@@ -1,8 +1,10 @@
 // Checks the logs of subscriptions, one instance per profile and chain: the budget that checks
 // share, the trust in the chain's blooms, which providers left logs out, and the checks in flight.
 // Does not decide what subscribers receive.
+
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import { FULL_MS, remaining, take } from "../../../core/billing/gcra.ts";
+import { keepNewest } from "../../../core/newest.ts";
 import type { Channel } from "../../../core/provider/attempt.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import { methodOf } from "../../../core/rpc/method.ts";
@@ -275,10 +277,7 @@ export class LogChecks {
     if (!right) return this.#distrust(hash);
     if (!independent || this.#proven.has(hash)) return;
     this.#proven.add(hash);
-    for (const oldest of this.#proven) {
-      if (this.#proven.size <= MAX_BLOCKS) break;
-      this.#proven.delete(oldest);
-    }
+    keepNewest(this.#proven, MAX_BLOCKS);
     this.#trust = proven(this.#trustNow());
   }
 
@@ -517,18 +516,12 @@ export class LogChecks {
 
   #remember(hash: string, seen: SeenBloom): void {
     this.#seenBlooms.set(hash, seen);
-    for (const oldest of this.#seenBlooms.keys()) {
-      if (this.#seenBlooms.size <= MAX_BLOCKS * 2) break;
-      this.#seenBlooms.delete(oldest);
-    }
+    keepNewest(this.#seenBlooms, MAX_BLOCKS * 2);
   }
 
   #keep(key: string, check: BlockCheck): void {
     this.#blocks.set(key, check);
-    for (const oldest of this.#blocks.keys()) {
-      if (this.#blocks.size <= MAX_BLOCKS) break;
-      this.#blocks.delete(oldest);
-    }
+    keepNewest(this.#blocks, MAX_BLOCKS);
   }
 }
 
