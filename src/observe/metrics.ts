@@ -49,691 +49,506 @@ const TIER_VALUE = { off: 2, ready: 0, connecting: 1, open: 2 } as const;
 const CHAIN: readonly string[] = ["profile", "chain"];
 const PROVIDER: readonly string[] = [...CHAIN, "provider", "transport"];
 
+type Row = [name: string, labels: readonly string[], help: string, collect: Metric["collect"]];
+
+function counter(...[name, labels, help, collect]: Row): Metric {
+  return { name, type: "counter", labels, help, collect };
+}
+
+function gauge(...[name, labels, help, collect]: Row): Metric {
+  return { name, type: "gauge", labels, help, collect };
+}
+
+/** A gauge of which a service of several workers has the highest. */
+function highest(...row: Row): Metric {
+  return { ...gauge(...row), merge: "max" };
+}
+
+/** A gauge of which a service of several workers has the lowest. */
+function lowest(...row: Row): Metric {
+  return { ...gauge(...row), merge: "min" };
+}
+
+function histogram(...[name, labels, help, collect]: Row): Metric {
+  return { name, type: "histogram", labels, help, collect };
+}
+
 /** All metrics. */
 export const METRICS: readonly Metric[] = [
-  {
-    name: "svc_requests_total",
-    type: "counter",
-    labels: [...CHAIN, "method", "outcome"],
-    help: "Requests by profile, chain, method and outcome.",
-    collect: ({ observer, methods }) => {
+  counter(
+    "svc_requests_total",
+    [...CHAIN, "method", "outcome"],
+    "Requests by profile, chain, method and outcome.",
+    ({ observer, methods }) => {
       const { labels } = methods();
       return observer.allSeries().flatMap((series) => requestSamples(series, labels));
     },
-  },
-  {
-    name: "svc_answers_total",
-    type: "counter",
-    labels: [...CHAIN, "source"],
-    help:
-      "Answers by where they came from: a provider, the cache, several providers, a call or " +
+  ),
+  counter(
+    "svc_answers_total",
+    [...CHAIN, "source"],
+    "Answers by where they came from: a provider, the cache, several providers, a call or " +
       "subscription that was there already, the heads of providers, a transaction that was " +
       "handed in, or the configuration.",
-    collect: perSeries(({ sources }) =>
+    perSeries(({ sources }) =>
       Object.entries(sources)
         .filter(([source, n]) => source !== NO_SOURCE.kind && n > 0)
         .map(([source, n]) => [[source], n]),
     ),
-  },
-  {
-    name: "svc_request_duration_seconds",
-    type: "histogram",
-    labels: CHAIN,
-    help: "Time from routing to outcome.",
-    collect: perSeries(({ durations }) => [[[], durations]]),
-  },
-  {
-    name: "svc_unknown_provider_errors_total",
-    type: "counter",
-    labels: CHAIN,
-    help:
-      "Provider errors that no rule of the classification knows; samples: /api/metrics/{chain} " +
+  ),
+  histogram(
+    "svc_request_duration_seconds",
+    CHAIN,
+    "Time from routing to outcome.",
+    perSeries(({ durations }) => [[[], durations]]),
+  ),
+  counter(
+    "svc_unknown_provider_errors_total",
+    CHAIN,
+    "Provider errors that no rule of the classification knows; samples: /api/metrics/{chain} " +
       "for the operator.",
-    collect: perSeries(({ unknown }) => one(unknown.total)),
-  },
-  {
-    name: "svc_panic_calls_total",
-    type: "counter",
-    labels: [...CHAIN, "result"],
-    help:
-      "Calls while every circuit was open, by what became of them: sent all the same, or " +
+    perSeries(({ unknown }) => one(unknown.total)),
+  ),
+  counter(
+    "svc_panic_calls_total",
+    [...CHAIN, "result"],
+    "Calls while every circuit was open, by what became of them: sent all the same, or " +
       "refused.",
-    collect: perSeries(({ panics }) => Object.entries(panics).map(([result, n]) => [[result], n])),
-  },
-  {
-    name: "svc_hedges_total",
-    type: "counter",
-    labels: [...CHAIN, "result"],
-    help:
-      "Calls that were asked of a second provider because the first took long, by whether that " +
+    perSeries(({ panics }) => byName(panics)),
+  ),
+  counter(
+    "svc_hedges_total",
+    [...CHAIN, "result"],
+    "Calls that were asked of a second provider because the first took long, by whether that " +
       "one answered first (won) or not (lost); over_budget = it, or one with a higher head after null, was not asked.",
-    collect: perSeries(({ hedges }) => Object.entries(hedges).map(([result, n]) => [[result], n])),
-  },
-  {
-    name: "svc_null_rechecks_total",
-    type: "counter",
-    labels: [...CHAIN, "result"],
-    help:
-      "Calls for a transaction, receipt or block that were asked of a provider with a higher head " +
+    perSeries(({ hedges }) => byName(hedges)),
+  ),
+  counter(
+    "svc_null_rechecks_total",
+    [...CHAIN, "result"],
+    "Calls for a transaction, receipt or block that were asked of a provider with a higher head " +
       "because the first answered null, by whether that one had it. Out of the budget of hedges.",
-    collect: perSeries(({ rechecked }) =>
-      Object.entries(rechecked).map(([result, n]) => [[result], n]),
-    ),
-  },
-  {
-    name: "svc_cache_calls_total",
-    type: "counter",
-    labels: [...CHAIN, "result"],
-    help:
-      "Calls of methods whose answers are kept, by how they met the cache: hit, miss, or bypass " +
+    perSeries(({ rechecked }) => byName(rechecked)),
+  ),
+  counter(
+    "svc_cache_calls_total",
+    [...CHAIN, "result"],
+    "Calls of methods whose answers are kept, by how they met the cache: hit, miss, or bypass " +
       "(pinned, or the caller wanted a provider asked).",
-    collect: perSeries(({ cacheUses }) =>
-      Object.entries(cacheUses).map(([result, n]) => [[result], n]),
-    ),
-  },
-  {
-    name: "svc_cache_bytes",
-    type: "gauge",
-    labels: [],
-    help: "Memory of kept answers, in bytes.",
-    collect: ({ cache }) => (cache === undefined ? null : [[[], cache().bytes]]),
-  },
-  {
-    name: "svc_cache_entries",
-    type: "gauge",
-    labels: [],
-    help: "Kept answers.",
-    collect: ({ cache }) => (cache === undefined ? null : [[[], cache().entries]]),
-  },
-  {
-    name: "svc_cache_removed_total",
-    type: "counter",
-    labels: ["reason"],
-    help:
-      "Kept answers that were removed: for the room of others, or because their block was " +
+    perSeries(({ cacheUses }) => byName(cacheUses)),
+  ),
+  gauge("svc_cache_bytes", [], "Memory of kept answers, in bytes.", ({ cache }) =>
+    oneOrNone(cache?.().bytes),
+  ),
+  gauge("svc_cache_entries", [], "Kept answers.", ({ cache }) => oneOrNone(cache?.().entries)),
+  counter(
+    "svc_cache_removed_total",
+    ["reason"],
+    "Kept answers that were removed: for the room of others, or because their block was " +
       "abandoned.",
-    collect: ({ cache }) => {
+    ({ cache }) => {
       if (cache === undefined) return null;
       const { evicted, abandoned } = cache();
-      return [
-        [["room"], evicted],
-        [["abandoned"], abandoned],
-      ];
+      return byName({ room: evicted, abandoned });
     },
-  },
-  {
-    name: "svc_cache_redis_lookups_total",
-    type: "counter",
-    labels: ["result"],
-    help:
-      "Look-ups in the second tier of the cache, by result: hit, miss, unusable (what is there is " +
+  ),
+  counter(
+    "svc_cache_redis_lookups_total",
+    ["result"],
+    "Look-ups in the second tier of the cache, by result: hit, miss, unusable (what is there is " +
       "no answer to the question, or not final here), timeout (20 ms), error, skipped (too many " +
       "were under way). All but hit were asked of providers.",
-    collect: ({ cache }) => counted(cache?.().secondTier?.lookUps),
-  },
-  {
-    name: "svc_cache_redis_writes_total",
-    type: "counter",
-    labels: ["result"],
-    help:
-      "Answers for the second tier of the cache, by result: stored, dropped (too many were under " +
+    ({ cache }) => byNameOrNone(cache?.().secondTier?.lookUps),
+  ),
+  counter(
+    "svc_cache_redis_writes_total",
+    ["result"],
+    "Answers for the second tier of the cache, by result: stored, dropped (too many were under " +
       "way), timeout (20 ms), error.",
-    collect: ({ cache }) => counted(cache?.().secondTier?.stores),
-  },
-  {
-    name: "svc_cache_redis_state",
-    type: "gauge",
-    labels: [],
-    merge: "max",
-    help:
-      "The circuit of the second tier of the cache: 0 = closed, 1 = a connection is being opened, " +
+    ({ cache }) => byNameOrNone(cache?.().secondTier?.stores),
+  ),
+  highest(
+    "svc_cache_redis_state",
+    [],
+    "The circuit of the second tier of the cache: 0 = closed, 1 = a connection is being opened, " +
       "2 = open. Of several workers the worst.",
-    collect: ({ cache }) => {
+    ({ cache }) => {
       const tier = cache?.().secondTier ?? null;
       return tier === null ? null : [[[], TIER_VALUE[tier.state]]];
     },
-  },
-  {
-    name: "svc_cluster_nodes",
-    type: "gauge",
-    merge: "max",
-    labels: ["state"],
-    help: "Nodes that serve together: connected, responding, and how many there should be.",
-    collect: ({ cluster }) => {
+  ),
+  highest(
+    "svc_cluster_nodes",
+    ["state"],
+    "Nodes that serve together: connected, responding, and how many there should be.",
+    ({ cluster }) => {
       const health = cluster();
       if (health === null) return null;
-      const { connected, responding, total } = health;
-      return [
-        [["connected"], connected],
-        [["responding"], responding],
-        [["total"], total],
-      ];
+      return byName({
+        connected: health.connected,
+        responding: health.responding,
+        total: health.total,
+      });
     },
-  },
-  {
-    name: "svc_cluster_database_silent_seconds",
-    type: "gauge",
-    merge: "max",
-    labels: [],
-    help: "For how long the database that the nodes share has not answered this node.",
-    collect: ({ cluster }) => {
+  ),
+  highest(
+    "svc_cluster_database_silent_seconds",
+    [],
+    "For how long the database that the nodes share has not answered this node.",
+    ({ cluster }) => {
       const health = cluster();
-      return health === null ? null : [[[], health.silentMs / 1_000]];
+      return health === null ? null : one(health.silentMs / 1_000);
     },
-  },
-  {
-    name: "svc_split_calls_total",
-    type: "counter",
-    labels: ["outcome"],
-    help:
-      "Calls over ranges of blocks that were asked for in parts, by how they ended; `cut` = broken " +
+  ),
+  counter(
+    "svc_split_calls_total",
+    ["outcome"],
+    "Calls over ranges of blocks that were asked for in parts, by how they ended; `cut` = broken " +
       "off after the first byte.",
-    collect: ({ observer: { splits } }) =>
-      SPLIT_OUTCOMES.map((outcome) => [[outcome], splits[outcome]]),
-  },
-  {
-    name: "svc_split_parts_total",
-    type: "counter",
-    labels: ["result"],
-    help:
-      "Parts of such calls: `asked` in all, and of those `refused` as too large, asked for `again` " +
+    ({ observer: { splits } }) => inOrder(SPLIT_OUTCOMES, splits),
+  ),
+  counter(
+    "svc_split_parts_total",
+    ["result"],
+    "Parts of such calls: `asked` in all, and of those `refused` as too large, asked for `again` " +
       "after a failure, and `foreign`: of another fork, or false.",
-    collect: ({ observer: { splits } }) => [
-      [["asked"], splits.parts],
-      [["refused"], splits.refused],
-      [["again"], splits.again],
-      [["foreign"], splits.foreign],
-    ],
-  },
-  {
-    name: "svc_upstream_batches_total",
-    type: "counter",
-    labels: ["result"],
-    help:
-      "Requests to providers that carried several calls: `sent` in all, and of those `refused`: " +
+    ({ observer: { splits } }) =>
+      byName({
+        asked: splits.parts,
+        refused: splits.refused,
+        again: splits.again,
+        foreign: splits.foreign,
+      }),
+  ),
+  counter(
+    "svc_upstream_batches_total",
+    ["result"],
+    "Requests to providers that carried several calls: `sent` in all, and of those `refused`: " +
       "as a whole, for their size, or with calls left out.",
-    collect: ({ observer: { batches } }) => [
-      [["sent"], batches.sent],
-      [["refused"], batches.refused],
-    ],
-  },
-  {
-    name: "svc_upstream_batched_calls_total",
-    type: "counter",
-    labels: ["result"],
-    help:
-      "Calls that went to providers in such requests: `sent` in all, and of those asked `alone` " +
+    ({ observer: { batches } }) => byName({ sent: batches.sent, refused: batches.refused }),
+  ),
+  counter(
+    "svc_upstream_batched_calls_total",
+    ["result"],
+    "Calls that went to providers in such requests: `sent` in all, and of those asked `alone` " +
       "after all.",
-    collect: ({ observer: { batches } }) => [
-      [["sent"], batches.calls],
-      [["alone"], batches.alone],
-    ],
-  },
-  {
-    name: "svc_refusals_total",
-    type: "counter",
-    labels: ["code"],
-    help: "Requests refused before routing, by code.",
-    collect: ({ observer }) => Array.from(observer.refusals(), ([code, n]) => [[code], n]),
-  },
-  {
-    name: "svc_buffer_double_returns_total",
-    type: "counter",
-    labels: [],
-    help: "Answers whose memory was returned twice, which was ignored: a defect of the service.",
-    collect: ({ observer }) => one(observer.returnsTwice()),
-  },
-  {
-    name: "svc_old_form_requests_total",
-    type: "counter",
-    labels: ["form"],
-    help: "Requests of older forms that were served, by form; a WebSocket counts once.",
-    collect: ({ legacyForms }) => Array.from(legacyForms.counts(), ([form, n]) => [[form], n]),
-  },
-  {
-    name: "svc_sockets",
-    type: "gauge",
-    labels: [],
-    help: "Client WebSockets open.",
-    collect: ({ observer }) => one(observer.sockets.open),
-  },
-  {
-    name: "svc_socket_closes_total",
-    type: "counter",
-    labels: ["code"],
-    help: "Client WebSockets closed, by close code.",
-    collect: ({ observer }) => Array.from(observer.sockets.closes, ([code, n]) => [[code], n]),
-  },
-  {
-    name: "svc_notifications_total",
-    type: "counter",
-    labels: [...CHAIN, "kind"],
-    help: "Subscription notifications delivered, by profile, chain and kind.",
-    collect: perSeries(({ notifications }) =>
+    ({ observer: { batches } }) => byName({ sent: batches.calls, alone: batches.alone }),
+  ),
+  counter(
+    "svc_refusals_total",
+    ["code"],
+    "Requests refused before routing, by code.",
+    ({ observer }) => Array.from(observer.refusals(), ([code, n]) => [[code], n]),
+  ),
+  counter(
+    "svc_buffer_double_returns_total",
+    [],
+    "Answers whose memory was returned twice, which was ignored: a defect of the service.",
+    ({ observer }) => one(observer.returnsTwice()),
+  ),
+  counter(
+    "svc_old_form_requests_total",
+    ["form"],
+    "Requests of older forms that were served, by form; a WebSocket counts once.",
+    ({ legacyForms }) => Array.from(legacyForms.counts(), ([form, n]) => [[form], n]),
+  ),
+  gauge("svc_sockets", [], "Client WebSockets open.", ({ observer }) => one(observer.sockets.open)),
+  counter(
+    "svc_socket_closes_total",
+    ["code"],
+    "Client WebSockets closed, by close code.",
+    ({ observer }) => Array.from(observer.sockets.closes, ([code, n]) => [[code], n]),
+  ),
+  counter(
+    "svc_notifications_total",
+    [...CHAIN, "kind"],
+    "Subscription notifications delivered, by profile, chain and kind.",
+    perSeries(({ notifications }) =>
       COUNTED_KINDS.flatMap((kind, i): readonly Sample[] => {
         const n = notifications[i] ?? 0;
         return n === 0 ? [] : [[[kind], n]];
       }),
     ),
-  },
-  {
-    name: "svc_subscriptions",
-    type: "gauge",
-    labels: [...CHAIN, "kind", "state"],
-    help: "Upstream subscriptions, each shared by any number of subscribers.",
-    collect: (readings) => streamGroups(readings).map(({ labels, streams }) => [labels, streams]),
-  },
-  {
-    name: "svc_subscribers",
-    type: "gauge",
-    labels: [...CHAIN, "kind", "state"],
-    help: "Subscriptions of callers.",
-    collect: (readings) =>
-      streamGroups(readings).map(({ labels, subscribers }) => [labels, subscribers]),
-  },
-  {
-    name: "svc_subscription_failovers_total",
-    type: "counter",
-    labels: [...CHAIN, "reason"],
-    help: "Subscriptions that went on at another provider, by reason.",
-    collect: ({ subscriptions }) =>
-      subscriptions
-        .counts()
-        .flatMap(({ profile, chain, failovers }) =>
-          FAILOVER_REASONS.map((reason): Sample => [[profile, chain, reason], failovers[reason]]),
-        ),
-  },
-  {
-    name: "svc_subscription_blocks_filled_total",
-    type: "counter",
-    labels: CHAIN,
-    help: "Blocks that nobody pushed and that were asked for, so that there is no gap.",
-    collect: ({ subscriptions, reports }) =>
+  ),
+  gauge(
+    "svc_subscriptions",
+    [...CHAIN, "kind", "state"],
+    "Upstream subscriptions, each shared by any number of subscribers.",
+    (readings) => streamGroups(readings).map(({ labels, streams }) => [labels, streams]),
+  ),
+  gauge("svc_subscribers", [...CHAIN, "kind", "state"], "Subscriptions of callers.", (readings) =>
+    streamGroups(readings).map(({ labels, subscribers }) => [labels, subscribers]),
+  ),
+  counter(
+    "svc_subscription_failovers_total",
+    [...CHAIN, "reason"],
+    "Subscriptions that went on at another provider, by reason.",
+    ({ subscriptions }) =>
+      perChain(subscriptions.counts(), ({ failovers }) => inOrder(FAILOVER_REASONS, failovers)),
+  ),
+  counter(
+    "svc_subscription_blocks_filled_total",
+    CHAIN,
+    "Blocks that nobody pushed and that were asked for, so that there is no gap.",
+    ({ subscriptions, reports }) =>
       subscriptions.counts().map(({ profile, chain, filledBlocks }) => {
         const live = reports
           .filter((report) => report.profile === profile && report.chain === chain)
           .reduce((sum, report) => sum + report.filledBlocks, 0);
         return [[profile, chain], filledBlocks + live];
       }),
-  },
-  {
-    name: "svc_subscriptions_ended_total",
-    type: "counter",
-    labels: CHAIN,
-    help: "Subscriptions that could not go on within their bounds (close code 1011).",
-    collect: ({ subscriptions }) =>
-      subscriptions.counts().map(({ profile, chain, ended }) => [[profile, chain], ended]),
-  },
-  {
-    name: "svc_log_checks_total",
-    type: "counter",
-    labels: [...CHAIN, "result"],
-    help:
-      "Blocks whose logs were checked with another provider, by result; missing = the provider " +
+  ),
+  counter(
+    "svc_subscriptions_ended_total",
+    CHAIN,
+    "Subscriptions that could not go on within their bounds (close code 1011).",
+    ({ subscriptions }) => perChain(subscriptions.counts(), ({ ended }) => one(ended)),
+  ),
+  counter(
+    "svc_log_checks_total",
+    [...CHAIN, "result"],
+    "Blocks whose logs were checked with another provider, by result; missing = the provider " +
       "of the stream left logs out.",
-    collect: ({ subscriptions }) =>
-      subscriptions
-        .checks()
-        .flatMap((counts) =>
-          CHECK_RESULTS.map(
-            ([result, member]): Sample => [[counts.profile, counts.chain, result], counts[member]],
-          ),
-        ),
-  },
-  {
-    name: "svc_log_check_calls_total",
-    type: "counter",
-    labels: CHAIN,
-    help: "Calls that these checks took. Nobody is charged for them.",
-    collect: ({ subscriptions }) =>
-      subscriptions.checks().map(({ profile, chain, calls }) => [[profile, chain], calls]),
-  },
-  {
-    name: "svc_filters",
-    type: "gauge",
-    labels: [...CHAIN, "kind"],
-    help: "Filters of callers, by profile, chain and kind.",
-    collect: ({ filters }) =>
-      filters
-        .counts()
-        .flatMap(({ profile, chain, open }) =>
-          FILTER_KINDS.map((kind): Sample => [[profile, chain, kind], open[kind]]),
-        ),
-  },
-  {
-    name: "svc_filters_ended_total",
-    type: "counter",
-    labels: [...CHAIN, "reason"],
-    help: "Filters that ended, by reason.",
-    collect: ({ filters }) =>
-      filters
-        .counts()
-        .flatMap(({ profile, chain, ended }) =>
-          FILTER_ENDS.map((reason): Sample => [[profile, chain, reason], ended[reason]]),
-        ),
-  },
-  {
-    name: "svc_filter_unread_bytes",
-    type: "gauge",
-    labels: [],
-    help: "Bytes that wait to be polled in all filters, and those of very long filters themselves.",
-    collect: ({ filters }) => one(filters.unreadBytes),
-  },
-  {
-    name: "svc_upstream_attempts_total",
-    type: "counter",
-    labels: [...PROVIDER, "outcome"],
-    help: "Attempts by provider, transport and outcome.",
-    collect: perProvider(({ health }) =>
+    ({ subscriptions }) =>
+      perChain(subscriptions.checks(), (counts) =>
+        CHECK_RESULTS.map(([result, member]) => [[result], counts[member]]),
+      ),
+  ),
+  counter(
+    "svc_log_check_calls_total",
+    CHAIN,
+    "Calls that these checks took. Nobody is charged for them.",
+    ({ subscriptions }) => perChain(subscriptions.checks(), ({ calls }) => one(calls)),
+  ),
+  gauge(
+    "svc_filters",
+    [...CHAIN, "kind"],
+    "Filters of callers, by profile, chain and kind.",
+    ({ filters }) => perChain(filters.counts(), ({ open }) => inOrder(FILTER_KINDS, open)),
+  ),
+  counter(
+    "svc_filters_ended_total",
+    [...CHAIN, "reason"],
+    "Filters that ended, by reason.",
+    ({ filters }) => perChain(filters.counts(), ({ ended }) => inOrder(FILTER_ENDS, ended)),
+  ),
+  gauge(
+    "svc_filter_unread_bytes",
+    [],
+    "Bytes that wait to be polled in all filters, and those of very long filters themselves.",
+    ({ filters }) => one(filters.unreadBytes),
+  ),
+  counter(
+    "svc_upstream_attempts_total",
+    [...PROVIDER, "outcome"],
+    "Attempts by provider, transport and outcome.",
+    perProvider(({ health }) =>
       Object.entries(health.outcomes).map(([outcome, n]) => [[snakeCase(outcome)], n]),
     ),
-  },
-  {
-    name: "svc_circuit_breaker_state",
-    type: "gauge",
-    merge: "max",
-    labels: PROVIDER,
-    help: "0 closed, 1 half-open, 2 open.",
-    collect: perProvider(({ health }) => one(BREAKER_VALUE[health.breaker])),
-  },
-  {
-    name: "svc_circuit_recovered",
-    type: "gauge",
-    merge: "max",
-    labels: PROVIDER,
-    help: "1 if good probes closed the circuit and calls have not confirmed it yet, else 0.",
-    collect: perProvider(({ health }) => one(health.circuit === "recovered" ? 1 : 0)),
-  },
-  {
-    name: "svc_provider_never_answered",
-    type: "gauge",
-    merge: "max",
-    labels: PROVIDER,
-    help:
-      "1 if neither a probe nor a call was answered since the start or the last change of the " +
+  ),
+  highest(
+    "svc_circuit_breaker_state",
+    PROVIDER,
+    "0 closed, 1 half-open, 2 open.",
+    perProvider(({ health }) => one(BREAKER_VALUE[health.breaker])),
+  ),
+  highest(
+    "svc_circuit_recovered",
+    PROVIDER,
+    "1 if good probes closed the circuit and calls have not confirmed it yet, else 0.",
+    perProvider(({ health }) => one(health.circuit === "recovered" ? 1 : 0)),
+  ),
+  highest(
+    "svc_provider_never_answered",
+    PROVIDER,
+    "1 if neither a probe nor a call was answered since the start or the last change of the " +
       "provider, and its circuit is not open; else 0.",
-    collect: perProvider(({ health }) => one(health.circuit === "never_answered" ? 1 : 0)),
-  },
-  {
-    name: "svc_circuit_opened_total",
-    type: "counter",
-    labels: [...PROVIDER, "cause"],
-    help:
-      "Times the circuit was opened, by cause; silence: nothing was answered for longer than " +
+    perProvider(({ health }) => one(health.circuit === "never_answered" ? 1 : 0)),
+  ),
+  counter(
+    "svc_circuit_opened_total",
+    [...PROVIDER, "cause"],
+    "Times the circuit was opened, by cause; silence: nothing was answered for longer than " +
       "usual.",
-    collect: perProvider(({ health }) =>
-      Object.entries(health.openings).map(([cause, n]) => [[cause], n]),
-    ),
-  },
-  {
-    name: "svc_stalled",
-    type: "gauge",
-    merge: "max",
-    labels: PROVIDER,
-    help: "1 while calls hang at it, although it may answer probes; it is asked after others.",
-    collect: perProvider(({ health }) => one(Number(health.stalled))),
-  },
-  {
-    name: "svc_rate_limited_seconds",
-    type: "gauge",
-    merge: "max",
-    labels: PROVIDER,
-    help: "Remaining time of the rate-limit state.",
-    collect: perProvider(({ health }) => one(health.rateLimitedForMs / 1000)),
-  },
-  {
-    name: "svc_provider_limit",
-    type: "gauge",
-    merge: "max",
-    labels: [...CHAIN, "provider", "limit"],
-    help:
-      "Declared limits of providers (rps, concurrency: requests; daily, monthly: credits); for " +
+    perProvider(({ health }) => byName(health.openings)),
+  ),
+  highest(
+    "svc_stalled",
+    PROVIDER,
+    "1 while calls hang at it, although it may answer probes; it is asked after others.",
+    perProvider(({ health }) => one(Number(health.stalled))),
+  ),
+  highest(
+    "svc_rate_limited_seconds",
+    PROVIDER,
+    "Remaining time of the rate-limit state.",
+    perProvider(({ health }) => one(health.rateLimitedForMs / 1000)),
+  ),
+  highest(
+    "svc_provider_limit",
+    [...CHAIN, "provider", "limit"],
+    "Declared limits of providers (rps, concurrency: requests; daily, monthly: credits); for " +
       "the operator.",
-    collect: perBudget(({ limit }) => limit),
-  },
-  {
-    name: "svc_provider_limit_in_use",
-    type: "gauge",
-    labels: [...CHAIN, "provider", "limit"],
-    help: "Requests of the last second (rps), and requests at once (concurrency); for the operator.",
-    collect: perBudget(({ used }, name) => (isQuota(name) ? null : used)),
-  },
-  {
-    name: "svc_provider_credits_spent",
-    type: "gauge",
-    merge: "max",
-    labels: [...CHAIN, "provider", "limit"],
-    help: "Credits spent of this day (daily) and this month (monthly); for the operator.",
-    collect: perBudget(({ used }, name) => (isQuota(name) ? used : null)),
-  },
-  {
-    name: "svc_cordoned",
-    type: "gauge",
-    merge: "max",
-    labels: PROVIDER,
-    help: "1 while excluded for a wrong chain or dead credentials.",
-    collect: perProvider(({ health }) => one(health.cordon === null ? 0 : 1)),
-  },
-  {
-    name: "svc_provider_head_block",
-    type: "gauge",
-    merge: "max",
-    labels: PROVIDER,
-    help: "Latest known height.",
-    collect: perProvider(({ health }) => known(health.height)),
-  },
-  {
-    name: "svc_provider_lag_blocks",
-    type: "gauge",
-    merge: "max",
-    labels: PROVIDER,
-    help: "Blocks behind the agreed height.",
-    collect: perProvider(({ health }) => known(health.lagBlocks)),
-  },
-  {
-    name: "svc_upstream_socket_open",
-    type: "gauge",
-    merge: "max",
-    labels: PROVIDER,
-    help: "1 while the provider's WebSocket is open.",
-    collect: perProvider(({ socket }) =>
-      known(socket === null ? null : Number(socket.state === "open")),
-    ),
-  },
-  {
-    name: "svc_upstream_socket_opened_total",
-    type: "counter",
-    labels: PROVIDER,
-    help: "Times the provider's WebSocket was opened.",
-    collect: perProvider(({ socket }) => known(socket?.opened ?? null)),
-  },
-  {
-    name: "svc_upstream_socket_subscriptions",
-    type: "gauge",
-    labels: PROVIDER,
-    help: "Subscriptions on the provider's WebSocket.",
-    collect: perProvider(({ socket }) => known(socket?.subscriptions ?? null)),
-  },
-  {
-    name: "svc_upstream_stray_frames_total",
-    type: "counter",
-    labels: PROVIDER,
-    help: "Frames on the provider's WebSocket that belonged to nothing.",
-    collect: perProvider(({ socket }) => known(socket?.strayFrames ?? null)),
-  },
-  {
-    name: "svc_upstream_latency_seconds",
-    type: "histogram",
-    labels: PROVIDER,
-    help: "Time from sending a request to a provider to its answer, of those that delivered one.",
-    collect: perProvider(({ health }) => [[[], health.latencies]]),
-  },
-  {
-    name: "svc_head_block",
-    type: "gauge",
-    merge: "max",
-    labels: CHAIN,
-    help: "Height the providers of a profile agree on.",
-    collect: ({ registry }) =>
-      registry.profiles.flatMap(({ profile, trackers }) =>
-        [...trackers.values()].flatMap((tracker) =>
-          known(tracker.head()).map(
-            ([, head]): Sample => [[profile.slug, tracker.set.chain.chainName], head],
-          ),
+    perBudget(({ limit }) => limit),
+  ),
+  gauge(
+    "svc_provider_limit_in_use",
+    [...CHAIN, "provider", "limit"],
+    "Requests of the last second (rps), and requests at once (concurrency); for the operator.",
+    perBudget(({ used }, name) => (isQuota(name) ? null : used)),
+  ),
+  highest(
+    "svc_provider_credits_spent",
+    [...CHAIN, "provider", "limit"],
+    "Credits spent of this day (daily) and this month (monthly); for the operator.",
+    perBudget(({ used }, name) => (isQuota(name) ? used : null)),
+  ),
+  highest(
+    "svc_cordoned",
+    PROVIDER,
+    "1 while excluded for a wrong chain or dead credentials.",
+    perProvider(({ health }) => one(health.cordon === null ? 0 : 1)),
+  ),
+  highest(
+    "svc_provider_head_block",
+    PROVIDER,
+    "Latest known height.",
+    perProvider(({ health }) => known(health.height)),
+  ),
+  highest(
+    "svc_provider_lag_blocks",
+    PROVIDER,
+    "Blocks behind the agreed height.",
+    perProvider(({ health }) => known(health.lagBlocks)),
+  ),
+  highest(
+    "svc_upstream_socket_open",
+    PROVIDER,
+    "1 while the provider's WebSocket is open.",
+    perProvider(({ socket }) => known(socket === null ? null : Number(socket.state === "open"))),
+  ),
+  counter(
+    "svc_upstream_socket_opened_total",
+    PROVIDER,
+    "Times the provider's WebSocket was opened.",
+    perProvider(({ socket }) => known(socket?.opened ?? null)),
+  ),
+  gauge(
+    "svc_upstream_socket_subscriptions",
+    PROVIDER,
+    "Subscriptions on the provider's WebSocket.",
+    perProvider(({ socket }) => known(socket?.subscriptions ?? null)),
+  ),
+  counter(
+    "svc_upstream_stray_frames_total",
+    PROVIDER,
+    "Frames on the provider's WebSocket that belonged to nothing.",
+    perProvider(({ socket }) => known(socket?.strayFrames ?? null)),
+  ),
+  histogram(
+    "svc_upstream_latency_seconds",
+    PROVIDER,
+    "Time from sending a request to a provider to its answer, of those that delivered one.",
+    perProvider(({ health }) => [[[], health.latencies]]),
+  ),
+  highest("svc_head_block", CHAIN, "Height the providers of a profile agree on.", ({ registry }) =>
+    registry.profiles.flatMap(({ profile, trackers }) =>
+      [...trackers.values()].flatMap((tracker) =>
+        known(tracker.head()).map(
+          ([, head]): Sample => [[profile.slug, tracker.set.chain.chainName], head],
         ),
       ),
-  },
-  {
-    name: "svc_tip_block",
-    type: "gauge",
-    merge: "max",
-    labels: CHAIN,
-    help:
-      "The newest block that callers are shown, the highest that two operators of providers " +
+    ),
+  ),
+  highest(
+    "svc_tip_block",
+    CHAIN,
+    "The newest block that callers are shown, the highest that two operators of providers " +
       "report. Of several workers the highest.",
-    collect: perView(({ tip }) => tip?.number ?? null),
-  },
-  {
-    name: "svc_tip_in_force",
-    type: "gauge",
-    merge: "min",
-    labels: CHAIN,
-    help:
-      "1 while that block was confirmed lately, and block tags name it; 0 while tags go to " +
+    perView(({ tip }) => tip?.number ?? null),
+  ),
+  lowest(
+    "svc_tip_in_force",
+    CHAIN,
+    "1 while that block was confirmed lately, and block tags name it; 0 while tags go to " +
       "providers as written. Of several workers 0 if it is so at one.",
-    collect: perView((view) => Number(view.current() !== null)),
-  },
-  {
-    name: "svc_tip_alone",
-    type: "gauge",
-    merge: "max",
-    labels: CHAIN,
-    help:
-      "1 while one operator alone defines that block although others are configured. Of several " +
+    perView((view) => Number(view.current() !== null)),
+  ),
+  highest(
+    "svc_tip_alone",
+    CHAIN,
+    "1 while one operator alone defines that block although others are configured. Of several " +
       "workers 1 if it is so at one.",
-    collect: perView((view) => Number(view.current()?.isAlone === true)),
-  },
-  {
-    name: "svc_view_reasks_total",
-    type: "counter",
-    labels: ["reason"],
-    help:
-      "Calls that were asked for again so that all callers keep one view: `missing` = a provider " +
+    perView((view) => Number(view.current()?.isAlone === true)),
+  ),
+  counter(
+    "svc_view_reasks_total",
+    ["reason"],
+    "Calls that were asked for again so that all callers keep one view: `missing` = a provider " +
       "lacked the block, `stale` = nobody had it, so the tag went out as written, `own` = a " +
       "provider did not know a transaction that was sent through this service.",
-    collect: ({ observer: { reasks } }) =>
-      REASK_REASONS.map((reason) => [[reason], reasks.of(reason)]),
-  },
-  {
-    name: "svc_metered_compute_units_total",
-    type: "counter",
-    labels: ["price"],
-    help:
-      "Compute units that callers with a key used, by price: `full`, or `cached`, the share " +
+    ({ observer: { reasks } }) => REASK_REASONS.map((reason) => [[reason], reasks.of(reason)]),
+  ),
+  counter(
+    "svc_metered_compute_units_total",
+    ["price"],
+    "Compute units that callers with a key used, by price: `full`, or `cached`, the share " +
       "`hosted.cache_price` of a call that was answered from the cache.",
-    collect: ({ metered }) => {
-      const cu = metered?.() ?? null;
-      return cu === null ? null : Object.entries(cu).map(([price, n]) => [[price], n]);
-    },
-  },
-  {
-    name: "svc_purchases",
-    type: "gauge",
-    merge: "max",
-    labels: ["state"],
-    help:
-      "Payments that are under way, by state, and those whose money is held for somebody who is " +
+    ({ metered }) => byNameOrNone(metered?.()),
+  ),
+  highest(
+    "svc_purchases",
+    ["state"],
+    "Payments that are under way, by state, and those whose money is held for somebody who is " +
       "gone.",
-    collect: ({ payments }) => {
+    ({ payments }) => {
       const gauges = payments();
-      return gauges === null
-        ? null
-        : (["accepted", "submitted", "held"] as const).map((state) => [[state], gauges[state]]);
+      return gauges === null ? null : inOrder(["accepted", "submitted", "held"], gauges);
     },
-  },
-  {
-    name: "svc_settlement_wallet_low",
-    type: "gauge",
-    merge: "max",
-    labels: ["chain_id"],
-    help: "1 while a wallet that pays for gas has too little.",
-    collect: perWallet(({ low }) => low),
-  },
-  {
-    name: "svc_settlement_wallet_empty",
-    type: "gauge",
-    merge: "max",
-    labels: ["chain_id"],
-    help: "1 while it has nothing, and payments by its rail are not offered.",
-    collect: perWallet(({ empty }) => empty),
-  },
-  {
-    name: "svc_session_channels",
-    type: "gauge",
-    labels: [],
-    help: "Channels of pay-per-call in memory.",
-    collect: ({ sessions }) => oneOrNone(sessions()?.channels),
-  },
-  {
-    name: "svc_session_calls_held",
-    type: "gauge",
-    labels: [],
-    help: "Paid requests under way.",
-    collect: ({ sessions }) => oneOrNone(sessions()?.held),
-  },
-  {
-    name: "svc_session_chain_down",
-    type: "gauge",
-    merge: "max",
-    labels: [],
-    help: "1 while the chain of pay-per-call cannot be asked, and nothing is settled.",
-    collect: ({ sessions }) => oneOrNone(sessions()?.chainDown),
-  },
-  {
-    name: "svc_session_wallet_low",
-    type: "gauge",
-    merge: "max",
-    labels: [],
-    help: "1 while the wallet that settles can hardly pay for its transactions.",
-    collect: ({ sessions }) => oneOrNone(sessions()?.walletLow),
-  },
-  {
-    name: "svc_in_flight_bytes",
-    type: "gauge",
-    labels: [],
-    help: "Bytes held for requests under way.",
-    collect: ({ inFlightBytes }) => one(inFlightBytes),
-  },
-  {
-    name: "process_resident_memory_bytes",
-    type: "gauge",
-    labels: [],
-    help: "Resident memory.",
-    collect: ({ residentBytes }) => one(residentBytes),
-  },
-  {
-    name: "process_cpu_seconds_total",
-    type: "counter",
-    labels: [],
-    help: "User and system CPU time.",
-    collect: ({ cpuSeconds }) => one(cpuSeconds),
-  },
-  {
-    name: "svc_uptime_seconds",
-    type: "gauge",
-    merge: "max",
-    labels: [],
-    help: "Time since the start.",
-    collect: ({ uptimeMs }) => one(uptimeMs / 1000),
-  },
-  {
-    name: "svc_build_info",
-    type: "gauge",
-    merge: "max",
-    labels: ["version"],
-    help: "Always 1.",
-    collect: ({ version }) => [[[version], 1]],
-  },
+  ),
+  highest(
+    "svc_settlement_wallet_low",
+    ["chain_id"],
+    "1 while a wallet that pays for gas has too little.",
+    perWallet(({ low }) => low),
+  ),
+  highest(
+    "svc_settlement_wallet_empty",
+    ["chain_id"],
+    "1 while it has nothing, and payments by its rail are not offered.",
+    perWallet(({ empty }) => empty),
+  ),
+  gauge("svc_session_channels", [], "Channels of pay-per-call in memory.", ({ sessions }) =>
+    oneOrNone(sessions()?.channels),
+  ),
+  gauge("svc_session_calls_held", [], "Paid requests under way.", ({ sessions }) =>
+    oneOrNone(sessions()?.held),
+  ),
+  highest(
+    "svc_session_chain_down",
+    [],
+    "1 while the chain of pay-per-call cannot be asked, and nothing is settled.",
+    ({ sessions }) => oneOrNone(sessions()?.chainDown),
+  ),
+  highest(
+    "svc_session_wallet_low",
+    [],
+    "1 while the wallet that settles can hardly pay for its transactions.",
+    ({ sessions }) => oneOrNone(sessions()?.walletLow),
+  ),
+  gauge("svc_in_flight_bytes", [], "Bytes held for requests under way.", ({ inFlightBytes }) =>
+    one(inFlightBytes),
+  ),
+  gauge("process_resident_memory_bytes", [], "Resident memory.", ({ residentBytes }) =>
+    one(residentBytes),
+  ),
+  counter("process_cpu_seconds_total", [], "User and system CPU time.", ({ cpuSeconds }) =>
+    one(cpuSeconds),
+  ),
+  highest("svc_uptime_seconds", [], "Time since the start.", ({ uptimeMs }) =>
+    one(uptimeMs / 1000),
+  ),
+  highest("svc_build_info", ["version"], "Always 1.", ({ version }) => [[[version], 1]]),
 ];
 
 /** A sample whose value is a number. */
@@ -753,19 +568,37 @@ function oneOrNone(value: number | boolean | undefined): readonly Sample[] | nul
   return value === undefined ? null : one(Number(value));
 }
 
-/** Collects from the counters of every profile and chain. */
-/** Numbers by the value of their one label; absent = this instance does not have them. */
-function counted(
-  numbers: Readonly<Record<string, number>> | undefined,
-): readonly NumberSample[] | null {
-  return numbers === undefined ? null : Object.entries(numbers).map(([name, n]) => [[name], n]);
+/** Numbers by the value of their one label. */
+function byName(numbers: Readonly<Record<string, number>>): readonly NumberSample[] {
+  return Object.entries(numbers).map(([name, n]) => [[name], n]);
 }
 
+/** The same; absent = this instance does not have them. */
+function byNameOrNone(
+  numbers: Readonly<Record<string, number>> | null | undefined,
+): readonly NumberSample[] | null {
+  return numbers === null || numbers === undefined ? null : byName(numbers);
+}
+
+/** The same for these names, in this order. */
+function inOrder<Name extends string>(
+  names: readonly Name[],
+  numbers: Readonly<Record<Name, number>>,
+): readonly NumberSample[] {
+  return names.map((name) => [[name], numbers[name]]);
+}
+
+/** Samples of rows that are of a profile and chain each. */
+function perChain<Of extends { readonly profile: string; readonly chain: string }>(
+  rows: readonly Of[],
+  samplesOf: (row: Of) => readonly Sample[],
+): readonly Sample[] {
+  return rows.flatMap((row) => prefixed([row.profile, row.chain], samplesOf(row)));
+}
+
+/** Collects from the counters of every profile and chain. */
 function perSeries(samplesOf: (series: Series) => readonly Sample[]): Metric["collect"] {
-  return ({ observer }) =>
-    observer
-      .allSeries()
-      .flatMap((series) => prefixed([series.profile, series.chain], samplesOf(series)));
+  return ({ observer }) => perChain(observer.allSeries(), samplesOf);
 }
 
 /** Collects from the view of every profile and chain; null = unknown. */
