@@ -50,11 +50,10 @@ import { type SubscriptionParts, Subscriptions } from "../upstream/stream/subscr
 import { TimerWheel } from "../upstream/timer-wheel.ts";
 import type { BatchUpstream, Upstream } from "../upstream/transport.ts";
 import { type Shares, WHOLE_SHARES, WorkerShares } from "../upstream/worker-shares.ts";
-import { createInstanceApi } from "../web/api/instance-api.ts";
-import { type Api, firstServing } from "../web/api/operation-server.ts";
+import { type Api, firstServing, loadedLater } from "../web/api/operation-server.ts";
 import { statusIn } from "../web/api/provider-status.ts";
-import { Documents } from "../web/discovery/documents.ts";
-import { type DocumentFacts, factsOf } from "../web/discovery/facts.ts";
+import type { Documents } from "../web/discovery/documents.ts";
+import type { DocumentFacts } from "../web/discovery/facts.ts";
 import {
   requestBaseUrl,
   type TrustedProxies,
@@ -205,7 +204,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
   };
   const listening = await listenTo(config, pagesOf(foundation), {
     runtime,
-    api: firstServing([instanceApiOf(foundation), ...(hosting === null ? [] : [hosting.api])]),
+    api: await apiOf(foundation),
     sessions: console.sessions,
     isStatusPublic: () => live.config.console.public,
     baseUrl: (request) => config.server.publicUrl ?? requestBaseUrl(request, proxies),
@@ -321,8 +320,16 @@ const cannotReload: Reload = async () => ({
   revision: null,
 });
 
+/** The API of this instance; that of a plain router is loaded when it is asked for. */
+async function apiOf(foundation: Foundation): Promise<Api> {
+  const { hosting } = foundation;
+  if (hosting === null) return loadedLater(() => instanceApiOf(foundation));
+  return firstServing([await instanceApiOf(foundation), hosting.api]);
+}
+
 /** The API that every instance has. */
-function instanceApiOf(foundation: Foundation): Api {
+async function instanceApiOf(foundation: Foundation): Promise<Api> {
+  const { createInstanceApi } = await import("../web/api/instance-api.ts");
   const { config, live, outside, hosting, node, console, providers } = foundation;
   const { operatorProviders, view } = foundation;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
@@ -474,7 +481,7 @@ function pagesWith(
     legacyForms: foundation.legacyForms,
     methods: () => live.methods,
     metricsApart: config.server.metricsListen !== null,
-    documents: new Documents(factsIn(() => live.config, config.hosted, outside.version)),
+    documents: documentsOf(() => live.config, config.hosted, outside.version),
     isDraining: () => live.isDraining,
     serves: () => servedBy(hosting),
     node: foundation.node?.identity ?? null,
@@ -769,21 +776,32 @@ function payPerCallOf(paywall: CallPaywall | null, hosted: Config["hosted"]): Pa
 }
 
 /**
- * The facts of the live configuration, except `hosted`, which a reload does not change. Returns the
- * same record until the configuration changes.
+ * The documents of the live configuration, except `hosted`, which a reload does not change. Their
+ * renderers are loaded at the first request.
  */
-function factsIn(
+function documentsOf(
   live: () => Config,
   hosted: Config["hosted"],
   version: string,
-): () => DocumentFacts {
-  let of: Config | null = null;
-  let facts: DocumentFacts | null = null;
+): () => Promise<Documents> {
+  let documents: Promise<Documents> | null = null;
+  const open = async (): Promise<Documents> => {
+    const [{ Documents }, { factsOf }] = await Promise.all([
+      import("../web/discovery/documents.ts"),
+      import("../web/discovery/facts.ts"),
+    ]);
+    let of: Config | null = null;
+    let facts: DocumentFacts | null = null;
+    return new Documents(() => {
+      const config = live();
+      if (facts === null || config !== of) facts = factsOf({ ...config, hosted }, version);
+      of = config;
+      return facts;
+    });
+  };
   return () => {
-    const config = live();
-    if (facts === null || config !== of) facts = factsOf({ ...config, hosted }, version);
-    of = config;
-    return facts;
+    documents ??= open();
+    return documents;
   };
 }
 

@@ -13,7 +13,7 @@ import { LoadMeter } from "../../observe/process-load.ts";
 import type { Runtime } from "../../runtime.ts";
 import { isStoreFailure } from "../../store/store-failure.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
-import { type nodes, processReport, providerReports } from "../../web/contract/history.ts";
+import type { nodeReport, nodes, providerReports } from "../../web/contract/history.ts";
 import type { NodeView } from "../cluster.ts";
 import type { JoinedNode } from "../store/provider-limits.ts";
 
@@ -22,8 +22,7 @@ type ServiceNode = Nodes["nodes"][number];
 type SeenProvider = z.output<typeof providerReports>[number];
 
 /** What one process tells. */
-const REPORT = processReport.extend({ providers: providerReports });
-type NodeReport = z.output<typeof REPORT>;
+type NodeReport = z.output<typeof nodeReport>;
 
 /** What reports are made of. */
 export interface NodeReportParts {
@@ -203,8 +202,9 @@ interface Stored {
 async function storedReports({ store }: JoinedNode): Promise<Stored> {
   try {
     const { reports, jobs } = await readReports(store);
+    const { nodeReport } = await import("../../web/contract/history.ts");
     const known = reports.flatMap(({ nodeId, report }): readonly [string, NodeReport][] => {
-      const parsed = parseReport(report);
+      const parsed = parseReport(nodeReport, report);
       return parsed === null ? [] : [[nodeId, parsed]];
     });
     return { reports: new Map(known), jobs, problems: [] };
@@ -216,9 +216,9 @@ async function storedReports({ store }: JoinedNode): Promise<Stored> {
 }
 
 /** Another version may have written it; null = it cannot be read. */
-function parseReport(text: string): NodeReport | null {
+function parseReport(shape: typeof nodeReport, text: string): NodeReport | null {
   if (text.length > MAX_REPORT_CHARACTERS) return null;
-  return REPORT.safeParse(parseJson(text)).data ?? null;
+  return shape.safeParse(parseJson(text)).data ?? null;
 }
 
 type RowOfReports = Omit<ServiceNode, "alias" | "this" | "region" | "jobs">;

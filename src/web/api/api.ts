@@ -23,6 +23,7 @@ import { profileHandlers } from "./handlers/profiles.ts";
 import { purchaseHandlers } from "./handlers/purchases.ts";
 import { type AnyResult, inputOf, type OperationRequest, parseHandlers } from "./operation.ts";
 import {
+  API_PREFIX,
   type Api,
   createOperationServer,
   type OperationServerParts,
@@ -66,7 +67,6 @@ const API_LIMITS: ApiLimits = {
   writesPerMinute: 120,
 };
 
-const PREFIX = "/api/v1/";
 const MINUTE_S = 60;
 const HOUR_S = 3_600;
 
@@ -81,7 +81,7 @@ export function createApi(parts: ApiParts): Api {
     ...parts,
     limits,
     operations: OPERATIONS.filter((operation) => operation.servedBy === "api"),
-    claims: (path) => path.startsWith(PREFIX),
+    claims: (path) => path.startsWith(API_PREFIX),
     serve: createServing(
       { ...parts, payments: parts.paywall?.payments ?? null, creations, writes },
       { ...parts, misses },

@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Runtime } from "../../runtime.ts";
 import { isStoreFailure } from "../../store/store-failure.ts";
 import type { OperationMethod } from "../contract/operation.ts";
@@ -16,7 +17,7 @@ import {
 import { createBound } from "../http/concurrency-limit.ts";
 import { type CookieRequest, cookieRequestOf } from "../http/console-cookie.ts";
 import { isLocalCaller } from "../http/local-caller.ts";
-import { type Headers, headersOf } from "../http/respond.ts";
+import { type Headers, headersOf, writeFault } from "../http/respond.ts";
 import type { AnyResult, NamedOperation, OperationRequest } from "./operation.ts";
 import { createRoutes, type OperationRoute, retiredAt } from "./routes.ts";
 import {
@@ -67,6 +68,31 @@ export function firstServing(all: readonly Api[]): Api {
       one((request.url ?? "/").split("?", 1)[0] ?? "/")?.handle(request, response, requestId),
   };
 }
+
+/**
+ * An API whose code is loaded at the first request under `/api/v1/`: what operators ask for takes
+ * memory that a router may never need.
+ */
+export function loadedLater(load: () => Promise<Api>): Api {
+  let loaded: Promise<Api> | null = null;
+  return {
+    serves: (path) => path.startsWith(API_PREFIX),
+    handle(request, response, requestId) {
+      loaded ??= load();
+      void loaded.then((api) => {
+        const [path = "/"] = (request.url ?? "/").split("?", 1);
+        if (api.serves(path)) return api.handle(request, response, requestId);
+        request.on("error", () => {});
+        request.resume();
+        const headers = headersOf(requestId, request.headers["x-request-id"]);
+        writeFault(response, headers, fault("not_found", "nothing is served at this path"));
+      });
+    },
+  };
+}
+
+/** What the paths of the API begin with. */
+export const API_PREFIX = "/api/v1/";
 
 /** One request in the API. */
 interface Exchange {

@@ -154,7 +154,7 @@ const streams = record({
 }).meta({ id: "Streams", description: "The subscriptions upstream." });
 
 /** What one process tells of itself; also kept in the database, where other versions read it. */
-export const processReport = record({
+const processReport = record({
   version: is.text,
   worker: is.textOrNull.describe("Null = this process is the whole node."),
   started_at: instant,
@@ -184,6 +184,9 @@ const seenProvider = record({
 export const providerReports = list(
   seenProvider.extend({ profile: is.text, chain: is.text, provider: is.text }),
 );
+
+/** What a process tells other nodes. */
+export const nodeReport = processReport.extend({ providers: providerReports });
 
 const node = record({
   id: is.text,

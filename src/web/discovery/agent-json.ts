@@ -17,12 +17,18 @@ import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import type { OperationTag } from "../contract/operation.ts";
 import { MAX_DOCUMENT_BYTES } from "../contract/profiles.ts";
 import { MAX_BODY_BYTES } from "../http/body.ts";
-import type { DocumentFacts, HostedFacts } from "./facts.ts";
+import {
+  type DocumentFacts,
+  type HostedFacts,
+  rpcForms,
+  SESSION_FORM,
+  type Site,
+  servedOperations,
+} from "./facts.ts";
 import { INTERFACE_VERSION } from "./openapi.ts";
 import type { Json } from "./openapi-parts.ts";
-import { DOCUMENT_PATHS, rpcForms, SESSION_FORM, servedOperations } from "./operations.ts";
+import { DOCUMENT_PATHS } from "./paths.ts";
 import { paymentsJson, sellsCalls } from "./payment-terms.ts";
-import type { Site } from "./site.ts";
 
 const DAY_MS = 86_400_000;
 const NANO = 1_000_000_000;

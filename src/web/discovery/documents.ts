@@ -1,16 +1,15 @@
 // The discovery documents by path. Each is rendered once per set of facts, and the base URL is
 // inserted per caller. The cache is bounded, because base URLs come from a request header.
+
 import { createHash } from "node:crypto";
 import { agentDocument } from "./agent-json.ts";
-import { errorsText } from "./errors-page.ts";
-import type { DocumentFacts } from "./facts.ts";
-import { indexText } from "./index-page.ts";
-import { llmsText } from "./llms.ts";
+import { errorsText } from "./errors.ts";
+import { type DocumentFacts, type Site, servedOperations, siteOf } from "./facts.ts";
+import { indexText, llmsText } from "./llms.ts";
 import { openApiDocument } from "./openapi.ts";
-import { DOCUMENT_PATHS, servedOperations } from "./operations.ts";
+import { DOCUMENT_PATHS } from "./paths.ts";
 import { readingPage } from "./reading-page.ts";
 import { apiReference } from "./reference.ts";
-import { type Site, siteOf } from "./site.ts";
 import { skillText } from "./skill.ts";
 
 /** A rendered document. */

@@ -21,6 +21,10 @@ import {
   type SubscriptionKind,
 } from "../../core/stream/subscription.ts";
 import type { PaymentSettings } from "../../payments/rails/rails.ts";
+import { CONTRACT, OPERATIONS, type OperationId } from "../contract/contract.ts";
+import type { Operation } from "../contract/operation.ts";
+import { CURRENT_FORMS } from "../rpc/target.ts";
+import { DOCUMENT_PATHS } from "./paths.ts";
 import { type PaymentTerms, termsOf } from "./payment-terms.ts";
 
 /** A chain that callers can use. */
@@ -111,12 +115,7 @@ export interface FactsSource {
   readonly limits: LimitFacts;
   readonly methods: readonly ConfiguredMethod[];
   readonly server: { readonly operatorToken: string | null };
-  readonly hosted: HostedSource | null;
-}
-
-/** The part of the hosted settings that facts are read from. */
-export interface HostedSource extends Omit<HostedFacts, "payments"> {
-  readonly payments: PaymentSettings;
+  readonly hosted: (Omit<HostedFacts, "payments"> & { readonly payments: PaymentSettings }) | null;
 }
 
 /** Reads the facts of a configuration. */
@@ -138,13 +137,7 @@ export function factsOf(source: FactsSource, version: string): DocumentFacts {
       profiles.find(({ slug }) => hosted !== null && slug === "premium") ??
         profiles.find(({ slug }) => slug === firstProfile),
     ),
-    limits: {
-      maxBodyBytes: limits.maxBodyBytes,
-      maxBatchItems: limits.maxBatchItems,
-      maxSocketRequests: limits.maxSocketRequests,
-      maxSocketBytes: limits.maxSocketBytes,
-      maxSocketSubscriptions: limits.maxSocketSubscriptions,
-    },
+    limits,
     methods: methodTable(source.methods),
     operator: server.operatorToken !== null,
     hosted: hosted === null ? null : hostedFacts(hosted),
@@ -182,18 +175,84 @@ function chainFacts(
   return [{ name: chainName, title: name, chainId, aliases, subscriptions }];
 }
 
-function hostedFacts(settings: HostedSource): HostedFacts {
-  const { managed, reduced, public: open, custom } = settings.buckets;
-  return {
-    keyless: settings.keyless,
-    startingGrantCu: settings.startingGrantCu,
-    freeCuPerMonth: settings.freeCuPerMonth,
-    fallbackMs: settings.fallbackMs,
-    tariff: settings.tariff,
-    buckets: { managed, reduced, public: open, custom },
-    maxKeys: settings.maxKeys,
-    maxProfiles: settings.maxProfiles,
-    keysPerHour: settings.keysPerHour,
-    payments: settings.payments.rails.length === 0 ? null : termsOf(settings.payments),
-  };
+/** Without what the settings of payments keep secret. */
+function hostedFacts({ payments, ...terms }: NonNullable<FactsSource["hosted"]>): HostedFacts {
+  return { ...terms, payments: payments.rails.length === 0 ? null : termsOf(payments) };
+}
+
+/** The base URLs of an instance, without a trailing slash. */
+export interface Site {
+  readonly baseUrl: string;
+  /** The base URL for WebSockets. */
+  readonly socketUrl: string;
+}
+
+/** The site at a base URL. */
+export function siteOf(baseUrl: string): Site {
+  return { baseUrl, socketUrl: baseUrl.replace(/^http/, "ws") };
+}
+
+/** A row of the contract with its id. */
+export type ServedOperation = Operation & { readonly id: OperationId };
+
+/**
+ * The operations of an instance. Where nobody can authenticate as the operator, those that take
+ * nothing else are left out.
+ */
+export function servedOperations({ hosted, operator }: DocumentFacts): readonly ServedOperation[] {
+  return OPERATIONS.filter(({ servedBy }) => servedBy !== "api" || hosted !== null)
+    .map((row) => ({ ...row, auth: row.auth.filter((way) => operator || way !== "operator") }))
+    .filter(({ auth }) => auth.length > 0);
+}
+
+/** Path of one operation. */
+export function pathOf(id: OperationId): string {
+  return CONTRACT[id].path;
+}
+
+/** An operation as one line: method and path. */
+export function lineOf({ method, path }: Pick<Operation, "method" | "path">): string {
+  return `${method} ${path}`;
+}
+
+/** The URL form of pay-per-call: HTTP only, without a key. */
+export const SESSION_FORM = "/rpc/session/{strategy}/{chain}";
+
+/** The other current URL forms of JSON-RPC over HTTP without a key. */
+export const PLAIN_FORMS: readonly string[] = CURRENT_FORMS.filter((form) => form !== SESSION_FORM);
+
+/** The URL forms of JSON-RPC over HTTP with a key in the path. */
+export const KEYED_FORMS: readonly string[] = PLAIN_FORMS.map((form) =>
+  form.replace("/rpc/", "/rpc/k/{key}/"),
+);
+
+/**
+ * The URL forms that work on this instance; forms without a key come first if callers without a key
+ * are served.
+ */
+export function rpcForms({ hosted }: DocumentFacts): readonly string[] {
+  if (hosted === null) return PLAIN_FORMS;
+  return [...KEYED_FORMS, ...PLAIN_FORMS];
+}
+
+/** What each document is for, as Markdown links. */
+export function documentLinks({ hosted }: DocumentFacts, { baseUrl }: Site): readonly string[] {
+  const [prices, uses] = hosted === null ? ["", ""] : [" prices,", ": keys, calls, payments"];
+  const rows = [
+    ["API reference", DOCUMENT_PATHS.api, "every operation with its fields"],
+    ["Errors", DOCUMENT_PATHS.errors, "every code, what it means and what to do"],
+    ["llms.txt", DOCUMENT_PATHS.llms, "what this instance is, and the first commands"],
+    ["SKILL.md", DOCUMENT_PATHS.skill, `a guide for agents, step by step${uses}`],
+    [
+      "agent.json",
+      DOCUMENT_PATHS.agent,
+      `chains, strategies,${prices} limits and endpoints in live values`,
+    ],
+    [
+      "openapi.json",
+      DOCUMENT_PATHS.openapi,
+      "OpenAPI 3.1 for code generators: every operation with its schemas, and the error catalogue",
+    ],
+  ];
+  return rows.map(([name, path, about]) => `- [${name}](${baseUrl}${path}): ${about}`);
 }

@@ -1,10 +1,9 @@
 // `/llms.txt`: describes an instance and lists its documents, in the format of llmstxt.org. A pure
 // function of its facts and base URL.
-import type { DocumentFacts } from "./facts.ts";
-import { firstSteps, refusalNotes } from "./first-steps.ts";
-import { DOCUMENT_PATHS, lineOf, servedOperations } from "./operations.ts";
-import { paymentSteps, salesText } from "./payment-steps.ts";
-import type { Site } from "./site.ts";
+
+import { type DocumentFacts, documentLinks, lineOf, type Site, servedOperations } from "./facts.ts";
+import { DOCUMENT_PATHS } from "./paths.ts";
+import { firstSteps, paymentSteps, refusalNotes, salesText } from "./steps.ts";
 
 /** The document. */
 export function llmsText(facts: DocumentFacts, site: Site): string {
@@ -51,7 +50,7 @@ function refusals(facts: DocumentFacts, { baseUrl }: Site): string {
   ].join("\n");
 }
 
-function links(facts: DocumentFacts, { baseUrl }: Site): string {
+function links(facts: DocumentFacts, site: Site): string {
   const operations = servedOperations(facts).filter(
     (operation) =>
       operation.method === "GET" &&
@@ -60,17 +59,22 @@ function links(facts: DocumentFacts, { baseUrl }: Site): string {
   );
   return [
     "## Documents\n",
-    `- [agent.json](${baseUrl}${DOCUMENT_PATHS.agent}): chains, ` +
-      `strategies,${facts.hosted === null ? "" : " prices,"} limits and endpoints in live values`,
-    `- [openapi.json](${baseUrl}${DOCUMENT_PATHS.openapi}): every operation with its schemas, ` +
-      "and the error catalogue",
-    `- [SKILL.md](${baseUrl}${DOCUMENT_PATHS.skill}): step by step for agents`,
-    `- [Errors](${baseUrl}${DOCUMENT_PATHS.errors}): every code, and what to do about it`,
-    `- [API reference](${baseUrl}${DOCUMENT_PATHS.api}): every operation, for reading`,
+    ...documentLinks(facts, site),
     "\n## Open endpoints\n",
     ...operations.map(
-      (operation) => `- [${lineOf(operation)}](${baseUrl}${operation.path}): ${operation.summary}`,
+      (operation) =>
+        `- [${lineOf(operation)}](${site.baseUrl}${operation.path}): ${operation.summary}`,
     ),
+    "",
+  ].join("\n");
+}
+
+/** `/docs`: the list of an instance's documents. */
+export function indexText(facts: DocumentFacts, site: Site): string {
+  return [
+    "# Documents\n",
+    `svc ${facts.version}: JSON-RPC for EVM chains at ${site.baseUrl}.\n`,
+    ...documentLinks(facts, site),
     "",
   ].join("\n");
 }

@@ -5,7 +5,7 @@ import { RANGE_RULE } from "../../core/billing/price.ts";
 import type { Auth } from "../contract/operation.ts";
 import { byStatus, type ErrorEntry } from "./errors.ts";
 import type { DocumentFacts, HostedFacts } from "./facts.ts";
-import { COMPONENTS } from "./json-schema.ts";
+import { COMPONENTS, type Schemas } from "./schema-text.ts";
 
 /** A part of an OpenAPI document. */
 export type Json = Readonly<Record<string, unknown>>;
@@ -221,6 +221,12 @@ export class SharedAnswers {
     this.components[name] = answer;
     return { $ref: `#/components/responses/${name}` };
   }
+}
+
+/** Collects the components of a document. */
+export interface Components {
+  readonly schemas: Schemas;
+  readonly answers: SharedAnswers;
 }
 
 /** How one API writes refusals. */

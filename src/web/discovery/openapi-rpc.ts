@@ -4,9 +4,9 @@ import { CONSISTENCIES } from "../../core/provider/profile.ts";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import { rpcError } from "../contract/instance.ts";
 import { type ErrorEntry, errorEntries } from "./errors.ts";
-import type { DocumentFacts } from "./facts.ts";
-import type { Components } from "./openapi-api.ts";
+import { type DocumentFacts, SESSION_FORM } from "./facts.ts";
 import {
+  type Components,
   type HeaderName,
   headersOf,
   type Json,
@@ -15,7 +15,6 @@ import {
   rpcSecurity,
   SEEN_EXAMPLE,
 } from "./openapi-parts.ts";
-import { SESSION_FORM } from "./operations.ts";
 import { paymentInfo, sellsCalls } from "./payment-terms.ts";
 import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
 
@@ -198,48 +197,44 @@ const KEY_IN_PATH =
 const PAID_EACH =
   "A JSON-RPC 2.0 call or a batch, over HTTP. Needs no key: every call is paid for from a " +
   "channel (MPP `tempo`/`session`), after it was answered. The challenge says what it costs.";
-const STRATEGY = {
-  name: "strategy",
+/** An optional parameter of the query. */
+const inQuery = (name: string, description: string, schema: Json): Json => ({
+  name,
   in: "query",
   required: false,
-  description: "Strategy, where the path names none. The header `X-Svc-Strategy` does the same.",
-  schema: { type: "string", enum: STRATEGY_NAMES },
-};
-const PROVIDER = {
-  name: "provider",
-  in: "query",
-  required: false,
-  description: "Asks this provider and no other. The header `X-Svc-Provider` does the same.",
-  schema: { type: "string" },
-};
-const META = {
-  name: "include_meta",
-  in: "query",
-  required: false,
-  description:
-    "Where to show how the call was routed: as `svc_meta` in the body, or in the header " +
+  description,
+  schema: { type: "string", ...schema },
+});
+
+const STRATEGY = inQuery(
+  "strategy",
+  "Strategy, where the path names none. The header `X-Svc-Strategy` does the same.",
+  { enum: STRATEGY_NAMES },
+);
+const PROVIDER = inQuery(
+  "provider",
+  "Asks this provider and no other. The header `X-Svc-Provider` does the same.",
+  {},
+);
+const META = inQuery(
+  "include_meta",
+  "Where to show how the call was routed: as `svc_meta` in the body, or in the header " +
     "`x-svc-meta`.",
-  schema: { type: "string", enum: ["body", "headers"] },
-};
-const CONSISTENCY = {
-  name: "consistency",
-  in: "query",
-  required: false,
-  description:
-    "Which view of the chain the answers have: `tip` = one newest block for all providers; " +
+  { enum: ["body", "headers"] },
+);
+const CONSISTENCY = inQuery(
+  "consistency",
+  "Which view of the chain the answers have: `tip` = one newest block for all providers; " +
     "`caller` = as well, none older than an answer before; `off` = as the provider sees it. The " +
     "header `X-Svc-Consistency` does the same. Default: as the key, the profile or the service says.",
-  schema: { type: "string", enum: CONSISTENCIES },
-};
-const SEEN = {
-  name: "seen",
-  in: "query",
-  required: false,
-  description:
-    "The newest block that the caller has seen, as an answer gave it in `x-svc-seen`: no answer " +
-    "is of an older one. The header `X-Svc-Seen` does the same.",
-  schema: { type: "string", examples: [SEEN_EXAMPLE] },
-};
+  { enum: CONSISTENCIES },
+);
+const SEEN = inQuery(
+  "seen",
+  "The newest block that the caller has seen, as an answer gave it in `x-svc-seen`: no answer is " +
+    "of an older one. The header `X-Svc-Seen` does the same.",
+  { examples: [SEEN_EXAMPLE] },
+);
 
 function pathParameter(name: string, { chains, profiles }: DocumentFacts): Json {
   switch (name) {

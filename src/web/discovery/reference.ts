@@ -5,17 +5,9 @@ import type { JsonSchema } from "../../core/json-schema.ts";
 import { rpcError } from "../contract/instance.ts";
 import { type Auth, isIdempotent } from "../contract/operation.ts";
 import { errorUrl } from "./errors.ts";
-import { Schemas } from "./json-schema.ts";
-import { cell, table } from "./markdown.ts";
-import {
-  KEYED_FORMS,
-  lineOf,
-  PLAIN_FORMS,
-  SESSION_FORM,
-  type ServedOperation,
-} from "./operations.ts";
+import { KEYED_FORMS, lineOf, PLAIN_FORMS, SESSION_FORM, type ServedOperation } from "./facts.ts";
 import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
-import { fieldRows, typeText } from "./schema-text.ts";
+import { cell, fieldRows, Schemas, table, typeText } from "./schema-text.ts";
 
 /** The reference of these operations. */
 export function apiReference(operations: readonly ServedOperation[], baseUrl: string): string {

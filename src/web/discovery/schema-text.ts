@@ -1,7 +1,7 @@
 // Describes JSON Schema in words: the type of a value, and the fields of an object as table rows.
+
+import { z } from "zod";
 import type { JsonSchema } from "../../core/json-schema.ts";
-import { COMPONENTS, fieldsOf } from "./json-schema.ts";
-import { cell } from "./markdown.ts";
 
 /** The type of a value in words. */
 export function typeText(node: JsonSchema): string {
@@ -80,4 +80,66 @@ function innerOf(schema: JsonSchema): Inner | null {
   return nullable && object?.properties !== undefined
     ? { node: object, kind: "object or null", suffix: "." }
     : null;
+}
+
+/** Prefix of references to named schemas. */
+export const COMPONENTS = "#/components/schemas/";
+
+/** Converts schemas, and remembers the named ones. */
+export class Schemas {
+  /** Named schemas converted so far. */
+  readonly components: Record<string, JsonSchema> = {};
+
+  of(shape: z.ZodType): JsonSchema {
+    const { $defs = {}, ...root } = parseNode(
+      z.toJSONSchema(shape, { target: "draft-2020-12", io: "input", override: plain }),
+    );
+    Object.assign(this.components, $defs);
+    return root;
+  }
+}
+
+/**
+ * Removes keywords that only repeat the type: bounds of safe integers, and patterns of known
+ * formats.
+ */
+function plain({ jsonSchema: node }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  if (node.maximum === Number.MAX_SAFE_INTEGER) delete node.maximum;
+  if (node.minimum === Number.MIN_SAFE_INTEGER) delete node.minimum;
+  if (node.format !== undefined || node.$ref !== undefined) delete node.pattern;
+}
+
+/** A copy as the type above, with references that point to components. */
+function parseNode(schema: object): JsonSchema {
+  const { $schema: _, ...node } = JSON.parse(
+    JSON.stringify(schema).replaceAll('"$ref":"#/$defs/', `"$ref":"${COMPONENTS}`),
+  ) as JsonSchema & { $schema?: string };
+  return node;
+}
+
+/** The fields of an object schema, each with whether it is required. */
+export function fieldsOf(
+  node: JsonSchema,
+): readonly { readonly name: string; readonly schema: JsonSchema; readonly required: boolean }[] {
+  return Object.entries(node.properties ?? {}).map(([name, schema]) => ({
+    name,
+    schema,
+    required: node.required?.includes(name) ?? false,
+  }));
+}
+
+/** A table, with a final line break. */
+export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+  return `${[line(heads), line(heads.map(() => "---")), ...rows.map(line)].join("\n")}\n`;
+}
+
+/** Text escaped for a table cell. */
+export function cell(text: string): string {
+  return text.replaceAll("|", "\\|").replaceAll("\n", " ");
+}
+
+/** Text with escaped angle brackets. */
+export function prose(text: string): string {
+  return text.replaceAll("<", "\\<");
 }

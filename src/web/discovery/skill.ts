@@ -13,14 +13,27 @@ import type { MethodTable } from "../../core/rpc/method-table.ts";
 import { SUBSCRIPTION_KINDS, VENDOR_KINDS } from "../../core/stream/subscription.ts";
 import { cuPerUsd, PRICE_EXAMPLES, priceOf } from "./agent-json.ts";
 import { errorEntries, statusText } from "./errors.ts";
-import { chainIn, type DocumentFacts, type HostedFacts } from "./facts.ts";
-import { type FirstStep, firstSteps, refusalNotes } from "./first-steps.ts";
-import { cell, prose, table } from "./markdown.ts";
-import { DOCUMENT_PATHS, pathOf, rpcForms, SESSION_FORM } from "./operations.ts";
-import { paymentFromCode } from "./payment-code.ts";
-import { PAYMENT_NOTES, paymentSteps, salesText } from "./payment-steps.ts";
+import {
+  chainIn,
+  type DocumentFacts,
+  type HostedFacts,
+  pathOf,
+  rpcForms,
+  SESSION_FORM,
+  type Site,
+} from "./facts.ts";
+import { DOCUMENT_PATHS } from "./paths.ts";
 import { sellsCalls } from "./payment-terms.ts";
-import type { Site } from "./site.ts";
+import { cell, prose, table } from "./schema-text.ts";
+import {
+  type FirstStep,
+  firstSteps,
+  PAYMENT_NOTES,
+  paymentFromCode,
+  paymentSteps,
+  refusalNotes,
+  salesText,
+} from "./steps.ts";
 
 /** The document. */
 export function skillText(facts: DocumentFacts, site: Site): string {

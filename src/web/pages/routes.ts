@@ -13,7 +13,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { MemoryBudget } from "../../upstream/memory-budget.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { Documents, SentDocument } from "../discovery/documents.ts";
-import { DOCUMENT_PATHS } from "../discovery/operations.ts";
+import { DOCUMENT_PATHS } from "../discovery/paths.ts";
 import { READING_POLICY } from "../discovery/reading-page.ts";
 import {
   type Headers,
@@ -29,7 +29,7 @@ import {
   type Encoding,
   MIN_COMPRESSED_BYTES,
 } from "../rpc/answers/compression.ts";
-import { ConsolePages } from "./console-pages.ts";
+import { ConsolePages, type PageHandler, type PageRequest } from "./console-pages.ts";
 import {
   chainsDocument,
   healthDocument,
@@ -38,7 +38,6 @@ import {
   type ServedCallers,
 } from "./instance.ts";
 import { isObject } from "./merge-documents.ts";
-import type { PageHandler, PageRequest } from "./page-handler.ts";
 
 /** Values read at each scrape. */
 type ScrapeFacts = "uptimeMs" | "residentBytes" | "cpuSeconds" | "inFlightBytes" | "realIds";
@@ -62,7 +61,7 @@ export interface PageParts extends Omit<MetricFacts, ScrapeFacts> {
   readonly publicNode: NodeLabels | null;
   /** Where this node runs; empty = not stated. */
   readonly region: string;
-  readonly documents: Pick<Documents, "get">;
+  readonly documents: () => Promise<Pick<Documents, "get">>;
   /** Null = documents are never compressed. */
   readonly compression: Compression | null;
 }
@@ -245,21 +244,22 @@ function documentPage({
   compression,
 }: Pick<PageParts, "documents" | "compression">): PageHandler {
   return (response, headers, request) => {
-    const found = documents.get(request.path, request.baseUrl);
-    if (found === undefined)
-      return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
-    headers.push("Cache-Control", "no-cache", "Vary", "Host, Accept, Accept-Encoding");
-    if (found.page === null || !wantsHtml(request.client.header("accept")))
-      return sendDocument({ response, headers, request, compression }, found);
-    headers.push("Content-Security-Policy", READING_POLICY);
-    found.page().then(
-      (page) => sendDocument({ response, headers, request, compression }, page),
-      () =>
-        writeFault(
-          response,
-          headers,
-          fault("internal", "the service failed to render this document"),
-        ),
+    const send = async (): Promise<void> => {
+      const found = (await documents()).get(request.path, request.baseUrl);
+      if (found === undefined)
+        return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
+      headers.push("Cache-Control", "no-cache", "Vary", "Host, Accept, Accept-Encoding");
+      const isPage = found.page !== null && wantsHtml(request.client.header("accept"));
+      const document = isPage ? await found.page() : found;
+      if (isPage) headers.push("Content-Security-Policy", READING_POLICY);
+      sendDocument({ response, headers, request, compression }, document);
+    };
+    send().catch(() =>
+      writeFault(
+        response,
+        headers,
+        fault("internal", "the service failed to render this document"),
+      ),
     );
   };
 }

@@ -12,7 +12,7 @@ import type {
   SessionTaken,
 } from "../../payments/session/sessions.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Paywall } from "./paywall.ts";
+import type { Paywall } from "./purchase-paywall.ts";
 
 /** The price of a request: the sum over its calls. */
 export type CallPrice = Omit<PricedCall, "fingerprint">;

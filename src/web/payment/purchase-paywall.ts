@@ -1,7 +1,6 @@
 // The paywall of purchases: credit, keys and access that are sold as orders. Answers 402 with
 // offers, takes payments, and limits both by address. API operations and calls with a key share one
 // instance; it knows neither, nor rails or chains.
-
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
 import { usdText } from "../../core/billing/price.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
@@ -18,7 +17,6 @@ import type {
   RequestMark,
 } from "../../payments/payments.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { PayableRequest, Paywall, Unpriced } from "./paywall.ts";
 
 /** Codes of refusals that concern a payment. */
 export type PaymentCode = PaymentDeclined["fault"]["code"] | "payment_required";
@@ -198,4 +196,31 @@ function isDeclined<F extends Unpriced>(
 function limited(message: string, retryAfterMs: number): PaymentRefusal {
   const fault = apiFault("rate_limited", message, { retryAfterMs });
   return { ...NOTHING, fault, problem: "payment-required" };
+}
+
+/** A request that has a price. */
+export interface PayableRequest<Mark> {
+  /** The payment credential of the request; null = none. */
+  readonly payment: PaymentHeaders | null;
+  /** IP address of the sender. */
+  readonly address: string;
+  /** What a payment for this request is bound to. */
+  readonly mark: Mark;
+}
+
+/** Why a request cannot be priced; carries the answer to it. */
+export interface Unpriced {
+  readonly kind: string;
+}
+
+/** Collects the price of requests. `Paid` is the result of a payment. */
+export interface Paywall<Mark, Price, Paid, Refusal> {
+  /**
+   * Takes the payment of a request, or refuses a request without one and offers ways to pay.
+   * `price` is called at most once, and not for a payment that was recorded before.
+   */
+  collect<F extends Unpriced>(
+    request: PayableRequest<Mark>,
+    price: () => Promise<Price | F>,
+  ): Promise<Paid | Refusal | F>;
 }

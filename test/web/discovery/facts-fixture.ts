@@ -1,7 +1,11 @@
 // Facts for tests of documents, read from configurations like those of an instance. Every secret in
 // them is one word.
-import { type DocumentFacts, factsOf } from "../../../src/web/discovery/facts.ts";
-import { type Site, siteOf } from "../../../src/web/discovery/site.ts";
+import {
+  type DocumentFacts,
+  factsOf,
+  type Site,
+  siteOf,
+} from "../../../src/web/discovery/facts.ts";
 import { configOf } from "../../fakes/service.ts";
 
 /** Stands in every secret of the configuration. */

@@ -117,7 +117,7 @@ export async function createFixture(
     publicNode: null,
     cluster: () => null,
     metricsApart: false,
-    documents: { get: () => undefined },
+    documents: () => Promise.resolve({ get: () => undefined }),
     legacyForms,
     compression: null,
     methods: () => methodTable([]),

@@ -9,11 +9,12 @@ import {
   usdText,
 } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
-import { byStrategy, STRATEGY_NAMES, type Strategy } from "../../../core/routing/strategy.ts";
+import { STRATEGY_NAMES } from "../../../core/routing/strategy.ts";
 import { type Method, UNKNOWN_METHOD } from "../../../core/rpc/method.ts";
 import { createAnonymousKey, type NewKey } from "../../../hosted/keys/create.ts";
 import { DEFAULT_PROFILE } from "../../../hosted/keys/key-profiles.ts";
 import type { Handlers } from "../../contract/contract.ts";
+import { cuPerUsd, priceOf } from "../../discovery/agent-json.ts";
 import type { HandlerParts } from "../parts.ts";
 import { creationRefusal } from "./keys.ts";
 import { orderedN } from "./purchases.ts";
@@ -28,8 +29,6 @@ import {
 } from "./views.ts";
 
 type AgentHandlers = Handlers<"listAgentChains" | "createAgentKey" | "getAgentKey" | "getPricing">;
-
-const NANO_PER_USD = 1_000_000_000;
 
 /** Creates the handlers. */
 export function agentHandlers(parts: HandlerParts): AgentHandlers {
@@ -49,18 +48,18 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
     getAgentKey: ({ caller }) => ok(keyView(caller.key, settings.tariff)),
     getPricing: () =>
       ok({
-        cu_per_usd: NANO_PER_USD / settings.tariff.nanoPerCu,
+        cu_per_usd: cuPerUsd(settings.tariff),
         starting_grant_cu: settings.startingGrantCu,
         free_cu_per_month: settings.freeCuPerMonth,
         cache_price: cacheShareOf(settings.tariff),
         ranges: rangePriceOf(cuOf(settings.tariff, methods().of("eth_getLogs"), "load-balanced")),
         methods: methods()
           .rows.filter((method) => method !== UNKNOWN_METHOD && method.handling !== "blocked")
-          .map((method) => priceOf(settings.tariff, method)),
-        default: priceOf(settings.tariff, UNKNOWN_METHOD),
+          .map((method) => methodPrice(settings.tariff, method)),
+        default: methodPrice(settings.tariff, UNKNOWN_METHOD),
         notification: {
           cu: notificationCuOf(settings.tariff, "load-balanced"),
-          by_strategy: costs(settings.tariff, (strategy) =>
+          by_strategy: priceOf(settings.tariff, (strategy) =>
             notificationCuOf(settings.tariff, strategy),
           ),
         },
@@ -133,19 +132,8 @@ function keyCreation(parts: HandlerParts): AgentHandlers["createAgentKey"] {
   };
 }
 
-function priceOf(tariff: Tariff, method: Method) {
-  const by_strategy = costs(tariff, (strategy) => cuOf(tariff, method, strategy));
-  return {
-    method: method.name,
-    category: method.category,
-    cu: by_strategy["load-balanced"].cu,
-    by_strategy,
-  };
-}
-
-function costs(tariff: Tariff, cuOfStrategy: (strategy: Strategy) => number) {
-  return byStrategy(({ name }) => {
-    const cu = cuOfStrategy(name);
-    return { cu, usd: usdText(BigInt(cu) * BigInt(tariff.nanoPerCu)) };
-  });
+function methodPrice(tariff: Tariff, method: Method) {
+  const by_strategy = priceOf(tariff, (strategy) => cuOf(tariff, method, strategy));
+  const { cu } = by_strategy["load-balanced"];
+  return { method: method.name, category: method.category, cu, by_strategy };
 }

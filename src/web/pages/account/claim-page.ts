@@ -9,12 +9,18 @@ import {
   type LinkEnd,
 } from "../../../hosted/accounts/claim-links.ts";
 import type { MergeRefusal } from "../../../hosted/accounts/merge.ts";
-import type { Form } from "./form.ts";
-import { type Html, html } from "./markup.ts";
-import { notice, type Page } from "./page.ts";
-import type { AccountPageParts, Visitor } from "./parts.ts";
-import { facts, moment, NO_OWNER_WORDS, secretField, shownName } from "./pieces.ts";
-import { provenOwner } from "./prove-ownership.ts";
+import {
+  facts,
+  type Html,
+  html,
+  moment,
+  NO_OWNER_WORDS,
+  notice,
+  type Page,
+  secretField,
+  shownName,
+} from "./page.ts";
+import { type AccountPageParts, provenOwner, type Visitor } from "./parts.ts";
 
 /** Renders the page of a claim link. */
 export async function showClaim(parts: AccountPageParts, token: string): Promise<Page> {
@@ -27,7 +33,7 @@ export async function showClaim(parts: AccountPageParts, token: string): Promise
 export async function submitClaim(
   parts: AccountPageParts,
   token: string,
-  form: Form,
+  form: URLSearchParams,
   visitor: Visitor,
 ): Promise<Page> {
   const link = await claimLinkOf(parts.store, token, parts.runtime.wallMs());

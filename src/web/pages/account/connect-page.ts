@@ -6,12 +6,18 @@ import {
   decideConnection,
   type Restrictions,
 } from "../../../hosted/accounts/connections.ts";
-import type { Form } from "./form.ts";
-import { type Html, html } from "./markup.ts";
-import { notice, type Page } from "./page.ts";
-import type { AccountPageParts, Visitor } from "./parts.ts";
-import { facts, moment, NO_OWNER_WORDS, secretField, shownName } from "./pieces.ts";
-import { provenOwner } from "./prove-ownership.ts";
+import {
+  facts,
+  type Html,
+  html,
+  moment,
+  NO_OWNER_WORDS,
+  notice,
+  type Page,
+  secretField,
+  shownName,
+} from "./page.ts";
+import { type AccountPageParts, provenOwner, type Visitor } from "./parts.ts";
 
 /** Renders the approval page. */
 export async function showConnection(parts: AccountPageParts, approval: string): Promise<Page> {
@@ -24,7 +30,7 @@ export async function showConnection(parts: AccountPageParts, approval: string):
 export async function submitConnection(
   parts: AccountPageParts,
   approval: string,
-  form: Form,
+  form: URLSearchParams,
   visitor: Visitor,
 ): Promise<Page> {
   const { store, runtime } = parts;
@@ -82,7 +88,7 @@ const DAYS: readonly (readonly [string, string])[] = [
 ];
 const DEFAULT_DAYS = "90";
 
-function restrictionsOf(form: Form, nowMs: number): Restrictions | null {
+function restrictionsOf(form: URLSearchParams, nowMs: number): Restrictions | null {
   const slugs = (form.get("profiles") ?? "").split(/[\s,]+/).filter((slug) => slug !== "");
   if (slugs.length > MAX_PROFILES || !slugs.every((slug) => /^[a-z0-9][a-z0-9-]{0,62}$/.test(slug)))
     return null;

@@ -17,8 +17,8 @@ import type {
 import { isStoreFailure } from "../../../store/store-failure.ts";
 import { addressBehind, requestInfoBaseUrl } from "../../http/client-address.ts";
 import { type GivenPayment, requestMark, withoutPayment } from "../../payment/payment-headers.ts";
-import type { PayableRequest } from "../../payment/paywall.ts";
 import {
+  type PayableRequest,
   type PaymentCode,
   type PaymentRefusal,
   type PurchasePaywall,

@@ -15,7 +15,7 @@ import type { MemoryShare } from "../../../upstream/transport.ts";
 import { addressBehind } from "../../http/client-address.ts";
 import type { CallMark, CallPaywall, CallPrice } from "../../payment/call-paywall.ts";
 import { fingerprintOf } from "../../payment/payment-headers.ts";
-import type { PayableRequest } from "../../payment/paywall.ts";
+import type { PayableRequest } from "../../payment/purchase-paywall.ts";
 import type { WriteListener } from "../answers/reply.ts";
 import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
 import type { HttpExchange } from "../caller.ts";
