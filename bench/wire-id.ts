@@ -3,7 +3,7 @@
 // bin/svc.mjs --run bench/wire-id.ts`.
 import { readAnswer } from "../src/core/rpc/answer.ts";
 import { createWireIds } from "../src/runtime.ts";
-import { RequestWriter } from "../src/upstream/http/request-writer.ts";
+import { RequestWriter } from "../src/upstream/http/http1-connection.ts";
 import { renderResult } from "../src/web/rpc/answers/render-reply.ts";
 
 const RUNS = 1_000_000;

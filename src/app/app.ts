@@ -167,7 +167,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
   const { runtime, log } = outside;
   const live: LiveState = { config, methods: methodTable(config.methods), isDraining: false };
   const bounds = boundsOf(config, outside);
-  const providers = upstreamSide(config, { ...outside, ...bounds }, () => live.config);
+  const providers = upstreamSide(config, { ...outside, ...bounds }, live);
   const serving = servingOf({ ...providers, rules: addressRulesOf(config) });
   if (isAlone(outside)) warnOfKeyless(config, log);
   const stored = await openStored(config, {
@@ -481,7 +481,7 @@ function pagesWith(
     legacyForms: foundation.legacyForms,
     methods: () => live.methods,
     metricsApart: config.server.metricsListen !== null,
-    documents: documentsOf(() => live.config, config.hosted, outside.version),
+    documents: documentsOf(live, config.hosted, outside.version),
     isDraining: () => live.isDraining,
     serves: () => servedBy(hosting),
     node: foundation.node?.identity ?? null,
@@ -549,31 +549,33 @@ function limitedHttp(
 function upstreamSide(
   config: Config,
   { runtime, log, service, shares, sent }: UpstreamOutside,
-  live: () => Config,
+  live: Pick<LiveState, "config">,
 ) {
   const timerWheel = new TimerWheel(runtime);
   const guard = new SsrfGuard({ rules: addressRulesOf(config), mark: markOf(config) });
-  const budget = new MemoryBudget(() => live().limits);
+  const budget = new MemoryBudget(() => live.config.limits);
   const budgets = new ProviderBudgets({ ...sent, runtime });
   const socketParts = { runtime, timerWheel, guard, budget, limits: socketLimits(live) };
   const sockets = meteredSockets(createSockets(socketParts), { runtime, budgets });
   const observer = new Observer(log, runtime, placeOf(service));
   const buffers = new BufferPool(() => observer.returnedTwice());
   const httpParts = { budget, timerWheel, client: config.upstream.http, shares, buffers };
-  const http = createHttpUpstream(runtime, httpLimits(live), guard, httpParts);
-  const upstreams = { http: limitedHttp(http, { runtime, budgets }, observer), ws: sockets };
+  const http = createHttpUpstream(runtime, httpLimits(live), guard, {
+    ...httpParts,
+    limited: (direct) => limitedHttp(direct, { runtime, budgets }, observer),
+  });
+  const upstreams = { http, ws: sockets };
   const cordons = new CordonTable();
   const ofRegistry = { ...hearing(observer), shares, budgets, cordons };
   const registry = registryOf(config, runtime, ofRegistry);
-  const limits = (): Config["limits"] => live().limits;
+  const limits = (): Config["limits"] => live.config.limits;
   const parts = { runtime, timerWheel, upstreams, limits, log, buffers };
   const { router, cache, accepted } = liveRouter(parts, observer, live);
   const { bus = null, workers = 1 } = service ?? {};
-  const common = { runtime, timerWheel, registry, consistency: () => live().consistency };
-  const ofStreams = { ...common, router, sockets, shares, limits, log, workers };
+  const common = { runtime, timerWheel, registry, consistency: () => live.config.consistency };
+  const ofStreams = { ...common, router, sockets, shares, limits, log, workers, budget };
   const streams = streamSide(bus, {
     ...ofStreams,
-    budget,
     onMove: (move) => observer.streamMoved(move),
   });
   const { subscriptions } = streams;
@@ -637,27 +639,27 @@ function liveRouter(
   parts: Pick<RouterParts, "runtime" | "timerWheel" | "upstreams" | "limits"> &
     Pick<Outside, "log"> & { readonly buffers: BufferPool },
   { splits, reasks, feed }: Observer,
-  live: () => Config,
+  live: Pick<LiveState, "config">,
 ): {
   readonly router: Router;
   readonly cache: CachedAnswers;
   readonly accepted: AcceptedTransactions;
 } {
-  const { secret, redisUrl } = live();
+  const { secret, redisUrl } = live.config;
   const secondTier = new SecondTier({ ...parts, secret });
   secondTier.use(redisUrl);
-  const cache = new CachedAnswers(() => live().cache, secondTier, parts.buffers);
+  const cache = new CachedAnswers(() => live.config.cache, secondTier, parts.buffers);
   const accepted = new AcceptedTransactions(parts.runtime);
   const router = new Router({
     ...parts,
     cache,
     accepted,
     recording: feed,
-    hedge: () => live().hedge,
-    split: { splitLimits: () => live().logs, counts: splits },
+    hedge: () => live.config.hedge,
+    split: { splitLimits: () => live.config.logs, counts: splits },
     reasks,
-    coalesce: () => live().coalesce,
-    byAccount: () => live().cache?.byAccount === true,
+    coalesce: () => live.config.coalesce,
+    byAccount: () => live.config.cache?.byAccount === true,
   });
   return { router, cache, accepted };
 }
@@ -701,21 +703,21 @@ function streamSide(
 }
 
 /** Limits of provider answers over HTTP, with the longest deadline of the live configuration. */
-function httpLimits(live: () => Config): HttpLimits {
+function httpLimits(live: Pick<LiveState, "config">): HttpLimits {
   return {
     ...HTTP_LIMITS,
     get maxAnswerBytes() {
-      return live().limits.maxAnswerBytes;
+      return live.config.limits.maxAnswerBytes;
     },
   };
 }
 
 /** The same for sockets, where an answer is one message. */
-function socketLimits(live: () => Config): SocketLimits {
+function socketLimits(live: Pick<LiveState, "config">): SocketLimits {
   return {
     ...SOCKET_LIMITS,
     get maxFrameBytes() {
-      return Math.min(SOCKET_LIMITS.maxFrameBytes, live().limits.maxAnswerBytes);
+      return Math.min(SOCKET_LIMITS.maxFrameBytes, live.config.limits.maxAnswerBytes);
     },
   };
 }
@@ -780,7 +782,7 @@ function payPerCallOf(paywall: CallPaywall | null, hosted: Config["hosted"]): Pa
  * renderers are loaded at the first request.
  */
 function documentsOf(
-  live: () => Config,
+  live: Pick<LiveState, "config">,
   hosted: Config["hosted"],
   version: string,
 ): () => Promise<Documents> {
@@ -793,7 +795,7 @@ function documentsOf(
     let of: Config | null = null;
     let facts: DocumentFacts | null = null;
     return new Documents(() => {
-      const config = live();
+      const { config } = live;
       if (facts === null || config !== of) facts = factsOf({ ...config, hosted }, version);
       of = config;
       return facts;

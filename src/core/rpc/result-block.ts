@@ -1,10 +1,13 @@
-// The block that a result names as its own, if any: read from its first members, never parsed as a
-// whole.
+// What a result says of the block that it belongs to, whether it says anything at all, and whether
+// it contradicts its question: it has another form, or names another block, transaction or log than
+// was asked for. Read from the first members of its bytes where that suffices.
 import type { Call } from "./call.ts";
 import {
   CLOSE_ARRAY,
   CLOSE_OBJECT,
   COMMA,
+  elementAt,
+  elements,
   LETTER_N,
   OPEN_ARRAY,
   OPEN_OBJECT,
@@ -13,7 +16,9 @@ import {
   skipSpace,
   skipString,
   skipValue,
+  startsWith,
 } from "./json.ts";
+import type { Naming } from "./naming.ts";
 
 /** The block that a result names; null = it does not. */
 export interface ResultBlock {
@@ -105,4 +110,205 @@ function hashIn(bytes: Buffer, start: number, end: number): string | null {
   if (end - start !== 68) return null;
   const text = bytes.toString("latin1", start, end);
   return HASH.test(text) ? text.slice(1, -1).toLowerCase() : null;
+}
+
+/** How much of an answer is read. */
+export type Extent =
+  /** Of a list the first and the last element: those of another question differ in all. */
+  | "ends"
+  /** Every element: what is kept is given to others. */
+  | "all"
+  /** What is here of an answer that streams. */
+  | "beginning";
+
+/** What contradicts, in a word; null = nothing that was read. */
+export function contradictionIn(
+  call: Call,
+  bytes: Buffer,
+  span: Span,
+  extent: Extent,
+): string | null {
+  const { naming } = call.method;
+  if (naming === null) return null;
+  if (!hasForm(naming, bytes, span)) return "form";
+  if (call.params === undefined || bytes[span.start] === LETTER_N) return null;
+  switch (naming) {
+    case "block":
+      return otherBlock(call, resultBlock(bytes, span));
+    case "indexed":
+      return otherBlock(call, resultBlock(bytes, span)) ?? otherIndex(call, bytes, span);
+    case "transaction":
+      return otherHash(call, bytes.subarray(span.start, span.end), HASH_MEMBER);
+    case "receipt":
+      return otherHash(call, bytes.subarray(span.start, span.end), RECEIPT_MEMBER);
+    case "receipts":
+      return otherElement((value) => otherReceipt(call, value), { bytes, span, extent });
+    case "logs": {
+      const asked = askedLogsOf(call);
+      if (asked === null) return null;
+      return otherElement((value) => otherLog(asked, value), { bytes, span, extent });
+    }
+    case "hex":
+      return null;
+  }
+}
+
+const HASH_MEMBER = /"hash"\s*:\s*"(0x[0-9a-f]{64})"/i;
+const RECEIPT_MEMBER = /"transactionHash"\s*:\s*"(0x[0-9a-f]{64})"/i;
+const HASH_TEXT = /^0x[0-9a-f]{64}$/;
+const QUANTITY = /^0x[0-9a-f]{1,13}$/i;
+const MAX_FILTER_BYTES = 16_384;
+
+/** Whether a result matches the request; `null` says that nothing does. */
+function hasForm(naming: Naming, bytes: Buffer, { start }: Span): boolean {
+  switch (naming) {
+    case "hex":
+      return startsWith(bytes, start, '"0x');
+    case "receipts":
+    case "logs":
+      return bytes[start] === OPEN_ARRAY || bytes[start] === LETTER_N;
+    default:
+      return bytes[start] === OPEN_OBJECT || bytes[start] === LETTER_N;
+  }
+}
+
+function otherBlock(
+  { block, resolution, params, body }: Call,
+  { number, hash }: { readonly number: number | null; readonly hash: string | null },
+): string | null {
+  if (block.kind === "number" && number !== null && number !== block.number) return "number";
+  if (resolution !== undefined || hash === null) return null;
+  const asked = params === undefined ? null : textAt(body, params, 0);
+  return asked !== null && HASH_TEXT.test(asked) && asked !== hash ? "hash" : null;
+}
+
+function otherIndex({ params, body }: Call, bytes: Buffer, span: Span): string | null {
+  const asked = params === undefined ? null : textAt(body, params, 1);
+  const transaction = valueIn(bytes, span);
+  const index = isObject(transaction) ? quantityOf(transaction["transactionIndex"]) : null;
+  return asked !== null && index !== null && index !== Number(asked) ? "index" : null;
+}
+
+/** Found by a search for the hash itself: a receipt may be long. */
+function otherHash({ params, body }: Call, answer: Buffer, member: RegExp): string | null {
+  const asked = params === undefined ? null : textAt(body, params, 0);
+  if (asked === null || !HASH_TEXT.test(asked) || answer.includes(asked, 0, "latin1")) return null;
+  const named = member.exec(answer.toString("latin1"));
+  return named !== null && named[1]?.toLowerCase() !== asked ? "hash" : null;
+}
+
+/** Holds the elements of a list against the question, each by itself. */
+function otherElement(
+  otherThan: (value: unknown) => string | null,
+  { bytes, span, extent }: { readonly bytes: Buffer; readonly span: Span; readonly extent: Extent },
+): string | null {
+  if (extent === "all") return otherInAll(otherThan, valueIn(bytes, span));
+  const [first] = elements(bytes, span.start, span.end, 1);
+  if (first === undefined) return null;
+  const why = otherThan(valueIn(bytes, first));
+  if (why !== null || extent === "beginning") return why;
+  const start = bytes.lastIndexOf(OPEN_OBJECT, span.end - 1);
+  if (start <= first.start) return null;
+  // An object within the last element is followed by more than the end of the list.
+  const last = valueIn(bytes, { start, end: span.end - 1 });
+  return last === undefined ? null : otherThan(last);
+}
+
+function otherInAll(otherThan: (value: unknown) => string | null, list: unknown): string | null {
+  if (!Array.isArray(list)) return "form";
+  for (const value of list) {
+    const why = otherThan(value);
+    if (why !== null) return why;
+  }
+  return null;
+}
+
+function otherReceipt(call: Call, receipt: unknown): string | null {
+  if (!isObject(receipt)) return "form";
+  const number = quantityOf(receipt["blockNumber"]);
+  return otherBlock(call, { number, hash: lowerCase(receipt["blockHash"]) });
+}
+
+/** What logs are asked for; null = anything. */
+interface AskedLogs {
+  readonly from: number | null;
+  readonly to: number | null;
+  readonly blockHashes: ReadonlySet<string> | null;
+  readonly addresses: ReadonlySet<string> | null;
+  /** By their places. */
+  readonly topics: readonly (ReadonlySet<string> | null)[];
+}
+
+function askedLogsOf({ body, params, block }: Call): AskedLogs | null {
+  const at = params === undefined ? null : elementAt(body, params.start, params.end, 0);
+  if (at === null || at.end - at.start > MAX_FILTER_BYTES) return null;
+  const filter = valueIn(body, at);
+  if (!isObject(filter)) return null;
+  const { from, to } = block.kind === "range" ? block : { from: null, to: null };
+  const topics = filter["topics"];
+  return {
+    from,
+    to,
+    blockHashes: wanted(filter["blockHash"]),
+    addresses: wanted(filter["address"]),
+    topics: Array.isArray(topics) ? topics.map(wanted) : [],
+  };
+}
+
+function otherLog(asked: AskedLogs, log: unknown): string | null {
+  if (!isObject(log)) return "form";
+  const number = quantityOf(log["blockNumber"]);
+  if (number !== null && !isWithin(asked, number)) return "range";
+  if (isOther(log["blockHash"], asked.blockHashes)) return "hash";
+  if (isOther(log["address"], asked.addresses)) return "address";
+  const { topics } = log;
+  if (!Array.isArray(topics)) return null;
+  const isOtherTopic = (wanted: ReadonlySet<string> | null, place: number): boolean =>
+    place < topics.length ? isOther(topics[place], wanted) : wanted !== null;
+  return asked.topics.some(isOtherTopic) ? "topics" : null;
+}
+
+function isWithin({ from, to }: AskedLogs, number: number): boolean {
+  return (from === null || number >= from) && (to === null || number <= to);
+}
+
+/** The values of which one is asked for; null = any will do. */
+function wanted(asked: unknown): ReadonlySet<string> | null {
+  const values: readonly unknown[] = Array.isArray(asked) ? asked : [asked];
+  const texts = values.map(lowerCase).filter((text) => text !== null);
+  return texts.length === 0 || texts.length < values.length ? null : new Set(texts);
+}
+
+function isOther(value: unknown, asked: ReadonlySet<string> | null): boolean {
+  const text = lowerCase(value);
+  return asked !== null && text !== null && !asked.has(text);
+}
+
+function lowerCase(value: unknown): string | null {
+  return typeof value === "string" ? value.toLowerCase() : null;
+}
+
+function quantityOf(value: unknown): number | null {
+  return typeof value === "string" && QUANTITY.test(value) ? Number(value) : null;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Undefined = it is no JSON. */
+function valueIn(bytes: Buffer, { start, end }: Span): unknown {
+  try {
+    return JSON.parse(bytes.toString("utf8", start, end));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The text of a parameter, in lower case; null = it is no string. */
+function textAt(body: Buffer, params: Span, index: number): string | null {
+  if (body[params.start] !== OPEN_ARRAY) return null;
+  const at = elementAt(body, params.start, params.end, index);
+  if (at === null || body[at.start] !== QUOTE) return null;
+  return body.toString("latin1", at.start + 1, at.end - 1).toLowerCase();
 }

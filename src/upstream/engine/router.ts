@@ -157,8 +157,9 @@ export class Router {
 
   /** Answers to such calls are kept: calls of the service itself want to know what is so now. */
   #isCacheable({ call, tracker, caller }: RouteRequest): boolean {
-    if (this.#answers === null || call.method.cache === null) return false;
-    return caller !== SERVICE_CALLER && this.#answers.isOn(tracker, call.method);
+    const answers = this.#answers;
+    if (answers === null || call.method.cache === null || answers.settings() === null) return false;
+    return caller !== SERVICE_CALLER && answers.isOn(tracker, call.method);
   }
 
   /**

@@ -159,8 +159,8 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     if (status < 200) return;
     this.#status = status;
     if (status >= 300) this.#mostBytes = MAX_ERROR_BYTES;
-    this.#retryAfter = retryAfterIn(headers);
-    this.#encoded = isEncoded(headers);
+    if (headers["retry-after"] !== undefined) this.#retryAfter = retryAfterIn(headers);
+    if (headers["content-encoding"] !== undefined) this.#encoded = isEncoded(headers);
     const { "content-length": length } = headers;
     this.bodyBytes = typeof length === "string" && LENGTH.test(length) ? Number(length) : null;
     if (this.bodyBytes !== null && this.bodyBytes > this.#limits.maxAnswerBytes)

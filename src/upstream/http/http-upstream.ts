@@ -16,6 +16,7 @@ import type {
   Dispatch,
   MemoryShare,
   OutgoingRequest,
+  Upstream,
 } from "../transport.ts";
 import { type Allowance, type Shares, type ShareUse, WHOLE_SHARES } from "../worker-shares.ts";
 import { BufferPool } from "./buffer-pool.ts";
@@ -23,11 +24,11 @@ import {
   type ConnectionLimits,
   type Connections,
   noConnections,
-  ownConnections,
   type Senders,
 } from "./connections.ts";
 import { type AnswerLimits, type AnswerParts, HttpDispatch } from "./dispatch.ts";
 import { HttpBatch } from "./http-batch.ts";
+import { ownConnections } from "./origin.ts";
 import { undiciConnections } from "./undici-connections.ts";
 
 /** Bounds of the HTTP transport. */
@@ -56,6 +57,11 @@ export interface HttpParts {
   readonly shares?: Shares;
   /** Memory for answers; left out = its own. */
   readonly buffers?: BufferPool;
+  /**
+   * What requests to providers with limits of their own, or with batches, pass first; left out =
+   * they are sent as they come.
+   */
+  readonly limited?: (direct: BatchUpstream) => Upstream;
 }
 
 /** Longest answer of a user's provider. */
@@ -96,6 +102,7 @@ class HttpUpstream implements BatchUpstream {
   readonly #guardedLimits: AnswerLimits;
   readonly #serviceRoom: MemoryShare;
   readonly #usersRoom: MemoryShare;
+  readonly #limited: Upstream | null;
 
   constructor(parts: UpstreamParts) {
     const { runtime, timerWheel, limits, budget, buffers = new BufferPool() } = parts;
@@ -103,6 +110,7 @@ class HttpUpstream implements BatchUpstream {
     this.#answerParts = { buffers, runtime, timerWheel };
     this.#serviceRoom = budget.roomOf(SERVICE);
     this.#usersRoom = budget.roomOf(USERS_PROVIDERS);
+    this.#limited = parts.limited?.(this.#direct()) ?? null;
     this.#guardedLimits = {
       maxWholeBytes: Math.min(limits.maxWholeBytes, limits.maxGuardedBytes),
       get maxAnswerBytes() {
@@ -112,6 +120,25 @@ class HttpUpstream implements BatchUpstream {
   }
 
   send(outgoing: OutgoingRequest, listener: AnswerListener): Dispatch {
+    const { budget, batch } = outgoing.provider;
+    const isPlain = budget === null && (batch === null || outgoing.mayBatch !== true);
+    return isPlain || this.#limited === null
+      ? this.#send(outgoing, listener)
+      : this.#limited.send(outgoing, listener);
+  }
+
+  /** This transport without limits and batches, for what adds them. */
+  #direct(): BatchUpstream {
+    return {
+      send: (outgoing, listener) => this.#send(outgoing, listener),
+      sendBatch: (requests, listener) => this.sendBatch(requests, listener),
+      isFree: (provider) => this.isFree(provider),
+      retain() {},
+      async close() {},
+    };
+  }
+
+  #send(outgoing: OutgoingRequest, listener: AnswerListener): Dispatch {
     const { provider, mayStream, body: bytes, idStart, idEnd, passed = [] } = outgoing;
     const { send, sendProbe, connections } = this.#routeTo(provider, passed);
     const body = { bytes, id: this.#parts.runtime.wireId(), idStart, idEnd };
@@ -158,6 +185,7 @@ class HttpUpstream implements BatchUpstream {
   }
 
   retain(providers: readonly Provider[]): void {
+    this.#limited?.retain(providers);
     const used = new Set(
       providers.filter(({ url }) => url !== null).map((provider) => this.#originOf(provider)),
     );

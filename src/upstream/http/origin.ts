@@ -2,16 +2,20 @@
 // time on each, read through one shared buffer. Accepts only answers with unambiguous framing;
 // anything else ends the connection. Knows nothing of JSON-RPC or providers.
 import type { LookupFunction } from "node:net";
+import { bareHost } from "../../core/public-address.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { Allowance, ShareUse } from "../worker-shares.ts";
 import { BufferPool } from "./buffer-pool.ts";
+import type { ConnectionLimits, Connections } from "./connections.ts";
 import {
   type AnswerHandler,
   coded,
   Http1Connection,
   IDLE,
   type PoolHooks,
+  type RequestBody,
+  RequestWriter,
 } from "./http1-connection.ts";
-import { type RequestBody, RequestWriter } from "./request-writer.ts";
 
 /** Address and limits of an origin. */
 export interface OriginOptions {
@@ -200,4 +204,63 @@ export class Origin implements PoolHooks {
       if (connection.idleUntilMs <= now) connection.abort(IDLE);
     this.#cancelSweep = this.#all.size === 0 ? null : runtime.after(SWEEP_MS, () => this.#sweep());
   }
+}
+
+/** Dependencies of the connections. */
+export interface OwnConnectionParts {
+  readonly limits: ConnectionLimits;
+  readonly runtime: Runtime;
+  /** Null = node's own. */
+  readonly lookup: LookupFunction | null;
+  readonly buffers: BufferPool;
+  /** This worker's share of the connections. */
+  readonly shareOf: (use: ShareUse) => Allowance;
+}
+
+/** Connections to the origin of a plain `http:` URL. */
+export function ownConnections(
+  url: URL,
+  { limits, runtime, lookup, buffers, shareOf }: OwnConnectionParts,
+): Connections {
+  const share = shareOf({
+    used: () => origin.open,
+    wanted: () => origin.wanted,
+    changed: () => origin.adjust(),
+  });
+  const origin = new Origin({
+    host: bareHost(url.hostname),
+    port: Number(url.port || "80"),
+    get connections() {
+      return share.limit;
+    },
+    onShort: share.short,
+    queue: limits.maxWaiting,
+    connectTimeoutMs: limits.connectTimeoutMs,
+    runtime,
+    lookup,
+    buffers,
+  });
+  return {
+    prepare(path, headers) {
+      const lines = [["host", url.host] as const, ...headers]
+        .map(([name, value]) => `${name}: ${value}\r\n`)
+        .join("");
+      const head = `POST ${path} HTTP/1.1\r\n${lines}content-length: `;
+      return {
+        send: (body, handler) => origin.send(head, body, handler),
+        sendProbe: (body, handler) => origin.sendProbe(head, body, handler),
+      };
+    },
+    isFree: () => origin.isFree(),
+    // Nothing to do: `onResponseComplete` has already ended the connection.
+    distrust() {},
+    drain() {
+      share.close();
+      origin.drain();
+    },
+    async destroy() {
+      share.close();
+      origin.destroy();
+    },
+  };
 }

@@ -13,8 +13,7 @@ import type {
   RequestHandler,
   Senders,
 } from "./connections.ts";
-import { coded } from "./http1-connection.ts";
-import type { RequestBody } from "./request-writer.ts";
+import { coded, type RequestBody } from "./http1-connection.ts";
 
 /** Idle connections are kept this long, or less if the provider announces less. */
 const IDLE_MS = 30_000;

@@ -43,7 +43,8 @@ export class ProfileRegistry {
   #configured: ReadonlyMap<string, ServedProfile> = new Map();
   /** In the order of use. */
   readonly #custom = new Map<string, ServedProfile>();
-  #revision = 0;
+  /** Counts changes: anything cached from the registry is stale once this changes. */
+  revision = 0;
 
   constructor(
     chains: readonly Chain[],
@@ -55,11 +56,6 @@ export class ProfileRegistry {
     this.#bySegment = chainsBySegment(chains);
     this.#parts = { runtime, settings };
     this.#configure(profiles);
-  }
-
-  /** Counts changes: anything cached from the registry is stale once this changes. */
-  get revision(): number {
-    return this.#revision;
   }
 
   /** By name, alias or decimal chain id. */
@@ -116,7 +112,7 @@ export class ProfileRegistry {
    */
   replace(profiles: readonly Profile[]): void {
     this.#configure(profiles);
-    this.#revision++;
+    this.revision++;
   }
 
   /** Adds or replaces one profile. The caller bounds the number of profiles of accounts. */
@@ -132,14 +128,14 @@ export class ProfileRegistry {
       this.#custom.delete(id);
       this.#custom.set(id, served);
     }
-    this.#revision++;
+    this.revision++;
   }
 
   /** Removes a profile. */
   remove(id: string): void {
     if (!this.#custom.delete(id))
       this.#configured = new Map([...this.#configured].filter(([slug]) => slug !== id));
-    this.#revision++;
+    this.revision++;
   }
 
   #configure(profiles: readonly Profile[]): void {

@@ -32,7 +32,6 @@ import {
 import { StreamedAnswer, type StreamedAnswerParts } from "./answers/streamed-answer.ts";
 import type { Borrowed, HttpExchange } from "./caller.ts";
 import type { SessionAnswer } from "./paid/session-answer.ts";
-import { addCacheUse } from "./request-directives.ts";
 import type { RequestMemory } from "./request-memory.ts";
 import type { Target } from "./target.ts";
 
@@ -124,7 +123,8 @@ export class AnswerWriter {
     const why = outcome.kind === "fault" ? outcome.fault : null;
     const status = why === null ? 200 : why.status;
     const headers = this.#headers(status, why, billing === null ? null : addTo(null, billing));
-    addCacheUse(headers, reply.route?.cacheUse);
+    const use = reply.route?.cacheUse ?? null;
+    if (use !== null) headers.push("x-svc-cache", use.result);
     const meta = target.meta === "none" ? null : evidenceOfReply(reply, this.#parts);
     if (target.meta === "headers" && meta !== null) addMeta(headers, meta);
     if (target.meta === "body" && meta !== null) addNode(headers, meta);

@@ -1,15 +1,17 @@
 // Authenticates the caller of a request and resolves its target, over HTTP and at WebSocket
-// handshakes alike. Decides no price and no limit.
-
+// handshakes alike; reads what it says of how it is answered, in the query or in headers: its view
+// of the chain, the newest block that its caller has seen, and the cache. Decides no price and no
+// limit.
 import { networkOf } from "../../core/billing/address-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { MAX_PASSED, PASSED_HEADER, passedServices } from "../../core/passed-services.ts";
+import { CONSISTENCIES, type Consistency } from "../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
+import { parseSeen, type SeenBlock } from "../../core/routing/seen.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { type Addressed, addressBehind, type TrustedProxies } from "../http/client-address.ts";
 import type { Credential } from "./key-credential.ts";
-import { type Wishes, wishesOf } from "./request-directives.ts";
 import { isSessionPath, type Target, type TargetResolver } from "./target.ts";
 
 /** The parts of a request that identify its caller and its target. */
@@ -65,9 +67,9 @@ export function authenticate(
     done(bind(parts, request, request.url, null));
     return null;
   }
-  const passed = passedServices(request.header(PASSED_HEADER));
-  if (passed.includes(parts.mark) || passed.length > MAX_PASSED) {
-    done(passed.includes(parts.mark) ? LEADS_BACK : LEADS_ON);
+  const loop = request.header(PASSED_HEADER) === undefined ? null : loopOf(request, parts.mark);
+  if (loop !== null) {
+    done(loop);
     return null;
   }
   if (isSessionPath(request.url)) {
@@ -101,6 +103,13 @@ export function authenticate(
   if (found.kind !== "fault") return withKey(found);
   done(found);
   return null;
+}
+
+/** Why a request that has passed other services is refused; null = it is not. */
+function loopOf(request: RequestInfo, mark: string): Fault | null {
+  const passed = passedServices(request.header(PASSED_HEADER));
+  if (passed.includes(mark)) return LEADS_BACK;
+  return passed.length > MAX_PASSED ? LEADS_ON : null;
 }
 
 interface KeyedRequest {
@@ -223,4 +232,50 @@ export class RequestCaller implements CallerIdentity {
     const address = addressBehind(this.#request.address, forwardedFor, this.#proxies);
     return `address ${networkOf(address)}`;
   }
+}
+
+/** What a request says; null = nothing. */
+export interface Wishes {
+  readonly consistency: Consistency | null;
+  readonly seen: SeenBlock | null;
+}
+
+/** What most requests say. */
+const NO_WISHES: Wishes = { consistency: null, seen: null };
+
+/** What a request says of its view of the chain. The query wins over the headers, as elsewhere. */
+export function wishesOf(request: Pick<RequestInfo, "url" | "header">): Wishes | Fault {
+  const query = queryOf(request.url);
+  const mode = query?.get("consistency") ?? request.header("x-svc-consistency");
+  const mark = query?.get("seen") ?? request.header("x-svc-seen");
+  if (mode === undefined && mark === undefined) return NO_WISHES;
+  const consistency = mode === undefined ? null : CONSISTENCIES.find((each) => each === mode);
+  if (consistency === undefined) return UNKNOWN_MODE;
+  const seen = mark === undefined ? null : parseSeen(mark);
+  return mark !== undefined && seen === null ? BAD_MARK : { consistency, seen };
+}
+
+/** The query; null = it says nothing of this, as most do: then it is not parsed. */
+function queryOf(url: string): URLSearchParams | null {
+  const mark = url.indexOf("?");
+  if (mark === -1 || !(url.includes("consistency=", mark) || url.includes("seen=", mark)))
+    return null;
+  return new URLSearchParams(url.slice(mark + 1));
+}
+
+const UNKNOWN_MODE: Fault = fault("invalid_field", "no consistency has this name", {
+  nextAction: `use ${CONSISTENCIES.slice(0, -1).join(", ")} or ${CONSISTENCIES.at(-1)}`,
+});
+
+const BAD_MARK: Fault = fault("invalid_request", "the mark of the last seen block is not valid", {
+  nextAction: "send X-Svc-Seen back as it was received, or leave it out",
+});
+
+const NO_CACHE = /(?:^|[\s,])no-(?:cache|store)(?:[\s,=]|$)/i;
+
+/** Whether a provider is to be asked for this very request. */
+export function wantsFresh(request: Pick<RequestInfo, "header">): boolean {
+  const directive = request.header("cache-control");
+  if (directive !== undefined && NO_CACHE.test(directive)) return true;
+  return request.header("x-svc-cache")?.toLowerCase() === "bypass";
 }

@@ -13,7 +13,7 @@ import { type CallPayment, callPaymentOf, KEYLESS } from "../payment/call-paymen
 import { AnswerWriter } from "./answer-writer.ts";
 import { addTo, type Bill } from "./answers/answer-headers.ts";
 import type { Reply, WriteListener } from "./answers/reply.ts";
-import { type Authenticated, authenticate } from "./authenticate.ts";
+import { type Authenticated, authenticate, wantsFresh } from "./authenticate.ts";
 import type { HttpExchange } from "./caller.ts";
 import { CallerView, SeenBlocks } from "./caller-view.ts";
 import { planBatch, type RpcBatch, runBatch } from "./calls/batch.ts";
@@ -23,7 +23,6 @@ import { KeyPurchase } from "./paid/rpc-paywall.ts";
 import { refusalOfSession, serveSession } from "./paid/session.ts";
 import type { SessionAnswer } from "./paid/session-answer.ts";
 import type { RpcParts } from "./parts.ts";
-import { wantsFresh } from "./request-directives.ts";
 import { RequestMemory } from "./request-memory.ts";
 import type { Target } from "./target.ts";
 

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readBlockRef } from "../../../src/core/rpc/call.ts";
-import { contradictionIn, type Extent } from "../../../src/core/rpc/contradiction.ts";
 import { QUOTE } from "../../../src/core/rpc/json.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
+import { contradictionIn, type Extent } from "../../../src/core/rpc/result-block.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { readExchanges } from "../../conformance/exchanges.ts";
 

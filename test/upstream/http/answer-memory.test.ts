@@ -12,8 +12,8 @@ import {
 } from "../../../src/upstream/http/buffer-pool.ts";
 import { HttpDispatch } from "../../../src/upstream/http/dispatch.ts";
 import { GatheredBody } from "../../../src/upstream/http/gathered-body.ts";
+import type { RequestBody } from "../../../src/upstream/http/http1-connection.ts";
 import { Origin } from "../../../src/upstream/http/origin.ts";
-import type { RequestBody } from "../../../src/upstream/http/request-writer.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener } from "../../../src/upstream/transport.ts";

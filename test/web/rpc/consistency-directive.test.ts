@@ -1,7 +1,7 @@
 // What a request says of its view of the chain, and where it may say it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { wishesOf } from "../../../src/web/rpc/request-directives.ts";
+import { wishesOf } from "../../../src/web/rpc/authenticate.ts";
 
 const HASH = `0x${"ab".repeat(32)}`;
 const PATH = "/rpc/ethereum";

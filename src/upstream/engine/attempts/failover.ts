@@ -11,10 +11,14 @@ import { isMissingBlock } from "../../../core/provider-errors/category.ts";
 import { haveProvidersFailed, nextMove } from "../../../core/routing/failover.ts";
 import { RECHECK_SHARE } from "../../../core/routing/hedge.ts";
 import type { Call } from "../../../core/rpc/call.ts";
-import { contradictionIn, type Extent } from "../../../core/rpc/contradiction.ts";
 import { type Failure, plainFailure } from "../../../core/rpc/failure.ts";
 import type { Span } from "../../../core/rpc/json.ts";
-import { blockNumberOf, isNullResult } from "../../../core/rpc/result-block.ts";
+import {
+  blockNumberOf,
+  contradictionIn,
+  type Extent,
+  isNullResult,
+} from "../../../core/rpc/result-block.ts";
 import type { Departure } from "../../health/silence-watch.ts";
 import type { AnswerStream } from "../../transport.ts";
 import { type Answer, faultAnswer, providerAnswer } from "../answer.ts";
@@ -29,7 +33,6 @@ import {
 } from "../call-context.ts";
 import { panicIsFull } from "../refusal.ts";
 import type { AttemptOwner, AttemptParts, PendingAttempt, WholeAnswer } from "./attempt.ts";
-import { AttemptBudget, type BudgetParts } from "./attempt-budget.ts";
 import { Candidates, costOf, firstCheckMs, stepWhenSlow } from "./candidates.ts";
 import { CapacityQueue, CapacityWait } from "./capacity-wait.ts";
 import {
@@ -45,7 +48,7 @@ import {
   unknownOutcome,
   verdictOf,
 } from "./judgement.ts";
-import { OpenAttempts } from "./open-attempts.ts";
+import { AttemptBudget, type BudgetParts, OpenAttempts } from "./open-attempts.ts";
 
 /** A refusal of the method by hash, which was sent instead, says nothing of the caller's method. */
 function isForeignRefusal({ method }: Call, { effect }: Verdict): boolean {
@@ -206,7 +209,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
     if (!this.#context.isContradicted && !isNullResult(body, { start, end }))
       this.#noteBlock(pending.provider, body, { start, end });
     const outcome = { kind: "result", body, start, end, idAt, pool } as const;
-    this.#finish(providerAnswer(outcome, pending.provider));
+    this.#finish({ outcome, source: { kind: "provider", provider: pending.provider } });
   }
 
   /** What may be kept is read to its end: a lie in the middle would be given to others. */

@@ -152,7 +152,7 @@ function placeOf({ request }: CallContext, answers: CachedAnswers): CachePlace |
     return null;
   const scope = answers.scopeOf(tracker);
   const space = scope.spaceOf(method.name);
-  if (answers.settings?.byAccount !== true)
+  if (answers.settings()?.byAccount !== true)
     return { scope, key: answerKeyOf(space, body, params.start, params.end) };
   const own = Buffer.concat([
     Buffer.from(`${caller.key}\n`),
@@ -438,7 +438,7 @@ function factsOf(
 ): KeptFacts {
   const { isError, provider, askedAtMs, terms } = answer;
   const { name } = context.request.call.method;
-  const most = answers.settings?.methods.get(name) ?? Number.POSITIVE_INFINITY;
+  const most = answers.settings()?.methods.get(name) ?? Number.POSITIVE_INFINITY;
   return {
     trust: query.scope.trustOf(provider, name),
     isError,

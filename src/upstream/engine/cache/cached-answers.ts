@@ -34,7 +34,8 @@ export interface CacheReport {
 
 /** Kept answers, by what they are kept for. */
 export class CachedAnswers {
-  readonly #settings: () => CacheSettings | null;
+  /** Null = nothing is kept. */
+  readonly settings: () => CacheSettings | null;
   readonly #shared: AnswerCache;
   /** By account, in the order of their use. */
   readonly #accounts = new Map<string, AnswerCache>();
@@ -54,7 +55,7 @@ export class CachedAnswers {
     secondTier: SecondTier | null = null,
     buffers: BufferPool | null = null,
   ) {
-    this.#settings = settings;
+    this.settings = settings;
     this.secondTier = secondTier;
     this.buffers = buffers;
     this.#shared = new AnswerCache(() => settings()?.maxBytes ?? 0);
@@ -62,15 +63,10 @@ export class CachedAnswers {
 
   /** Whether answers to a method are kept for the calls of a profile. */
   isOn({ set, profileId }: Tracker, method: Method): boolean {
-    const settings = this.#settings();
+    const settings = this.settings();
     if (settings === null || method.cache === null || set.cache?.isOn === false) return false;
     if (isCustom(profileId) && settings.accountMaxBytes === 0) return false;
     return settings.methods.get(method.name) !== 0;
-  }
-
-  /** The longest life of answers to a method (ms), and whether accounts are kept apart. */
-  get settings(): CacheSettings | null {
-    return this.#settings();
   }
 
   scopeOf(tracker: Tracker): CacheScope {
@@ -116,7 +112,7 @@ export class CachedAnswers {
       caches.reduce((total, cache) => total + read(cache), 0);
     return {
       bytes: sum(({ bytes }) => bytes),
-      maxBytes: this.#settings()?.maxBytes ?? 0,
+      maxBytes: this.settings()?.maxBytes ?? 0,
       entries: sum(({ size }) => size),
       evicted: sum(({ evicted }) => evicted),
       abandoned: this.#abandoned,
@@ -128,10 +124,10 @@ export class CachedAnswers {
   #accountOf(profileId: string): AnswerCache {
     const account = profileId.slice(0, profileId.indexOf("/"));
     const cache =
-      this.#accounts.get(account) ?? new AnswerCache(() => this.#settings()?.accountMaxBytes ?? 0);
+      this.#accounts.get(account) ?? new AnswerCache(() => this.settings()?.accountMaxBytes ?? 0);
     this.#accounts.delete(account);
     this.#accounts.set(account, cache);
-    const { maxBytes = 0, accountMaxBytes = 1 } = this.#settings() ?? {};
+    const { maxBytes = 0, accountMaxBytes = 1 } = this.settings() ?? {};
     const most = Math.max(1, Math.floor(maxBytes / Math.max(1, accountMaxBytes)));
     keepNewest(this.#accounts, most);
     return cache;

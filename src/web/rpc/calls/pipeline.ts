@@ -47,11 +47,11 @@ export function runPipeline(
     );
     return null;
   }
-  const method = methodOn(
-    parts.methods().of(envelope.method),
-    envelope.method,
-    isDevelopmentChain(incoming.target.chain),
-  );
+  const row = parts.methods().of(envelope.method);
+  const method =
+    row.handling === "blocked"
+      ? methodOn(row, envelope.method, isDevelopmentChain(incoming.target.chain))
+      : row;
   const calls = method.block?.kind === "filter" ? callsOf(parts, incoming, envelope, method) : 1;
   return admit({ parts, incoming, envelope, method, calls }, serve, done);
 }

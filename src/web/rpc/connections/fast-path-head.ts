@@ -1,5 +1,6 @@
 // Parses the head of the requests that the fast path serves: a POST with unambiguous framing.
-// Leaves any other head, valid or not, to node's HTTP parser. Pure.
+// Leaves any other head, valid or not, to node's HTTP parser. And makes the end of the heads that
+// the fast path writes, once a second: what every answer carries, the date, and the connection.
 import type { Runtime } from "../../../runtime.ts";
 import { ALWAYS } from "../../http/respond.ts";
 
@@ -114,28 +115,32 @@ export interface HeadEnds {
 
 const SECOND_MS = 1_000;
 
-/** Returns the current ends of heads. They are made when needed, and once a second at most. */
-export function headEnds(
-  runtime: Pick<Runtime, "wallMs" | "after">,
-  keepAliveTimeoutMs: number,
-): () => HeadEnds {
-  const seconds = Math.floor(keepAliveTimeoutMs / SECOND_MS);
-  const keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${seconds}`;
-  let current: HeadEnds | null = null;
-  return () => {
-    if (current !== null) return current;
-    const wallMs = runtime.wallMs();
+/** The current ends of heads. They are made when needed, and once a second at most. */
+export class CurrentHeadEnds {
+  /** Null = they have to be made. */
+  current: HeadEnds | null = null;
+  readonly #runtime: Pick<Runtime, "wallMs" | "after">;
+  readonly #keepAlive: string;
+
+  constructor(runtime: Pick<Runtime, "wallMs" | "after">, keepAliveTimeoutMs: number) {
+    const seconds = Math.floor(keepAliveTimeoutMs / SECOND_MS);
+    this.#runtime = runtime;
+    this.#keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${seconds}`;
+  }
+
+  make(): HeadEnds {
+    const wallMs = this.#runtime.wallMs();
     const date = `Date: ${new Date(wallMs).toUTCString()}\r\n`;
-    current = {
-      keepAlive: headEnd(`${date}${keepAlive}`),
+    this.current = {
+      keepAlive: headEnd(`${date}${this.#keepAlive}`),
       close: headEnd(`${date}Connection: close`),
     };
     // The clock is read once a second instead of for every answer.
-    runtime.after(SECOND_MS - (wallMs % SECOND_MS), () => {
-      current = null;
+    this.#runtime.after(SECOND_MS - (wallMs % SECOND_MS), () => {
+      this.current = null;
     });
-    return current;
-  };
+    return this.current;
+  }
 }
 
 function headEnd(lines: string): HeadEnd {

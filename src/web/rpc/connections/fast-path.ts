@@ -13,9 +13,8 @@ import type { RpcParts } from "../parts.ts";
 import { RpcRequest } from "../request.ts";
 import { isRpcPath } from "../target.ts";
 import {
+  CurrentHeadEnds,
   type HeadEnd,
-  type HeadEnds,
-  headEnds,
   type RequestHead,
   readNextHead,
   readRequestHead,
@@ -48,12 +47,12 @@ const ONE_WRITE_BYTES = 16_384;
 export class FastPathServer {
   readonly #parts: FastPathParts;
   readonly #connections = new Set<Connection>();
-  readonly #ends: ReturnType<typeof headEnds>;
+  readonly #ends: CurrentHeadEnds;
   #sweeping = false;
 
   constructor(parts: FastPathParts) {
     this.#parts = parts;
-    this.#ends = headEnds(parts.runtime, parts.keepAliveTimeoutMs);
+    this.#ends = new CurrentHeadEnds(parts.runtime, parts.keepAliveTimeoutMs);
   }
 
   accept(socket: Socket): void {
@@ -149,7 +148,7 @@ class Connection implements HttpExchange {
   requestId = "";
   readonly #parts: FastPathParts;
   readonly #socket: Socket;
-  readonly #headEnds: () => HeadEnds;
+  readonly #headEnds: CurrentHeadEnds;
   readonly #forget: () => void;
   readonly #onData = (chunk: Buffer): void => this.#data(chunk);
   readonly #onEnd = (): void => this.#ended();
@@ -183,7 +182,7 @@ class Connection implements HttpExchange {
   #served = 0;
   #idleSinceMs: number;
 
-  constructor(parts: FastPathParts, socket: Socket, ends: () => HeadEnds, forget: () => void) {
+  constructor(parts: FastPathParts, socket: Socket, ends: CurrentHeadEnds, forget: () => void) {
     this.#parts = parts;
     this.#socket = socket;
     this.#headEnds = ends;
@@ -461,7 +460,7 @@ class Connection implements HttpExchange {
   #headEnd(): HeadEnd {
     // Pipelined requests are answered before a draining server closes the connection.
     this.#closing = this.#parts.activity.draining && this.#early === null;
-    const { close, keepAlive } = this.#headEnds();
+    const { close, keepAlive } = this.#headEnds.current ?? this.#headEnds.make();
     return this.#closing ? close : keepAlive;
   }
 }

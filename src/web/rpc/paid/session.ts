@@ -17,11 +17,10 @@ import type { CallMark, CallPaywall, CallPrice } from "../../payment/call-paywal
 import { fingerprintOf } from "../../payment/payment-headers.ts";
 import type { PayableRequest } from "../../payment/purchase-paywall.ts";
 import type { WriteListener } from "../answers/reply.ts";
-import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
+import { type Authenticated, type AuthenticationParts, wantsFresh } from "../authenticate.ts";
 import type { HttpExchange } from "../caller.ts";
 import type { CallerView } from "../caller-view.ts";
 import { plannedCalls } from "../calls/range-bounds.ts";
-import { wantsFresh } from "../request-directives.ts";
 import type { Target } from "../target.ts";
 import {
   chargedAnswer,
