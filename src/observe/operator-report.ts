@@ -3,7 +3,7 @@
 import { errorGroupOf } from "../core/provider-errors/category.ts";
 import type { PlanChange } from "../core/routing/what-if.ts";
 import { FAILOVER_REASONS, type FailoverReason } from "../upstream/stream/subscriber.ts";
-import type { Subscriptions } from "../upstream/stream/subscriptions.ts";
+import type { SubscriptionReport, Subscriptions } from "../upstream/stream/subscriptions.ts";
 import { errorRuleFor } from "./error-rule.ts";
 import { type CallFilter, matches } from "./feed/call-filter.ts";
 import {
@@ -35,7 +35,7 @@ export interface ReportAnswers {
   };
   /** Null = it is not kept here. */
   readonly decision: DecisionView | null;
-  readonly what_if: WhatIfView | "unrecorded" | "unknown_provider" | null;
+  readonly what_if: WhatIfView | null;
   readonly errors: { readonly total: number; readonly shapes: readonly ErrorShape[] };
   readonly streams: StreamsReport;
 }
@@ -70,22 +70,7 @@ export interface ErrorShape {
 }
 
 /** A subscription upstream. */
-export interface StreamView {
-  readonly profile: string;
-  readonly chain: string;
-  readonly kind: string;
-  readonly state: "opening" | "live" | "recovering";
-  readonly provider: string | null;
-  readonly pinned: boolean;
-  readonly subscribers: number;
-  readonly block_height: number | null;
-  readonly blocks_behind: number | null;
-  readonly events: number;
-  readonly failovers: number;
-  readonly blocks_filled: number;
-  readonly lag_ms: number | null;
-  readonly worker: string;
-}
+type StreamView = ReturnType<typeof streamView>;
 
 /** The subscriptions of a service. */
 export interface StreamsReport {
@@ -227,7 +212,13 @@ function ownStreams({ observer, subscriptions }: ReportParts): StreamsReport {
     ),
   };
   const { worker } = observer.feed;
-  const streams = open.map(({ provider, height, behind, filledBlocks, lagMs, ...stream }) => ({
+  const streams = open.map((report) => streamView(report, worker));
+  return withinBounds(totals, streams, false);
+}
+
+function streamView(report: SubscriptionReport, worker: string) {
+  const { provider, height, behind, filledBlocks, lagMs, ...stream } = report;
+  return {
     ...stream,
     provider: provider?.id ?? null,
     block_height: height,
@@ -235,8 +226,7 @@ function ownStreams({ observer, subscriptions }: ReportParts): StreamsReport {
     blocks_filled: filledBlocks,
     lag_ms: lagMs === null ? null : Math.round(lagMs * 100) / 100,
     worker,
-  }));
-  return withinBounds(totals, streams, false);
+  };
 }
 
 /** The most subscribed ones first, as far as they are shown. */

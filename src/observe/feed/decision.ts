@@ -272,81 +272,11 @@ function shownMessage(provider: Provider, message: string | null): string | null
   return message === null ? null : redactedMessage(provider, message);
 }
 
-/** A candidate as it is shown. */
-export interface CandidateView {
-  readonly provider: string;
-  readonly transport: "http" | "ws";
-  readonly tier: number;
-  readonly circuit: "closed" | "half_open" | "open";
-  readonly limited: boolean;
-  readonly stalled: boolean;
-  readonly backup: boolean;
-  readonly weight: number;
-  readonly priority: number;
-  readonly price: number | null;
-  readonly region_rank: number;
-  readonly reading: {
-    readonly calls: number;
-    readonly success_rate: number;
-    readonly latency_ms: number | null;
-    readonly age_ms: number;
-  } | null;
-  readonly latency_weight: number | null;
-  readonly probe_ms: number | null;
-  readonly decided_by: string;
-}
-
-/** A candidate of another plan. */
-export interface LikelyCandidateView extends CandidateView {
-  readonly first_share: number;
-}
-
-/** An excluded provider as it is shown. */
-export interface ExclusionView {
-  readonly provider: string;
-  readonly reason: string;
-  readonly transport: "http" | "ws" | null;
-  readonly circuit: "closed" | "half_open" | "open" | null;
-}
-
-/** An attempt as it is shown. */
-export interface AttemptView {
-  readonly provider: string;
-  readonly transport: "http" | "ws";
-  readonly started_ms: number | null;
-  readonly latency_ms: number;
-  readonly outcome: "success" | "error";
-  readonly category: string | null;
-  readonly step: string | null;
-  readonly effect: string | null;
-  readonly code: number | null;
-  readonly message: string | null;
-  readonly hedged_after_ms: number | null;
-  readonly batched: number | null;
-}
-
-/** A decision with all that is known of it. */
-export interface DecisionView extends CallEvent {
-  /** Ids of the candidates in the order of the plan. */
-  readonly order: readonly string[];
-  /** The same with what decided; empty where the inputs of the plan were not recorded. */
-  readonly candidates: readonly CandidateView[];
-  readonly excluded: readonly ExclusionView[];
-  readonly timeline: readonly AttemptView[];
-  readonly cache: {
-    readonly result: "hit" | "miss" | "bypass";
-    readonly age_ms: number | null;
-    readonly class: string | null;
-  } | null;
-  readonly coalesced: boolean;
-  readonly hedge_over_budget: boolean;
-  readonly lag_waived: boolean;
-  readonly rechecked: "found" | "missing" | null;
-  readonly strategies: readonly Strategy[];
-}
+/** A decision with all that is known of it, as the operator sees it. */
+export type DecisionView = ReturnType<typeof decisionView>;
 
 /** A decision with all that is known of it, for the operator. */
-export function decisionView(decision: RoutingDecision): DecisionView {
+export function decisionView(decision: RoutingDecision) {
   const { inputs, order, excluded, attempts, messages, strategy, cacheUse, startedAtMs } = decision;
   const considered = inputs === null ? [] : consideredUnder(inputs, { strategy, without: null });
   const known = new Map(considered.map((each) => [each.provider.id, each]));
@@ -376,25 +306,14 @@ export function decisionView(decision: RoutingDecision): DecisionView {
   };
 }
 
-/** Another plan of a decision, for the operator. */
-export interface WhatIfView {
-  readonly id: string;
-  readonly strategy: Strategy;
-  readonly without: string | null;
-  readonly candidates: readonly LikelyCandidateView[];
-  readonly excluded: readonly ExclusionView[];
-  readonly random: boolean;
-  readonly same_first: boolean;
-}
+/** Another plan of a decision, as the operator sees it, or why there is none. */
+export type WhatIfView = ReturnType<typeof whatIfView>;
 
 /**
  * What the plan of a decision would have been. `unrecorded`: its inputs were not kept.
  * `unknown_provider`: it did not consider such a provider.
  */
-export function whatIfView(
-  decision: RoutingDecision,
-  change: PlanChange,
-): WhatIfView | "unrecorded" | "unknown_provider" {
+export function whatIfView(decision: RoutingDecision, change: PlanChange) {
   const { inputs, order } = decision;
   if (inputs === null) return "unrecorded";
   const ids = inputs.considered.map(({ provider }) => provider.id);
@@ -419,7 +338,7 @@ function likelyViews(
   { candidates }: AlternativePlan,
   strategy: Strategy,
   settings: Entrants["settings"],
-): readonly LikelyCandidateView[] {
+) {
   const views = candidateViews(
     candidates.map(({ considered }) => considered),
     strategy,
@@ -432,7 +351,7 @@ function candidateViews(
   candidates: readonly Considered[],
   strategy: Strategy,
   settings: Entrants["settings"],
-): readonly CandidateView[] {
+) {
   const among: Entrants = { entrants: candidates, settings };
   const weights = strategy === "latency-weighted" ? latencyWeights(among) : null;
   return candidates.map((candidate) => {
@@ -468,7 +387,7 @@ function candidateViews(
 function exclusionViews(
   { excluded }: Pick<Plan, "excluded">,
   known: ReadonlyMap<string, Considered>,
-): readonly ExclusionView[] {
+) {
   return excluded.map(({ provider, reason }) => {
     const considered = known.get(provider.id);
     return {
@@ -480,7 +399,7 @@ function exclusionViews(
   });
 }
 
-function attemptView(attempt: Attempt, message: string | null, callStartedMs: number): AttemptView {
+function attemptView(attempt: Attempt, message: string | null, callStartedMs: number) {
   const { provider, transport, startedAtMs, latencyMs, verdict, code } = attempt;
   const { hedgedAfterMs, batched } = attempt;
   return {
@@ -489,7 +408,7 @@ function attemptView(attempt: Attempt, message: string | null, callStartedMs: nu
     started_ms:
       startedAtMs === undefined ? null : rounded(Math.max(0, startedAtMs - callStartedMs)),
     latency_ms: rounded(latencyMs),
-    outcome: verdict === null ? "success" : "error",
+    outcome: verdict === null ? ("success" as const) : ("error" as const),
     category: verdict?.category ?? null,
     step: verdict?.step ?? null,
     effect: verdict?.effect.kind ?? null,

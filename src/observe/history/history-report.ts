@@ -1,7 +1,6 @@
 // A part of history as it is asked for: of the service, of a profile on a chain or of one provider.
 // Steps come from memory, hours from rows that were kept for months. Unknown values are null, never
 // 0. Knows no clock.
-import type { CircuitOrCordon } from "../../upstream/health/health-report.ts";
 import {
   type ChainHistory,
   type History,
@@ -259,19 +258,7 @@ function layoutOf({ kind }: SeriesSubject): RowLayout {
 type Column<T> = readonly (T | null)[];
 
 /** A series as columns, each with a value for every step. */
-export interface SeriesColumns extends SeriesSubject {
-  readonly calls: Column<number>;
-  /** Only the errors that occurred. */
-  readonly errors: Readonly<Record<string, Column<number>>>;
-  readonly p50_ms: Column<number>;
-  readonly p95_ms: Column<number>;
-  readonly p99_ms: Column<number>;
-  readonly added_p50_ms: Column<number> | null;
-  readonly added_p95_ms: Column<number> | null;
-  readonly share: Column<number> | null;
-  readonly lag_blocks: Column<number> | null;
-  readonly circuit: Column<CircuitOrCordon> | null;
-}
+export type SeriesColumns = ReturnType<typeof columnsOf>;
 
 /** Reports as columns. */
 export function historyColumns(reports: readonly SeriesReport[]): readonly SeriesColumns[] {
@@ -285,10 +272,7 @@ export function historyColumns(reports: readonly SeriesReport[]): readonly Serie
   return reports.map((report) => columnsOf(report, isWhole ? totals : null));
 }
 
-function columnsOf(
-  { rows, alias: _, ...subject }: SeriesReport,
-  totals: readonly number[] | null,
-): SeriesColumns {
+function columnsOf({ rows, alias: _, ...subject }: SeriesReport, totals: readonly number[] | null) {
   const layout = layoutOf(subject);
   const column = <T>(read: (row: readonly number[], at: number) => T | null): Column<T> =>
     rows.map((row, at) => (row === null ? null : read(row, at)));
@@ -302,6 +286,7 @@ function columnsOf(
   return {
     ...subject,
     calls: column((row) => row[0] ?? 0),
+    /** Only the errors that occurred. */
     errors: errorColumns(rows, layout),
     p50_ms: latency(0.5),
     p95_ms: latency(0.95),
