@@ -4,65 +4,30 @@ import { createHash } from "node:crypto";
 import { SqliteAdapter, sql, type Transaction } from "kysely";
 import type { LedgerEntryTable, Tables } from "../store/tables.ts";
 
-/** An event of the ledger. Amounts are positive nano-USD. */
-export type LedgerEvent =
+/** An event of the ledger. */
+export type LedgerEvent = {
+  /** Idempotency key: an event with a known key is a repetition. */
+  readonly idemKey: string;
+  /** Nano-USD, positive. */
+  readonly amountN: bigint;
+  readonly atMs: number;
+} & (
   | {
-      /** Credit to an account: a grant by the operator, or incoming money. */
-      readonly kind: "grant" | "payment";
-      /** Idempotency key: an event with a known key is a repetition. */
-      readonly idemKey: string;
+      /**
+       * `grant` = credit by the operator, `payment` = incoming money, `usage` = calls, `release` =
+       * money that was held for a beneficiary.
+       */
+      readonly kind: "grant" | "payment" | "usage" | "release";
       readonly accountId: string;
-      readonly amountN: bigint;
-      readonly atMs: number;
-    }
-  | {
-      readonly kind: "usage";
-      readonly idemKey: string;
-      readonly accountId: string;
-      readonly amountN: bigint;
-      readonly atMs: number;
     }
   /**
-   * Incoming money that belongs to no account: for Custom access, or for a beneficiary that no
-   * longer exists.
+   * Money of no account. `access` = incoming, for Custom access; `hold` = incoming, for a
+   * beneficiary that no longer exists; `release_access` = held before, for Custom access; `session`
+   * = paid out by a payment channel for calls.
    */
-  | {
-      readonly kind: "access" | "hold";
-      readonly idemKey: string;
-      readonly amountN: bigint;
-      readonly atMs: number;
-    }
-  /**
-   * Money held for a beneficiary is released to its purpose: to an account, or for Custom access.
-   */
-  | {
-      readonly kind: "release";
-      readonly idemKey: string;
-      readonly accountId: string;
-      readonly amountN: bigint;
-      readonly atMs: number;
-    }
-  /** Money that a payment channel paid out for calls. */
-  | {
-      readonly kind: "session";
-      readonly idemKey: string;
-      readonly amountN: bigint;
-      readonly atMs: number;
-    }
-  | {
-      readonly kind: "release_access";
-      readonly idemKey: string;
-      readonly amountN: bigint;
-      readonly atMs: number;
-    }
-  | {
-      readonly kind: "move";
-      readonly idemKey: string;
-      readonly fromId: string;
-      readonly toId: string;
-      readonly amountN: bigint;
-      readonly atMs: number;
-    };
+  | { readonly kind: "access" | "hold" | "release_access" | "session" }
+  | { readonly kind: "move"; readonly fromId: string; readonly toId: string }
+);
 
 /** An open transaction of the store. */
 export type Tx = Transaction<Tables>;
@@ -169,43 +134,35 @@ function idOf(idemKey: string): string {
   return `ltx_${createHash("sha256").update(idemKey).digest("base64url").slice(0, 24)}`;
 }
 
-/** The two entries of an event: one book's gain is the other's loss. */
+type Book = LedgerEntryTable["book"];
+
+/** Which book gains by an event, and which one loses; a move is between accounts. */
+const BOOKS: Readonly<Record<LedgerEvent["kind"], readonly [gains: Book, loses: Book]>> = {
+  grant: ["account", "grants"],
+  payment: ["account", "payments"],
+  usage: ["revenue", "account"],
+  access: ["revenue", "payments"],
+  session: ["revenue", "payments"],
+  hold: ["held", "payments"],
+  release: ["account", "held"],
+  release_access: ["revenue", "held"],
+  move: ["account", "account"],
+};
+
+/** The two entries of an event, that of an account first. */
 function entriesOf(event: LedgerEvent): readonly LedgerEntryTable[] {
   const { amountN } = event;
-  const line = (
-    position: bigint,
-    book: LedgerEntryTable["book"],
-    account_id: string | null,
-    amount_n: bigint,
-  ): LedgerEntryTable => ({
-    tx_id: idOf(event.idemKey),
-    position,
-    book,
-    account_id,
-    amount_n,
-  });
-  switch (event.kind) {
-    case "grant":
-      return [line(0n, "account", event.accountId, amountN), line(1n, "grants", null, -amountN)];
-    case "payment":
-      return [line(0n, "account", event.accountId, amountN), line(1n, "payments", null, -amountN)];
-    case "usage":
-      return [line(0n, "account", event.accountId, -amountN), line(1n, "revenue", null, amountN)];
-    case "access":
-    case "session":
-      return [line(0n, "revenue", null, amountN), line(1n, "payments", null, -amountN)];
-    case "hold":
-      return [line(0n, "held", null, amountN), line(1n, "payments", null, -amountN)];
-    case "release":
-      return [line(0n, "account", event.accountId, amountN), line(1n, "held", null, -amountN)];
-    case "release_access":
-      return [line(0n, "revenue", null, amountN), line(1n, "held", null, -amountN)];
-    case "move":
-      return [
-        line(0n, "account", event.fromId, -amountN),
-        line(1n, "account", event.toId, amountN),
-      ];
-  }
+  const [gains, loses] = BOOKS[event.kind];
+  const accountId = "accountId" in event ? event.accountId : null;
+  const [toId, fromId] =
+    event.kind === "move" ? [event.toId, event.fromId] : [accountId, accountId];
+  const sides = [
+    { book: gains, account_id: gains === "account" ? toId : null, amount_n: amountN },
+    { book: loses, account_id: loses === "account" ? fromId : null, amount_n: -amountN },
+  ];
+  const inOrder = loses === "account" ? sides.toReversed() : sides;
+  const tx_id = idOf(event.idemKey);
+  return inOrder.map((side, position) => ({ tx_id, position: BigInt(position), ...side }));
 }
 
 interface Change {
@@ -244,28 +201,12 @@ function changesOf(events: readonly LedgerEvent[]): ReadonlyMap<string, Change> 
     return change;
   };
   for (const event of events) {
-    switch (event.kind) {
-      case "grant":
-      case "payment":
-      case "release": {
-        const change = of(event.accountId);
-        change.balanceN += event.amountN;
-        change.fundedN += event.amountN;
-        if (event.kind !== "grant") change.paidAt ??= BigInt(Math.floor(event.atMs));
-        break;
-      }
-      case "access":
-      case "session":
-      case "hold":
-      case "release_access":
-        break;
-      case "usage":
-        of(event.accountId).balanceN -= event.amountN;
-        break;
-      case "move":
-        of(event.fromId).balanceN -= event.amountN;
-        of(event.toId).balanceN += event.amountN;
-    }
+    for (const { account_id, amount_n } of entriesOf(event))
+      if (account_id !== null) of(account_id).balanceN += amount_n;
+    if (event.kind !== "grant" && event.kind !== "payment" && event.kind !== "release") continue;
+    const change = of(event.accountId);
+    change.fundedN += event.amountN;
+    if (event.kind !== "grant") change.paidAt ??= BigInt(Math.floor(event.atMs));
   }
   return changes;
 }

@@ -1,5 +1,6 @@
 // The port of payments: offers for an order, acceptance of a payment, look-up of purchases. The
 // implementation is loaded only where rails are configured.
+import { z } from "zod";
 import type { PaymentProtocol, PurchaseState, Purpose } from "../core/billing/payment.ts";
 import type { ApiFault } from "../core/faults/api-fault.ts";
 import type { PaymentSettings } from "./rails/rails.ts";
@@ -41,37 +42,45 @@ export interface PaymentHeaders {
   readonly text: string;
 }
 
+const digits = z
+  .string()
+  .regex(/^\d{1,40}$/)
+  .transform(BigInt);
+
+/** A `Fulfilment` as it is written. */
+export const fulfilmentShape = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.enum(["fund_key", "credit_account"]),
+    accountId: z.string(),
+    balanceN: digits,
+    fundedN: digits,
+  }),
+  z.strictObject({
+    kind: z.literal("create_key"),
+    accountId: z.string(),
+    keyId: z.string(),
+    /**
+     * Also returned when the payment is repeated; empty once 7 days have passed since it settled.
+     */
+    secret: z.string(),
+    prefix: z.string(),
+    balanceN: digits,
+  }),
+  z.strictObject({
+    kind: z.literal("custom_access"),
+    accountId: z.string(),
+    keyId: z.string(),
+    days: z.int().positive(),
+    fromMs: z.number(),
+    untilMs: z.number(),
+  }),
+]);
+
 /**
  * What settled money did. Balance of the account and all that was ever credited to it in nano-USD,
  * as they were right after the credit.
  */
-export type Fulfilment =
-  | {
-      readonly kind: "fund_key" | "credit_account";
-      readonly accountId: string;
-      readonly balanceN: bigint;
-      readonly fundedN: bigint;
-    }
-  | {
-      readonly kind: "create_key";
-      readonly accountId: string;
-      readonly keyId: string;
-      /**
-       * Also returned when the payment is repeated; empty once 7 days have passed since it
-       * settled.
-       */
-      readonly secret: string;
-      readonly prefix: string;
-      readonly balanceN: bigint;
-    }
-  | {
-      readonly kind: "custom_access";
-      readonly accountId: string;
-      readonly keyId: string;
-      readonly days: number;
-      readonly fromMs: number;
-      readonly untilMs: number;
-    };
+export type Fulfilment = z.output<typeof fulfilmentShape>;
 
 /** A purchase without its secrets and signatures. */
 export interface PurchaseView {

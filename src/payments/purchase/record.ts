@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { Purpose } from "../../core/billing/payment.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { PurchaseSubmissionTable, PurchaseTable } from "../../store/tables-payments.ts";
-import type { Fulfilment, PurchaseView } from "../payments.ts";
+import { type Fulfilment, fulfilmentShape, type PurchaseView } from "../payments.ts";
 import type { RailPurchase, Submission } from "../rails/rail.ts";
 
 /** A row of a purchase. */
@@ -13,11 +13,6 @@ export type PurchaseRow = Selectable<PurchaseTable>;
 
 /** A row of a transaction that was submitted for a purchase. */
 export type SubmissionRow = Selectable<PurchaseSubmissionTable>;
-
-const digits = z
-  .string()
-  .regex(/^\d{1,40}$/)
-  .transform(BigInt);
 
 const purpose = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("fund_key"), accountId: z.string(), keyId: z.string() }),
@@ -28,31 +23,6 @@ const purpose = z.discriminatedUnion("kind", [
     accountId: z.string(),
     keyId: z.string(),
     days: z.int().positive(),
-  }),
-]);
-
-const fulfilment = z.discriminatedUnion("kind", [
-  z.strictObject({
-    kind: z.enum(["fund_key", "credit_account"]),
-    accountId: z.string(),
-    balanceN: digits,
-    fundedN: digits,
-  }),
-  z.strictObject({
-    kind: z.literal("create_key"),
-    accountId: z.string(),
-    keyId: z.string(),
-    secret: z.string(),
-    prefix: z.string(),
-    balanceN: digits,
-  }),
-  z.strictObject({
-    kind: z.literal("custom_access"),
-    accountId: z.string(),
-    keyId: z.string(),
-    days: z.int().positive(),
-    fromMs: z.number(),
-    untilMs: z.number(),
   }),
 ]);
 
@@ -82,7 +52,7 @@ export function sealFulfilment(sealer: Sealer, id: string, fulfilment: Fulfilmen
  */
 export function openFulfilment(sealer: Sealer, id: string, sealed: string): Fulfilment | null {
   const text = sealer.open(sealed, contextOf("fulfilment", id));
-  return text === null ? null : fulfilment.parse(JSON.parse(text));
+  return text === null ? null : fulfilmentShape.parse(JSON.parse(text));
 }
 
 /** The context that a sealed field is bound to. */

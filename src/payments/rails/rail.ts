@@ -92,6 +92,11 @@ export interface BadPayment {
   readonly offerId?: string;
 }
 
+/** Refuses a payment; `problem` as in `BadPayment`. */
+export function bad(problem: string, reason: string): BadPayment {
+  return { kind: "bad_payment", problem, reason };
+}
+
 /** A purchase as its rail sees it. */
 export interface RailPurchase {
   readonly id: string;

@@ -6,14 +6,9 @@ import type { Tx } from "../../ledger/ledger.ts";
 import { ChainFailure } from "../rails/chain.ts";
 import type { BadPayment } from "../rails/rail.ts";
 import type { SessionChannel } from "./channel-record.ts";
-import type {
-  ClientReader,
-  ClientTransaction,
-  OpenPayload,
-  TopUpPayload,
-} from "./client-transaction.ts";
+import type { ClientReader, ClientTransaction } from "./client-transaction.ts";
 import { confirmWithin, type TxStatus } from "./confirmation.ts";
-import { type Hex, signerOf } from "./descriptor.ts";
+import { type Hex, type OpenPayload, signerOf, type TopUpPayload } from "./descriptor.ts";
 import type { LiveChannel } from "./live-channels.ts";
 import {
   busy,

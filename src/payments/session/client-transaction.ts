@@ -3,10 +3,16 @@
 import { Session } from "mppx/tempo";
 import type { PaymentChain } from "../rails/chain.ts";
 import { createEvmNode } from "../rails/evm/node.ts";
-import type { BadPayment } from "../rails/rail.ts";
+import { type BadPayment, bad } from "../rails/rail.ts";
 import { checkTransaction } from "../rails/tempo/preflight.ts";
 import { parseTransaction } from "../rails/tempo/transaction.ts";
-import { type Hex, parseHex, type SessionPayload } from "./descriptor.ts";
+import {
+  type Hex,
+  type OpenPayload,
+  parseHex,
+  type SessionPayload,
+  type TopUpPayload,
+} from "./descriptor.ts";
 import type { SessionTerms } from "./terms.ts";
 
 /** A transaction that may be recorded and sent. */
@@ -33,11 +39,6 @@ export interface ClientReader {
    */
   trial(transaction: ClientTransaction): Promise<BadPayment | null>;
 }
-
-/** Payload of an opening. */
-export type OpenPayload = Extract<SessionPayload, { readonly action: "open" }>;
-/** Payload of an addition to the deposit. */
-export type TopUpPayload = Extract<SessionPayload, { readonly action: "top_up" }>;
 
 /** A reader for `terms` that simulates on `chain`. */
 export function createClientReader(terms: SessionTerms, chain: PaymentChain): ClientReader {
@@ -146,8 +147,4 @@ function read(
       `The transaction does not do what the credential says: ${reason}`,
     );
   }
-}
-
-function bad(problem: string, reason: string): BadPayment {
-  return { kind: "bad_payment", problem, reason };
 }

@@ -8,6 +8,7 @@ import {
   type Hex,
   parsePayload,
   type SessionPayload,
+  type TopUpPayload,
 } from "./descriptor.ts";
 import type { LiveChannel } from "./live-channels.ts";
 import { busy, invalid, type Refused, snapshotOf } from "./refusals.ts";
@@ -85,7 +86,7 @@ export class CredentialHandler {
         });
       case "close":
         return close(session, live, { ...credential, payload });
-      case "top_up":
+      case "topUp":
         return topUp(this.#parts, live, { ...credential, payload });
     }
   }
@@ -129,7 +130,7 @@ async function close(
 async function topUp(
   { session, openings }: CredentialHandlerParts,
   live: LiveChannel,
-  { payload, challengeId }: CredentialWith<Extract<SessionPayload, { readonly action: "top_up" }>>,
+  { payload, challengeId }: CredentialWith<TopUpPayload>,
 ): Promise<Managed | Refused> {
   if (descriptorText(payload.descriptor) !== live.descriptor)
     return invalid("session/channel-not-found", "The descriptor is not the one of this channel.");

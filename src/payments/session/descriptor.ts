@@ -9,31 +9,6 @@ export type Hex = `0x${string}`;
 /** The fields of a channel's id, in lower case. */
 export type Descriptor = Readonly<Session.Precompile.Channel.ChannelDescriptor>;
 
-/** The payload of a session credential, by action. */
-export type SessionPayload =
-  | {
-      readonly action: "voucher" | "close";
-      readonly channelId: Hex;
-      readonly descriptor: Descriptor;
-      readonly units: bigint;
-      readonly signature: Hex;
-    }
-  | {
-      readonly action: "open";
-      readonly channelId: Hex;
-      readonly descriptor: Descriptor;
-      readonly units: bigint;
-      readonly signature: Hex;
-      readonly transaction: Hex;
-    }
-  | {
-      readonly action: "top_up";
-      readonly channelId: Hex;
-      readonly descriptor: Descriptor;
-      readonly units: bigint;
-      readonly transaction: Hex;
-    };
-
 /** The address zero: nobody. */
 export const ZERO_ADDRESS: Hex = "0x0000000000000000000000000000000000000000";
 
@@ -71,55 +46,40 @@ const descriptorShape = z.object({
 });
 
 const common = { channelId: word, descriptor: descriptorShape };
-const signed = { ...common, cumulativeAmount: units, signature: bytes(MAX_SIGNATURE_CHARS) };
+const promise = { ...common, cumulativeAmount: units, signature: bytes(MAX_SIGNATURE_CHARS) };
 const sent = { type: z.literal("transaction"), transaction: bytes(MAX_TRANSACTION_CHARS) };
+const promiseShape = z
+  .object({ action: z.enum(["voucher", "close"]), ...promise })
+  .transform(({ cumulativeAmount, ...rest }) => ({ ...rest, units: cumulativeAmount }));
+const openShape = z
+  .object({
+    action: z.literal("open"),
+    ...promise,
+    ...sent,
+    authorizedSigner: address.optional(),
+  })
+  .refine(
+    ({ authorizedSigner: signer, descriptor }) =>
+      signer === undefined || signer === descriptor.authorizedSigner,
+  )
+  .transform(({ cumulativeAmount, ...rest }) => ({ ...rest, units: cumulativeAmount }));
+const topUpShape = z
+  .object({ action: z.literal("topUp"), ...common, ...sent, additionalDeposit: units })
+  .transform(({ additionalDeposit, ...rest }) => ({ ...rest, units: additionalDeposit }));
+const payloadShape = z.union([promiseShape, openShape, topUpShape]);
 
-const payloadShape = z.discriminatedUnion("action", [
-  z.object({ action: z.literal("voucher"), ...signed }),
-  z.object({ action: z.literal("close"), ...signed }),
-  z.object({ action: z.literal("open"), ...signed, ...sent, authorizedSigner: address.optional() }),
-  z.object({ action: z.literal("topUp"), ...common, ...sent, additionalDeposit: units }),
-]);
+/** The payload of an opening. */
+export type OpenPayload = Readonly<z.output<typeof openShape>>;
+
+/** The payload of an addition to the deposit. */
+export type TopUpPayload = Readonly<z.output<typeof topUpShape>>;
+
+/** The payload of a session credential, by action. */
+export type SessionPayload = Readonly<z.output<typeof promiseShape>> | OpenPayload | TopUpPayload;
 
 /** Parses the payload of a session credential; null = it is invalid. */
 export function parsePayload(payload: unknown): SessionPayload | null {
-  const read = payloadShape.safeParse(payload);
-  if (!read.success) return null;
-  const { data } = read;
-  const { channelId, descriptor } = data;
-  switch (data.action) {
-    case "voucher":
-    case "close":
-      return {
-        action: data.action,
-        channelId,
-        descriptor,
-        units: data.cumulativeAmount,
-        signature: data.signature,
-      };
-    case "open":
-      if (
-        data.authorizedSigner !== undefined &&
-        data.authorizedSigner !== descriptor.authorizedSigner
-      )
-        return null;
-      return {
-        action: "open",
-        channelId,
-        descriptor,
-        units: data.cumulativeAmount,
-        signature: data.signature,
-        transaction: data.transaction,
-      };
-    case "topUp":
-      return {
-        action: "top_up",
-        channelId,
-        descriptor,
-        units: data.additionalDeposit,
-        transaction: data.transaction,
-      };
-  }
+  return payloadShape.safeParse(payload).data ?? null;
 }
 
 /** Parses a descriptor that this service wrote; null = it is invalid. */

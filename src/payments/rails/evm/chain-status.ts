@@ -3,7 +3,13 @@
 // sent the transaction. Writes and sends nothing.
 import type { Runtime } from "../../../runtime.ts";
 import { ChainFailure, chainFailureOf, type NodeError } from "../chain.ts";
-import type { BadPayment, ChainStatus, Payment, RailPurchase } from "../rail.ts";
+import {
+  type BadPayment,
+  bad,
+  type ChainStatus,
+  type Payment,
+  type RailPurchase,
+} from "../rail.ts";
 import { type Authorization, type EvmMaterial, parseMaterial } from "./authorization.ts";
 import { type Search, searchUse } from "./authorization-search.ts";
 import type { EvmBlock, EvmNode } from "./node.ts";
@@ -169,8 +175,4 @@ async function isPast(
   if (head.timeS < validBeforeS || head.number < depth) return false;
   const deep = depth === 0n ? head : await node.block(head.number - depth);
   return deep !== null && deep.timeS >= validBeforeS;
-}
-
-function bad(problem: string, reason: string): BadPayment {
-  return { kind: "bad_payment", problem, reason };
 }

@@ -11,35 +11,6 @@ import {
   parseQuantity,
 } from "../chain.ts";
 
-/** The fields of a block's header that are needed. */
-export interface EvmBlock {
-  readonly number: bigint;
-  readonly hash: string;
-  readonly timeS: bigint;
-  /** Null on chains without EIP-1559. */
-  readonly baseFeeWei: bigint | null;
-}
-
-/** One event of a contract. Hex in lower case. */
-export interface EvmLog {
-  readonly address: string;
-  readonly topics: readonly Hex[];
-  readonly data: Hex;
-  readonly logIndex: number;
-  readonly txHash: string;
-  readonly block: bigint;
-  readonly blockHash: string;
-}
-
-/** The receipt of a transaction in a block. */
-export interface EvmReceipt {
-  readonly txHash: string;
-  readonly block: bigint;
-  readonly blockHash: string;
-  readonly succeeded: boolean;
-  readonly logs: readonly EvmLog[];
-}
-
 /** Filters events by contract, topics and blocks. */
 export interface LogQuery {
   readonly address: string;
@@ -154,28 +125,43 @@ const quantity = z
   .string()
   .regex(/^0x[0-9a-fA-F]{1,64}$/)
   .transform((text) => BigInt(text));
-const hash = z
+const topic = z
   .string()
   .regex(/^0x[0-9a-fA-F]{64}$/)
   .transform((text): Hex => `0x${text.slice(2).toLowerCase()}`);
+const hash: z.ZodType<string> = topic;
 const hex = z
   .string()
   .regex(/^0x[0-9a-fA-F]*$/)
   .max(MAX_DATA_DIGITS)
   .transform((text): Hex => `0x${text.slice(2).toLowerCase()}`);
+const contract: z.ZodType<string> = hex;
 const blockShape = z
   .object({ number: quantity, hash, timestamp: quantity, baseFeePerGas: quantity.nullish() })
-  .nullable();
-const logShape = z.object({
-  address: hex,
-  topics: z.array(hash).max(4),
-  data: hex,
-  logIndex: quantity,
-  transactionHash: hash,
-  blockNumber: quantity,
-  blockHash: hash,
-  removed: z.boolean().nullish(),
-});
+  .transform(({ timestamp, baseFeePerGas = null, ...rest }) => ({
+    ...rest,
+    timeS: timestamp,
+    /** Null on chains without EIP-1559. */
+    baseFeeWei: baseFeePerGas,
+  }));
+const logShape = z
+  .object({
+    address: contract,
+    topics: z.array(topic).max(4),
+    data: hex,
+    logIndex: quantity,
+    transactionHash: hash,
+    blockNumber: quantity,
+    blockHash: hash,
+    removed: z.boolean().nullish(),
+  })
+  .transform(({ logIndex, transactionHash, blockNumber, removed, ...rest }) => ({
+    ...rest,
+    logIndex: Number(logIndex),
+    txHash: transactionHash,
+    block: blockNumber,
+    isRemoved: removed === true,
+  }));
 const receiptShape = z
   .object({
     transactionHash: hash,
@@ -184,59 +170,37 @@ const receiptShape = z
     status: quantity,
     logs: z.array(logShape),
   })
-  .nullable();
+  .transform(({ transactionHash, blockNumber, status, ...rest }) => ({
+    ...rest,
+    txHash: transactionHash,
+    block: blockNumber,
+    succeeded: status === 1n,
+  }));
+
+/** The fields of a block's header that are needed. */
+export type EvmBlock = Readonly<z.output<typeof blockShape>>;
+
+/** One event of a contract. Hex in lower case. */
+export interface EvmLog extends Omit<z.output<typeof logShape>, "isRemoved" | "topics"> {
+  readonly topics: readonly Hex[];
+}
+
+/** The receipt of a transaction in a block. */
+export type EvmReceipt = Readonly<Omit<z.output<typeof receiptShape>, "logs">> & {
+  readonly logs: readonly EvmLog[];
+};
 
 function parseBlock(value: unknown): EvmBlock | null {
-  const read = blockShape.parse(value);
-  return read === null
-    ? null
-    : {
-        number: read.number,
-        hash: read.hash,
-        timeS: read.timestamp,
-        baseFeeWei: read.baseFeePerGas ?? null,
-      };
+  return blockShape.nullable().parse(value);
 }
 
 function parseReceipt(value: unknown): EvmReceipt | null {
-  const read = receiptShape.parse(value);
-  if (read === null) return null;
-  const { transactionHash, blockNumber, blockHash, status, logs } = read;
-  return {
-    txHash: transactionHash,
-    block: blockNumber,
-    blockHash,
-    succeeded: status === 1n,
-    logs: logs.map(logOf),
-  };
+  return receiptShape.nullable().parse(value);
 }
 
 function parseLogs(value: unknown): readonly EvmLog[] {
-  return z
-    .array(logShape)
-    .parse(value)
-    .filter((log) => log.removed !== true)
-    .map(logOf);
-}
-
-function logOf({
-  address,
-  topics,
-  data,
-  logIndex,
-  transactionHash,
-  blockNumber,
-  blockHash,
-}: z.output<typeof logShape>): EvmLog {
-  return {
-    address,
-    topics,
-    data,
-    logIndex: Number(logIndex),
-    txHash: transactionHash,
-    block: blockNumber,
-    blockHash,
-  };
+  const logs = z.array(logShape).parse(value);
+  return logs.filter(({ isRemoved }) => !isRemoved);
 }
 
 function parseHex(value: unknown): Hex {

@@ -2,7 +2,14 @@
 // against its offer: amount, recipient, token, time, signer. Calls no chain.
 import type { Hex } from "viem";
 import { z } from "zod";
-import type { BadPayment, Payment, PaymentCredential, RailOffer, X402Offer } from "../rail.ts";
+import {
+  type BadPayment,
+  bad,
+  type Payment,
+  type PaymentCredential,
+  type RailOffer,
+  type X402Offer,
+} from "../rail.ts";
 import {
   type Authorization,
   materialText,
@@ -233,8 +240,4 @@ function timeProblem(
 
 function isSame(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
-}
-
-function bad(problem: string, reason: string): BadPayment {
-  return { kind: "bad_payment", problem, reason };
 }

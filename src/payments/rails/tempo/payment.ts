@@ -1,7 +1,13 @@
 // Payments by MPP `tempo`/`charge`: the request of a challenge, the payment as a signed transaction
 // (pull) or as the hash of a sent one (push), and what the store keeps of either. Calls no chain.
 import { z } from "zod";
-import type { BadPayment, Payment, PaymentCredential, RailOffer } from "../rail.ts";
+import {
+  type BadPayment,
+  bad,
+  type Payment,
+  type PaymentCredential,
+  type RailOffer,
+} from "../rail.ts";
 import { hashOf, parseTransaction, type TempoTransaction } from "./transaction.ts";
 import { type ExpectedTransfer, memoOfCalls } from "./transfer.ts";
 
@@ -14,37 +20,6 @@ export interface TempoTerms {
   /** The realm of its challenges. */
   readonly realm: string;
 }
-
-interface MaterialBase {
-  readonly due: ExpectedTransfer;
-  /** In lower case. */
-  readonly hash: string;
-  /** When the challenge expires, milliseconds since the epoch. */
-  readonly expiresAtMs: number;
-}
-
-/** A transaction that we pass on. */
-export interface PullMaterial extends MaterialBase {
-  readonly kind: "pull";
-  /** Signed bytes. */
-  readonly raw: string;
-  readonly payer: string;
-  readonly memo: string;
-  /**
-   * Exactly one of the two ends the time in which a block can include it; the other one is null.
-   */
-  readonly validBeforeS: number | null;
-  readonly nonce: bigint | null;
-  readonly readAtMs: number;
-}
-
-/** A transaction that the payer has sent. */
-export interface PushMaterial extends MaterialBase {
-  readonly kind: "push";
-}
-
-/** What the rail keeps of a payment. */
-export type TempoMaterial = PullMaterial | PushMaterial;
 
 /** The offer for an amount, in the form of mppx's `tempo`/`charge`. */
 export function tempoOffer(
@@ -146,27 +121,43 @@ const amount = z
   .string()
   .regex(/^\d+$/)
   .transform((text) => BigInt(text));
-const dueShape = z.object({
+const dueShape: z.ZodType<ExpectedTransfer> = z.object({
   token: z.string(),
   recipient: z.string(),
   units: amount,
   challengeId: z.string(),
   realm: z.string(),
 });
-const base = { due: dueShape, hash: z.string(), expiresAtMs: z.number() };
-const materialShape = z.discriminatedUnion("kind", [
-  z.object({
-    kind: z.literal("pull"),
-    ...base,
-    raw: z.string(),
-    payer: z.string(),
-    memo: z.string(),
-    validBeforeS: z.number().nullable(),
-    nonce: amount.nullable(),
-    readAtMs: z.number(),
-  }),
-  z.object({ kind: z.literal("push"), ...base }),
-]);
+const base = {
+  due: dueShape,
+  /** In lower case. */
+  hash: z.string(),
+  /** When the challenge expires, milliseconds since the epoch. */
+  expiresAtMs: z.number(),
+};
+const pullShape = z.object({
+  kind: z.literal("pull"),
+  ...base,
+  /** Signed bytes. */
+  raw: z.string(),
+  payer: z.string(),
+  memo: z.string(),
+  /** One of the two ends the time in which a block can include it; the other one is null. */
+  validBeforeS: z.number().nullable(),
+  nonce: amount.nullable(),
+  readAtMs: z.number(),
+});
+const pushShape = z.object({ kind: z.literal("push"), ...base });
+const materialShape = z.discriminatedUnion("kind", [pullShape, pushShape]);
+
+/** A transaction that we pass on. */
+export type PullMaterial = z.output<typeof pullShape>;
+
+/** A transaction that the payer has sent. */
+export type PushMaterial = z.output<typeof pushShape>;
+
+/** What the rail keeps of a payment. */
+export type TempoMaterial = PullMaterial | PushMaterial;
 
 function isOffered(
   terms: TempoTerms,
@@ -288,8 +279,4 @@ function keyFor(chainId: number, hash: string, challengeId: string): string {
 function addressOf(source: string, chainId: number): string | null {
   const [, chain, address] = /^did:pkh:eip155:(\d{1,16}):(0x[0-9a-fA-F]{40})$/.exec(source) ?? [];
   return address !== undefined && chain === chainId.toString() ? address.toLowerCase() : null;
-}
-
-function bad(problem: string, reason: string): BadPayment {
-  return { kind: "bad_payment", problem, reason };
 }

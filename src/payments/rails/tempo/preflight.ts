@@ -6,7 +6,7 @@ import { Abis, Addresses } from "viem/tempo";
 import { z } from "zod";
 import { ChainFailure, chainFailureOf, type NodeError, type PaymentChain } from "../chain.ts";
 import { type EvmBlock, type EvmNode, type EvmReceipt, resultOf } from "../evm/node.ts";
-import type { BadPayment } from "../rail.ts";
+import { type BadPayment, bad } from "../rail.ts";
 import type { PullMaterial, TempoMaterial } from "./payment.ts";
 import { EXPIRING_NONCE_KEY, parseTransaction, type TempoTransaction } from "./transaction.ts";
 import { memoOfCalls, paidBy, type TempoCall } from "./transfer.ts";
@@ -256,8 +256,4 @@ function wrongOf(error: NodeError): BadPayment {
   const refusal = REFUSALS.find((candidate) => candidate.words.test(error.message));
   if (refusal === undefined) throw chainFailureOf(error, "eth_call");
   return bad(refusal.problem, refusal.reason);
-}
-
-function bad(problem: string, reason: string): BadPayment {
-  return { kind: "bad_payment", problem, reason };
 }
