@@ -1,5 +1,4 @@
-// This node among those that serve together, in the composition root: its name, and what it does
-// when others change something.
+// This node's part in a cluster: its name, and what follows here from changes made at other nodes.
 import { hostname } from "node:os";
 import type { Logger } from "pino";
 import type { ChangesRead } from "../cluster/change-log.ts";
@@ -251,9 +250,9 @@ function profileOf(ref: string): { readonly accountId: string; readonly slug: st
 }
 
 /**
- * What the processes of a worker's place are known by in their row. A successor has the same: the
- * supervisor starts it when the process before has ended, so it need not wait whether that one
- * lives.
+ * What the processes of a worker's place are known by in their row. A successor has the same id.
+ * The supervisor starts it after its predecessor has ended, so it need not wait to see whether that
+ * one lives.
  */
 export function workerProcessId(serviceId: string, worker: WorkerId): string {
   return `${serviceId}/${worker}`;

@@ -1,5 +1,5 @@
-// What workers leave in the store that ended without leaving it in order: the supervisor looks once
-// all of them have ended. Their rows count as left, and what they had leased returns.
+// Cleans up after workers that ended without closing their leases: the supervisor does this once
+// all workers have ended. Their rows count as left, and what they had leased returns.
 
 import type { Logger } from "pino";
 import { leaveEnded } from "../cluster/node-rows.ts";

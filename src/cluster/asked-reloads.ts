@@ -1,5 +1,5 @@
-// The last reload of the configuration that an operator asked every node for: one row beside the
-// change log, so that a node finds it that missed the change. Knows no configuration.
+// The last reload that an operator asked every node for: one row beside the log of changes, so that
+// a node that missed the change still finds it. Knows no configuration.
 import { sql } from "kysely";
 import { newId } from "../secrets/secret.ts";
 import { databaseNow } from "../store/engine.ts";

@@ -1,5 +1,5 @@
-// Whether this node hears of what others change, and what follows when it does not: first it is
-// careful, at the node timeout it serves nobody who has a key.
+// Whether this node hears of the changes of others. Without them it is careful at first; at the
+// node timeout it stops serving callers with a key.
 import type { Logger } from "pino";
 import type { Runtime } from "../runtime.ts";
 import type { ChangeFeed } from "./change-feed.ts";

@@ -26,8 +26,8 @@ export interface NodeHeartbeat {
 }
 
 /**
- * What stands in the way of joining: `any` = nothing, a living row of this id is one that was left
- * behind; a heartbeat = any living row but one that still stands there; null = any living row.
+ * What prevents joining under this id. `any`: nothing, since a living row was left behind. A
+ * heartbeat: a living row with another heartbeat. Null: any living row.
  */
 export type MayReplace = "any" | NodeHeartbeat | null;
 
@@ -36,8 +36,8 @@ export interface Joining {
   readonly wallMs: number;
   readonly replaces: MayReplace;
   /**
-   * Made up by this process, or by the supervisor for all processes of one place, of which one
-   * lives: a row that one of them wrote is no other's.
+   * Chosen by this process, or by the supervisor for the successive processes of one place, of
+   * which one lives at a time: a row with this value belongs to them alone.
    */
   readonly processId: string;
 }

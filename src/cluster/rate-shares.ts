@@ -1,6 +1,5 @@
-// Rate limits that processes share: gathers what this one needs of them into few questions to the
-// book, one at a time, and has calls wait for the answers. Knows no caller, and not where the book
-// is.
+// Rate limits shared between processes: gathers the needs of this process into few requests to the
+// book, one at a time, while calls wait for tokens. Knows no caller, and not where the book is.
 import { createHash } from "node:crypto";
 import type { RateLimitSize } from "../core/billing/gcra.ts";
 import {

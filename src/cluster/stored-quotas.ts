@@ -1,6 +1,6 @@
 // The credits of providers that several nodes spend, as rows of a store: what is handed out is
-// written first, and counts as spent until it comes back. What a process had that died does not
-// come back before its day and month end: nobody can tell what it spent.
+// written first, and counts as spent until it comes back. The credits of a process that died return
+// only at the end of their day and month, since nobody knows how many it spent.
 import { sql, type Transaction } from "kysely";
 import {
   added,

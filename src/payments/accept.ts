@@ -1,5 +1,5 @@
-// Accepts a payment: looks for a record of it, else checks it, records it before anything is done
-// with it, and follows it for a while. This order keeps payers from losing money.
+// Accepts a payment: looks for its record, else checks the payment, records it before doing
+// anything else, and follows it for a while. This order keeps payers from losing money.
 import { unitsOf } from "../core/billing/payment.ts";
 import { keysOf, type OfferedPayment, railFor, readOfferedPayment } from "./credential.ts";
 import type { OfferMacs } from "./offer-mac.ts";

@@ -1,5 +1,5 @@
-// Calls rails: turns what they throw into a value, logs it, and remembers whether a rail's chain is
-// reachable, so that nothing is offered that cannot be settled. Knows no purchase.
+// Calls rails: turns exceptions into values, logs them, and remembers whether a rail's chain is
+// reachable, so that only payments that can be settled are offered. Knows no purchase.
 import type { Logger } from "pino";
 import type { Runtime } from "../runtime.ts";
 import { ChainFailure } from "./rails/chain.ts";

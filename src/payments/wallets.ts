@@ -1,5 +1,5 @@
-// Watches the wallets that pay for gas: whether they hold enough, and that every nonce taken is
-// sent, even if its purchase has ended: later nonces wait for it. Credits no account.
+// Watches the wallets that pay for gas: whether they hold enough, and whether every nonce taken was
+// sent, even after its purchase ended, since later nonces wait for it. Credits no account.
 import { type AdvanceParts, isRailOf, send, sendNext } from "./purchase/advance.ts";
 import { railPurchaseOf, type SubmissionRow } from "./purchase/record.ts";
 import { byId, submissionsOf } from "./purchase/rows.ts";

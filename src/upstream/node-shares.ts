@@ -266,7 +266,10 @@ export class NodeShares implements Shares {
     this.#readAtMs = nowMs;
   }
 
-  /** Frees what those have for all who are silent here: one that starts now has not seen it. */
+  /**
+   * Frees the shares of silent nodes for all nodes: a node that starts now has not seen those
+   * nodes.
+   */
   async #removeSilent(
     { book, silentMs }: Joined,
     turn: readonly Held[],
@@ -286,7 +289,7 @@ export class NodeShares implements Shares {
     return seen?.writtenAt === writtenAt && this.#readMs - seen.newAtMs >= silentMs;
   }
 
-  /** Bounds, each with what those others have of it who show that they live. */
+  /** Bounds, each with the shares of the other living nodes. */
   #living(
     turn: readonly Held[],
     others: readonly OtherShare[],

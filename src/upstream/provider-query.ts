@@ -1,5 +1,5 @@
-// One call to one provider for an operator: what it answered, how long it took, or its error
-// without secrets. Within the provider's limits; changes no health.
+// One call to one provider for an operator: the answer, its time, or the error without secrets.
+// Within the provider's limits; changes no health.
 import type { Channel } from "../core/provider/attempt.ts";
 import type { Provider, Transport } from "../core/provider/profile.ts";
 import { classify } from "../core/provider-errors/classify.ts";

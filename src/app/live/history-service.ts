@@ -1,6 +1,6 @@
 // History of a service: of one process as it counts, of several gathered in the supervisor every
-// ten seconds, and before it is read. Each process hands over what it counted in numbered batches,
-// so nothing counts twice, and what a worker handed over outlives it.
+// ten seconds, and before it is read. Each process hands over its counts in numbered batches, so
+// that nothing counts twice and counts outlive their worker.
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../../core/workers/bus.ts";
 import { type ChangeEvent, RecentChanges } from "../../observe/feed/recent-changes.ts";
 import type { CountedStep } from "../../observe/history/history-counts.ts";
@@ -77,7 +77,7 @@ const GATHER_MS = 10_000;
 /** Processes whose batches are remembered; there are as many as workers were started. */
 const MAX_PROCESSES = 256;
 
-/** History of a service of several workers, as one of them hands it over and reads it. */
+/** The history of a service of several workers, from the side of one worker. */
 export function historyOver(bus: Bus, process: string, own: ProcessHistory): HistoryService {
   const outbox = new StepOutbox(process);
   const batch = (taken: number): StepBatch => {

@@ -1,5 +1,4 @@
-// What the operator reads of a service of several workers: each worker is asked, and what they
-// answer becomes one report.
+// The operator's report on a service of several workers: asks each worker, and merges the answers.
 import type { Bus, QuestionTopic } from "../../core/workers/bus.ts";
 import {
   mergeReports,

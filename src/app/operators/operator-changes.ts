@@ -1,5 +1,5 @@
-// What operators do at one node of a cluster that the others have to follow: told over the log of
-// changes, and heard from it. A node that missed a change reads what holds from the store.
+// Actions of operators that every node of a cluster follows: written to the log of changes, and
+// read from it. A node that missed a change reads what holds from the store.
 import { type AskedReload, lastAskedReload, requestReload } from "../../cluster/asked-reloads.ts";
 import { recordChange } from "../../cluster/change-log.ts";
 import { isRecord, isText, parseJson } from "../../core/fields.ts";

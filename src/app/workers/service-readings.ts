@@ -71,8 +71,8 @@ interface Kept {
   /** The reading under way; null = none. */
   reading: Promise<Document> | null;
   /**
-   * The reading after it, shared by all requests that come during the current one, so that none
-   * gets values older than its request.
+   * The next reading, shared by all requests that arrive during the current one, so that no request
+   * gets values older than itself.
    */
   next: Promise<Document> | null;
   usedAtMs: number;

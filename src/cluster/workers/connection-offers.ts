@@ -1,6 +1,6 @@
-// Passes connections from the worker that accepted them to another one. The other one is asked
-// first, and has to answer soon: a connection that is sent to a process which stands still would
-// hang with it. Without an answer the connection goes back to the worker that accepted it.
+// Passes connections from the worker that accepted them to another one. The other worker is asked
+// first and must answer soon: a connection sent to a worker that stands still would hang. Without
+// an answer the connection goes back to the worker that accepted it.
 import type { WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { RawConnection } from "./raw-connection.ts";
@@ -50,7 +50,7 @@ export class ConnectionOffers {
       this.#giveBack(id);
     });
     this.#open.set(id, { connection, from, to, cancel });
-    // One that is late is asked all the same: its answer shows that it is late no more.
+    // A late worker is asked as well, since its answer shows that it is responsive again.
     if (this.#targets.serves(to)) this.#targets.offer(to, id);
     if (!mayAsk) this.#giveBack(id);
   }

@@ -56,10 +56,10 @@ export interface Awaited extends Pick<Considered, "reason"> {
 }
 
 /**
- * The providers to ask, in order. Tiers by circuit and rate limit: closed, closed and limited or
- * stalled, half-open, half-open and limited or stalled; then, in the same tiers each, those that
- * are not known to have the block of the call, those that never answered, `backup` providers, and
- * those that lack the block or may lack old logs; open circuits are excluded. A plan names each
+ * The providers to ask, in order. Tiers by circuit and rate limit: closed; closed and limited or
+ * stalled; half-open; half-open and limited or stalled. Then the same four tiers of providers that
+ * may lack the block of the call, of providers that never answered, of `backup` providers, and of
+ * providers that lack the block or may lack old logs. Open circuits are excluded. A plan names each
  * provider once. A small share of replay-safe calls tries a half-open provider first: otherwise one
  * whose neighbours are healthy would never be tried, and would never be found well again. Where no
  * candidate has a closed circuit, lagging providers follow, the freshest first: the providers ahead

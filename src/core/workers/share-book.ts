@@ -1,5 +1,5 @@
-// The port to the book in which the processes of several nodes write what each of them has of the
-// bounds that they share. A process reads there what the others have, and writes only its own part.
+// The port to the book of shared bounds: each process of a cluster writes its share of each bound
+// there. A process reads there what the others have, and writes only its own part.
 import type { HeldPart } from "./division.ts";
 
 /** What a process writes of one bound. */

@@ -276,8 +276,8 @@ export class Admission {
         if (credit.hold(wallet, priceN)) return priceN;
         const hadNone = wallet.wasEmpty && wallet.availableN < priceN;
         if (wallet.state !== "empty" && !hadNone) return "unknown";
-        // The store says when it ran out; until it has, and while another node has the rest, it is
-        // as if it had just now.
+        // The store records when paid credit ran out. Until it has, and while another node holds
+        // the rest, the grace period counts from now.
         if (account.paid !== null)
           account.paid.exhaustedAtMs =
             wallet.exhaustedAtMs ?? account.paid.exhaustedAtMs ?? runtime.wallMs();

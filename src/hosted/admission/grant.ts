@@ -29,7 +29,7 @@ export interface GrantTerms {
 /** The charge of a call. */
 export interface CallCharge {
   readonly grant: Grant;
-  /** Compute units of the call; of an uncharged one those that it would have cost. */
+  /** Compute units of the call, also if it is not charged. */
   readonly cu: number;
   /** Nano-USD. */
   readonly chargeN: number;
@@ -73,8 +73,8 @@ export class Grant implements GrantTerms {
   }
 
   /**
-   * What it will be charged for an answer from this source, of a range for at most the parts that
-   * were sent (null = it was not cut); changes nothing.
+   * The charge for an answer from this source: for a range, of at most the parts that were sent
+   * (null = it was not cut). Changes nothing.
    */
   chargeFor(source: SourceKind, partsSent: number | null = null): CallCharge {
     const { tariff } = this.#parts.settings;

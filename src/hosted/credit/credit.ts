@@ -113,7 +113,7 @@ export class Credit {
   readonly #usage: UsageBuffer;
   readonly #refills: RefillBatcher;
   readonly #flushLoop: FlushLoop;
-  /** Accounts that others called back, and until when they wait for it; the work on them. */
+  /** Accounts whose idle credit other nodes asked for, and until when these nodes wait. */
   readonly #recalled = new Map<string, number>();
   #returning: Promise<void> | null = null;
   #cancelRecalls: () => void = () => undefined;

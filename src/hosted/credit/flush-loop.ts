@@ -148,9 +148,8 @@ export class FlushLoop {
   }
 
   /**
-   * Waits until credit may be spent again. A process that stood still, or that hears late from a
-   * slow store, is not refused by it: it has not asked. Throws at once where the store was asked
-   * since in vain.
+   * Waits until credit may be spent again. If this process stood still, or the store was slow to
+   * answer, asks the store first. Throws at once where the store was asked since in vain.
    */
   async resume(): Promise<Epoch> {
     if (!this.maySpend()) {

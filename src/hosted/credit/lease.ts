@@ -144,8 +144,8 @@ async function accountsOf(
 }
 
 /**
- * The amount granted to a node: what it needs now, and of the rest what it requested ahead, but no
- * more than half unless the balance is scarce.
+ * The amount granted to a node: what it requested ahead, at most half of the balance, and one slice
+ * if the balance is scarce; but at least its present need, if the balance has it.
  */
 export function grantOf(
   balanceN: number,
@@ -266,8 +266,7 @@ async function markExhausted(
 }
 
 /**
- * Accounts that may have run out with what a node has spent of them, and when it spent the last of
- * it.
+ * Accounts that may have run out by a node's spending, and the time of its last spending on each.
  */
 export interface RunningOut {
   readonly accountIds: readonly string[];

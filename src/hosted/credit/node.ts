@@ -39,8 +39,8 @@ export type FlushOutcome = "written" | "fenced" | "without leases";
 
 /**
  * Writes a batch, or finds that an earlier try with a lost answer has written it. Otherwise nothing
- * is written: "fenced" = this epoch is over; "without leases" = it spent of leases that the store
- * does not have, so that no repetition can write it.
+ * is written: "fenced" = this epoch is over; "without leases" = the spending names leases that the
+ * store lacks, so no repetition can succeed.
  */
 export async function flush(store: Store, epoch: Epoch, input: FlushInput): Promise<FlushOutcome> {
   try {

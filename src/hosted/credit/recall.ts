@@ -1,5 +1,5 @@
-// What nodes do when a balance is dry though other nodes have some of it idle: the dry one calls it
-// back, the others return what they can spare. Statements and decisions; knows no timer.
+// What nodes do when a balance is dry while other nodes hold idle credit of it: the dry node asks
+// for it, the others return what they can spare. Statements and decisions; knows no timer.
 import { sql } from "kysely";
 import { recordChange } from "../../cluster/change-log.ts";
 import type { Epoch } from "../../cluster/node-rows.ts";
@@ -53,8 +53,8 @@ export async function recall(tx: Tx, accountIds: readonly string[]): Promise<voi
 }
 
 /**
- * What a wallet can spare for another node; 0 = nothing; null = the store is being asked about it,
- * or it has returned something just now: that is to be known first.
+ * The amount that a wallet can spare for another node. Null = not known yet: the wallet waits for
+ * the store, or has just returned credit.
  */
 export function spareN(wallet: OpenWallet, nowMs: number): number | null {
   if (wallet.isRecalling) return 0;

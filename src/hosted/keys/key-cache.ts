@@ -176,8 +176,8 @@ export class KeyCache {
   }
 
   /**
-   * Keys and accounts that other nodes changed. From this call on, a request with one of them waits
-   * until it was read again; all of them are read in the background.
+   * Keys and accounts that other nodes changed. From now on a request with one of these keys waits
+   * until the key was read again. All of them are read in the background.
    */
   changedElsewhere({ keys, accounts }: ChangedElsewhere): void {
     for (const accountId of accounts) this.#parts.credit.refresh(accountId);

@@ -171,7 +171,7 @@ export function saveProfile(
         }),
       )
       .execute();
-    // A program that does not know of revisions left those of a profile that it deleted.
+    // A version without revisions left the revisions of a profile that it deleted.
     if (before?.sealed === null) await forgetRevisions(tx, row.id);
     if (replaced !== null) await keepRevision(tx, sealer, row.id, replaced);
     await recordChange(tx, ...changesOf(change));

@@ -297,7 +297,7 @@ export class FeedHub {
     if (events.length > 0) this.#gather();
   }
 
-  /** Gives an event its id, and to those who want it. */
+  /** Assigns an event its id and delivers it to the readers whose filters it passed. */
   #place(item: FeedItem): void {
     const { type, data, filters } = item;
     const keys = filters ?? [...this.#audiences.keys()];

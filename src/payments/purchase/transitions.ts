@@ -275,8 +275,8 @@ export function giveHeld(
 
 /**
  * Records the next nonce that a wallet's chain reports: submissions with lower nonces need not be
- * sent again. Those with higher ones have to be, also if they were on the chain before: the chain
- * was reorganised deeper than it should be, and all later nonces wait for them.
+ * sent again. Transactions with higher nonces must be sent again, even if they were on the chain
+ * before: the chain was reorganised deeper than expected, and all later nonces wait for them.
  */
 export async function markPassed(
   { store }: Pick<RowParts, "store">,

@@ -136,9 +136,9 @@ export class ChannelRecord {
   }
 
   /**
-   * Takes at most `count` due channels and makes them due again at `untilMs`: until then no other
-   * instance takes them, and after it one that has ended delays them no longer. Unreadable channels
-   * are postponed as well, and returned by their ids.
+   * Takes at most `count` due channels and makes them due again at `untilMs`. Until then no other
+   * instance takes them; afterwards an instance that has ended delays them no longer. Unreadable
+   * channels are postponed as well, and returned by their ids.
    */
   async takeDue(
     tx: Tx,

@@ -1,6 +1,6 @@
-// Changes of channels by their calls, under the locks of the channels' rows. Changes that are asked
-// for at one time share a transaction: all rows are locked and read by one statement, all holds by
-// another one, and what has changed is written together at the end. Decides nothing.
+// Changes of channels by their calls, under the locks of the channels' rows. Changes requested at
+// the same time share a transaction: one statement locks and reads all rows, a second one all
+// holds, and the changed rows are written together at the end. Decides nothing.
 import { type RawBuilder, sql } from "kysely";
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";

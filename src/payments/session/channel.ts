@@ -64,9 +64,9 @@ export function withVoucher(money: ChannelMoney, voucher: Voucher): ChannelMoney
 }
 
 /**
- * Charges a call if the highest voucher covers it; null = it does not. Calls end in another order
- * than they began: a call that came with a lower voucher is covered by a higher one of another
- * call, as long as that call's own price was held as well.
+ * Charges a call if the highest voucher covers it; null = it does not. Calls do not end in the
+ * order they began: a call with a lower voucher is covered by the higher voucher of another call,
+ * as long as the price of each was held.
  */
 export function withCharge(
   money: ChannelMoney,

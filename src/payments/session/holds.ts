@@ -65,8 +65,8 @@ export class CallProcesses {
   }
 
   /**
-   * Whether the process of a hold lives: `doubtful` = it was not seen to live yet. One that has not
-   * shown for a while that it lives counts as ended.
+   * Whether the process of a hold lives: `doubtful` = it was not seen to live yet. A process
+   * without a recent sign of life counts as ended.
    */
   stateOf(hold: ReadHold): "lives" | "doubtful" | "ended" {
     const own = this.ownEpoch;

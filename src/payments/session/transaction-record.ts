@@ -13,7 +13,7 @@ export interface WrittenTransaction {
   readonly kind: SessionTransactionTable["kind"];
   /** Signed bytes. */
   readonly raw: Hex;
-  /** What it adds to the deposit, or what it settles in total. */
+  /** The amount added to the deposit, or the total that is settled. */
   readonly units: bigint;
   readonly validUntilMs: number;
   readonly state: SessionTransactionTable["state"];

@@ -1,6 +1,6 @@
-// Puts calls to one provider together that are sent at about the same time, where its operator
-// allows that: one request, and an answer to each. Learns from providers that refuse. A call that
-// is alone goes as if there were no batches.
+// Sends calls to one provider that come at about the same time as one JSON-RPC batch, where the
+// operator allows it, and gives each call its own answer. Learns from providers that refuse. A call
+// that is alone goes as if there were no batches.
 import {
   type BatchLimits,
   type BatchRefusal,

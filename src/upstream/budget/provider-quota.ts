@@ -1,5 +1,5 @@
-// The credits of a day and a month that this process may spend at one provider: leased ahead of
-// need, so that no call waits for them. Spends nothing by itself.
+// Daily and monthly credits that this process may spend at one provider, leased ahead of need so
+// that no call waits for a lease. Spends nothing by itself.
 import {
   bindingQuota,
   dayOf,

@@ -31,7 +31,7 @@ export interface CallTimes {
   readonly endsAtMs: number;
 }
 
-/** What a stage is asked for. Stages add what they find out; what stands above them reads it. */
+/** What a stage is asked for. Inner stages write these members, outer stages read them. */
 export class CallContext {
   readonly request: RouteRequest;
   readonly policy: Policy;

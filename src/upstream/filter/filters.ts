@@ -408,7 +408,7 @@ class Filter implements Subscriber {
   #leave: (() => void) | null = null;
   #idle: Timer | null = null;
   #position: StreamPosition | null = null;
-  /** Answers after one of which it is not known yet whether it was written. */
+  /** Answers behind one that is not yet known to be written. */
   readonly #answers = new Set<GivenAnswer>();
   #whenEnded: (() => void) | null = null;
 

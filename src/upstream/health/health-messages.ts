@@ -43,8 +43,8 @@ export interface ServedMessage {
 }
 
 /**
- * Everything that a worker has told before, so that a lost message does no lasting harm, and a sign
- * that it still probes what belongs to it.
+ * A repetition of all that a worker told before, so that a lost message does no lasting harm, and a
+ * sign that the worker still probes its own sets.
  */
 export interface StateMessage {
   /** Keys of all sets that it serves. */

@@ -1,5 +1,5 @@
-// What the providers of one set have told of the blocks of their chain: how far it is final, what
-// its newest block is, and which branch each provider is on. Sends nothing.
+// What the providers of one set told of their chain: how far it is final, its newest block, and the
+// branch of each provider. Sends nothing.
 import {
   AgreedSince,
   agreedHash,
@@ -42,7 +42,7 @@ interface Newest extends BlocksSnapshot {
   readonly untilMs: number;
 }
 
-/** What is known of the blocks of one chain, as the providers of one set tell it. */
+/** The known blocks of one chain, by the providers of one set. */
 export class KnownBlocks {
   readonly #set: ProviderSet;
   readonly #runtime: Runtime;
@@ -163,7 +163,7 @@ export class KnownBlocks {
     this.#agreed.hear(block, abandoned, this.#runtime.now());
     if (abandoned !== null) {
       this.#changes.abandon(abandoned);
-      // What it had above was of the branch that it left.
+      // Its higher blocks were of the branch that it left.
       blocks.highest = block.number;
     }
     this.view.heard();

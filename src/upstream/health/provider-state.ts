@@ -53,9 +53,12 @@ export class ProviderState {
   finalized: FinalitySample | null;
   /** What it last reported as safe. */
   safe: FinalitySample | null;
-  /** A block that it said it does not have; null = its height says what it has. */
+  /** A block that the provider said it lacks; null = its height tells what it has. */
   missing: number | null = null;
-  /** A number not above its own head that it refused; null = none since it answered at one. */
+  /**
+   * A block number at or below its own head that the provider refused; null = it has answered at
+   * such a number since.
+   */
   refused: number | null = null;
   /** When it refused the number of its own head; -Infinity = never. */
   neededTagAtMs: number;

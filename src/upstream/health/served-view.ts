@@ -1,6 +1,6 @@
-// The one view of the chain that the callers of a provider set share: its served tip, the blocks
-// that `safe` and `finalized` name, and which providers have that tip. Follows what the providers
-// tell of their heads; sends nothing.
+// The view of the chain that all callers of a provider set share: the served tip, the blocks of
+// `safe` and `finalized`, and the providers that have the tip. Follows what the providers tell of
+// their heads; sends nothing.
 import { BRANCH_BLOCKS, BranchView, hashAt } from "../../core/provider/blocks/branch-view.ts";
 import type { FinalitySample } from "../../core/provider/blocks/finality.ts";
 import { HEAD_FRESH_MS, stillMs } from "../../core/provider/blocks/head.ts";
@@ -197,8 +197,8 @@ export class ServedView {
   }
 
   /**
-   * Whether the tip is held on to no longer: nobody has it, or one operator alone has defined it
-   * and two others have not come near it since.
+   * Whether the tip is given up: nobody has it, or a single operator defined it and two others have
+   * not come near it since.
    */
   #isGivenUp(nowMs: number): boolean {
     const patienceMs = stillMs(this.#set.chain.blockTimeMs);

@@ -1,7 +1,7 @@
 // The second tier of the cache: answers that never change, kept on a server that several nodes
-// share. It may be slow, gone or full at any time, and what it holds may be anybody's: a look-up
-// ends within its limit, is bounded in number and size, and what is not exactly an answer to the
-// question is none. Which answers may be stored or given is decided in `engine/`.
+// share. The server may be slow, gone or full at any time, and anybody may have written to it. A
+// look-up ends within its limit, is bounded in number and size, and takes nothing that is not
+// exactly an answer to the question. Which answers may be stored or given is decided in `engine/`.
 import { createSecretKey, hash, hkdfSync, type KeyObject, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
@@ -327,7 +327,7 @@ export class SecondTier {
   }
 }
 
-/** One byte more than may be is asked for, so that what is too long is known as such. */
+/** One byte more than allowed is asked for, so that a value that is too long is noticed. */
 function readCommands(key: TierKey) {
   return [
     ["GETRANGE", generationKey(key.scope.name), "0", String(GENERATION_BYTES)],

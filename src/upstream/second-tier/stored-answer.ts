@@ -1,7 +1,7 @@
-// How an answer is written for the second tier of the cache, and read back. What is read may be
-// anybody's: it counts only if it is of this format, answers what was asked, is of the present
-// generation, has the length that it says, and ends with the checksum of all this under the key of
-// its scope. Knows no server.
+// How an answer is written for the second tier of the cache, and read back. Anybody may have
+// written to the server, so an answer counts only if it has this format, answers the question, is
+// of the present generation, has the stated length, and ends with the checksum of all this under
+// the key of its scope. Knows no server.
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 
 /** The answer to one question, as it is kept in the second tier. */

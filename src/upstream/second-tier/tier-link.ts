@@ -34,7 +34,7 @@ export type TierReply =
 export interface TierOperation {
   readonly commands: readonly TierCommand[];
   readonly limitMs: number;
-  /** False = a server that refuses it may be well all the same: one that is full, for example. */
+  /** False = a refusal does not count against the server, which may be full and well. */
   readonly refusalCounts: boolean;
 }
 

@@ -329,8 +329,8 @@ class Outlet {
   }
 }
 
-// What workers tell each other of subscriptions that one of them has at providers. A feed is such a
-// subscription, by the number that the worker gave it which joined.
+// Messages between workers about subscriptions that one worker has at providers. A feed is one of
+// these subscriptions, numbered by the worker that joined.
 
 /** Asks a worker to subscribe at a provider and to send the events. */
 interface JoinMessage {

@@ -22,7 +22,7 @@ export interface HeldResults {
 
 /** Results that a stream is about to deliver. */
 interface EventBatch extends HeldResults {
-  /** The block that they are of; null = they only take back what was delivered. */
+  /** The block of the events; null = they only take back delivered ones. */
   readonly block: EventBlock | null;
 }
 
@@ -77,8 +77,8 @@ export class TipBuffer {
   }
 
   /**
-   * Where the stream stood before all that is held. The continuity may have known by then that it
-   * had all logs of a block, and tell them next: without those the block is not complete.
+   * Where the stream stood before all that is held. By then the continuity may have had all logs of
+   * a block and be about to emit them: without them the block is not complete.
    */
   get mark(): StreamMark | null {
     const before = this.#held[0]?.before ?? null;

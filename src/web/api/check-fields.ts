@@ -54,7 +54,7 @@ export function checkFields(
 
 /**
  * The query parameters as an object, the first of each name; digits are parsed as numbers. A schema
- * leaves out those that it does not know, or refuses them if it is strict.
+ * leaves out unknown fields, or refuses them if it is strict.
  */
 export function queryOf(url: string): object {
   const mark = url.indexOf("?");

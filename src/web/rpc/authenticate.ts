@@ -33,7 +33,7 @@ export interface Authenticated {
   /** Null = a caller without a key. */
   readonly keyContext: KeyContext | null;
   readonly caller: CallerIdentity;
-  /** What it says of the view of the chain at which it is answered. */
+  /** The view of the chain that the request asks for. */
   readonly wishes: Wishes;
 }
 

@@ -20,9 +20,9 @@ interface Unread {
 }
 
 /**
- * Counts unread bytes in the memory budget. Beyond a quarter of it the socket that has been behind
- * for the longest is warned that it is too slow; those that were may finish reading, until all
- * hold half of it or the budget is used up: then the one that is behind for the longest is cut off.
+ * Counts unread bytes in the memory budget. Beyond a quarter of the budget the socket that has been
+ * behind for longest is warned. Warned sockets may go on reading until all sockets hold half of the
+ * budget, or it is used up: then the socket that has been behind for longest is cut off.
  */
 export class SlowReaders {
   readonly #budget: MemoryBudget;

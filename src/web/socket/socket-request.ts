@@ -1,5 +1,5 @@
-// One message of a client WebSocket from its arrival to its answer: what cancels it, its place
-// among the messages that wait, and the memory that it holds.
+// One message of a client WebSocket from arrival to answer: its cancellation, its place among
+// waiting messages, and its memory.
 import type { Interruption } from "../../core/billing/charging.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import { type MemoryBudget, SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";

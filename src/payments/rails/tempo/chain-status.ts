@@ -52,8 +52,8 @@ const LAG_S = 10n;
 const LAG_BLOCKS = 10n;
 const MS_PER_S = 1_000;
 /**
- * How long after its challenge a transaction is waited for: one that ends by its nonce only (pull),
- * and one that the payer was to send (push).
+ * How long after its challenge a transaction is awaited: one that only its nonce ends (pull), and
+ * one that the payer sends (push).
  */
 const PATIENCE_PULL_S = 86_400;
 const PATIENCE_PUSH_S = 3_600;

@@ -1,5 +1,5 @@
-// One try at one provider while it is out: its request, its deadline, and what is told of it. What
-// becomes of the call is its owner's business.
+// One attempt under way at one provider: its request, its deadline, and its reports to the tracker.
+// What becomes of the call is its owner's business.
 import type { Attempt, Channel, Counting, Verdict } from "../../../core/provider/attempt.ts";
 import type { Provider, Transport } from "../../../core/provider/profile.ts";
 import { type CallerIdentity, SERVICE_CALLER } from "../../../core/provider/silence.ts";

@@ -1,7 +1,7 @@
-// Asks the providers of a plan, one after the other, until one answers or nobody is left. An
-// attempt that takes long goes on beside the next one, and the first to answer has
-// answered: a trial of a half-open circuit, one that is overdue, and one beside which a hedge is
-// begun. The only stage that touches the tracker. What follows from a failure is decided in core.
+// Asks the providers of a plan, one after the other, until one answers or nobody is left. A slow
+// attempt goes on beside the next one, and the first answer wins. Slow are a trial of a half-open
+// circuit, an overdue attempt, and an attempt with a hedge. The only stage that touches the
+// tracker. What follows from a failure is decided in core.
 import type { Abandoned } from "../../../core/billing/charging.ts";
 import type { Channel, Verdict } from "../../../core/provider/attempt.ts";
 import { tipOperatorOf } from "../../../core/provider/operator.ts";

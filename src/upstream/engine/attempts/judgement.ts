@@ -1,6 +1,5 @@
-// What is made of a failed attempt and what of it a caller could be shown; and what a call is
-// answered with when no provider gave a result: a provider's own error where one may be shown, else
-// a refusal of ours.
+// Judges a failed attempt, and decides what of it a caller may be shown. Where no provider gave a
+// result, picks the answer: a provider's own error if one may be shown, else a refusal of ours.
 import type { Verdict } from "../../../core/provider/attempt.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import { classifyCall } from "../../../core/provider-errors/classify-call.ts";

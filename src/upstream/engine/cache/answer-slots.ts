@@ -28,7 +28,7 @@ export function answerKeyOf(space: number, bytes: Buffer, start: number, end: nu
   return { space, bytes, start, end, hash: hash ^ (hash >>> 15) };
 }
 
-/** What one provider has told, as far as it may still be given: false = it may not. */
+/** A provider, and whether its answers may still be given. */
 export interface ProviderTrust {
   readonly provider: Provider;
   trusted: boolean;

@@ -104,8 +104,8 @@ const ENVELOPE = Buffer.from(`{"jsonrpc":"2.0","id":${"0".repeat(WIRE_ID_BYTES)}
 const ID_AT = ENVELOPE.indexOf("0".repeat(WIRE_ID_BYTES));
 
 /**
- * A kept answer as a provider sends it, in memory that is lent like that of providers' answers: it
- * is then written to the caller in one piece.
+ * A kept answer in the form of a provider's answer, in lent memory like those, so that it is
+ * written to the caller in one piece.
  */
 function outcomeOf(
   kept: KeptAnswer,
@@ -431,7 +431,7 @@ function termsOf(
   });
 }
 
-/** What is known of an answer that is kept, with the time for which it may be given. */
+/** A kept answer's description, and the time until which it may be given. */
 function factsOf(
   { answers, query, context }: KeepingParts,
   answer: ProviderAnswer & { readonly askedAtMs: number; readonly terms: CacheTerms },

@@ -87,8 +87,8 @@ export class CachedAnswers {
   }
 
   /**
-   * Removes answers, and tells whether the second tier has removed them as well: it knows profiles
-   * and chains, and removes all that it has of them.
+   * Removes answers, and says whether the second tier did so too. The second tier knows only
+   * profiles and chains: it removes all answers of them.
    */
   purge({ profile, chain, ...selection }: PurgeSelection): Promise<boolean> {
     const tierScopes: TierScope[] = [];
@@ -120,7 +120,7 @@ export class CachedAnswers {
     };
   }
 
-  /** The cache of an account; that of the one that was served longest ago makes room for it. */
+  /** The cache of an account. A new one replaces the cache of the account served longest ago. */
   #accountOf(profileId: string): AnswerCache {
     const account = profileId.slice(0, profileId.indexOf("/"));
     const cache =

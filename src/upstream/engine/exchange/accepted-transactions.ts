@@ -41,7 +41,7 @@ export interface AcceptedTransaction
   /** False = its sender has not been looked for yet. */
   isRead: boolean;
   isPrivate: boolean;
-  /** Its nonce counts for everybody: it, or one that it replaced, is not private. */
+  /** The nonce counts for everybody, since this transaction or one that it replaced is public. */
   isNoncePublic: boolean;
   /** Providers that have it. */
   readonly providers: Set<string>;

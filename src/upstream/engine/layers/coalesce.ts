@@ -1,7 +1,7 @@
-// Equal reads that are under way share one call: the first one begins it, and those that ask the
-// same within a moment join it. When the caller that began it leaves, the next takes it over.
-// A caller that cannot be served so goes on alone: when the call fails, when its answer is not
-// one to share, or when it has waited for its share of its time.
+// Equal reads share one call: the first read begins it, and equal reads within a moment join. When
+// the caller that began it leaves, the next takes it over. A caller that cannot be served so goes
+// on alone: when the call fails, when its answer is not one to share, or when it has waited for its
+// share of its time.
 
 import type { Abandoned } from "../../../core/billing/charging.ts";
 import { providerOf } from "../../../core/routing/answer-source.ts";
@@ -48,10 +48,10 @@ const NEAR_SLOTS = 8;
 const SAMPLES_SHIFT = 8;
 
 /**
- * The calls under way of one router that equal ones may join. A table of a fixed size and no `Map`:
- * V8 links each outgrown table of a map to the next one, so that those which have become old keep
- * all calls that were ever in the map, with all that belongs to them, until the next full
- * collection. That made a call several times as expensive to the garbage collector.
+ * The calls under way of one router that equal ones may join. A table of a fixed size, not a `Map`:
+ * V8 links each outgrown table of a map to its successor, so a table in the old generation keeps
+ * every call that was ever in the map alive until the next full collection. That made a call
+ * several times as expensive to the garbage collector.
  */
 class OpenCalls {
   readonly #byAccount: () => boolean;

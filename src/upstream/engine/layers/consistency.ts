@@ -1,6 +1,7 @@
 // One view of the chain: calls are answered at the block that all callers are shown as the newest.
-// The height is answered from the view; what names a block by tag has been resolved to it, and is
-// asked for again where a provider turns out to lack it; what lies above it is not told yet.
+// The height is answered from the view. Calls that name a block by tag were resolved to the view's
+// block, and are asked again where a provider lacks that block. Answers above the view are held
+// back.
 import type { Abandoned } from "../../../core/billing/charging.ts";
 import { isAboutForm, isMissingBlock } from "../../../core/provider-errors/category.ts";
 import { HEADS_SOURCE } from "../../../core/routing/answer-source.ts";

@@ -322,7 +322,7 @@ class Lookup extends OwnRun<Own<"lookup">> {
     return missed === null || !isSameMoment(missed, this.now);
   }
 
-  /** Those who may know it, in the order in which they would be asked. */
+  /** Providers that may know the transaction, in the order of asking. */
   #eligible({ kind, ...source }: Answer["source"]): Provider[] {
     const { tracker, call, avoid, strategy, transport, view, prefer } = this.context.request;
     const asked = new Set(this.context.traces.map(({ attempt }) => attempt.provider.id));

@@ -1,6 +1,6 @@
 // Writes: a provider that has a transaction already, or whose answer got lost, has not refused it.
-// Answers with the transaction's hash or receipt where a node has it, hands it to another provider
-// where one does not answer, and names the hash where nobody knows what became of it.
+// Answers with the transaction's hash or receipt where a node has the transaction, hands it to
+// another provider where one does not answer, and names the hash where its fate is unknown.
 import { type Abandoned, abandonedAfter } from "../../../core/billing/charging.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import type { FailedAttempt } from "../../../core/routing/failover.ts";
@@ -44,8 +44,8 @@ interface SubmissionParts {
 }
 
 /**
- * A transaction on its way. Signed bytes run once, however many nodes have them: where one does not
- * answer, or nobody knows what became of its answer, the next one is handed the same bytes.
+ * A transaction on its way. Signed bytes are executed once, however many nodes have them: where a
+ * provider does not answer, or its answer is lost, the next provider gets the same bytes.
  */
 class Submission implements StageListener, RunningCall {
   readonly #parts: SubmissionParts;
@@ -117,7 +117,7 @@ class Submission implements StageListener, RunningCall {
 
   /** Nobody has confirmed it so far. */
   #settle(answer: Answer, isUnknown: boolean): void {
-    // Every node refuses what one refuses, whatever became of it at a node that does not answer.
+    // A refusal holds for every node, even if another node did not answer.
     if (answer.outcome.kind === "error") return this.#finish(answer);
     this.#last = answer;
     if (isUnknown) this.#handOn();

@@ -19,7 +19,7 @@ export interface JoinedListParts {
 
 /** A list that is put together. */
 export class JoinedList {
-  /** Bytes that wait: of parts that are not due, and of those that were not passed on. */
+  /** Waiting bytes: of parts that are not due, and of due parts that were not passed on. */
   heldBytes = 0;
   readonly #parts: JoinedListParts;
   /** What is due, and was not passed on; each with the memory that it holds. */

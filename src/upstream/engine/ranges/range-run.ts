@@ -58,7 +58,7 @@ export interface RangeTerms {
 const PARTS_AT_ONCE = 4;
 /** Attempts that may be sent for one part: a call in parts has many of them. */
 const ATTEMPTS_OF_PART = 3;
-/** Bytes of parts that wait for earlier ones, beyond which only the next one is asked for. */
+/** Bytes of parts that wait for earlier parts; beyond this only the next part is asked for. */
 const LEAD_BYTES = 8_388_608;
 /** Answers and refusals that a call may come to: so many for each part that is planned then. */
 const CALLS_PER_PART = 2;
@@ -78,7 +78,7 @@ interface Part {
   endsAtMs: number | null;
   /** Providers that refused it, or gave what is not of this chain. */
   avoid: ReadonlySet<string> | null;
-  /** What the last one said that refused it as too large; null = nobody did. */
+  /** The last refusal of the range as too large; null = nobody refused it. */
   refusal: FailedAttempt["failure"] | null;
   /** Somebody gave it of another fork. */
   isForeign: boolean;
@@ -234,8 +234,8 @@ export class RangeRun implements RunningCall {
   }
 
   /**
-   * Whether the call may go on in parts of so many blocks: the parts that are left are no more than
-   * it may have, and what was asked for them is in proportion to all of them.
+   * Whether the call may go on in parts of this size: the remaining parts stay within its bound,
+   * and the requests made so far are in proportion to all parts.
    */
   #isWithinBounds(size: number): boolean {
     const left = this.#queue.reduce(
@@ -441,9 +441,10 @@ export class RangeRun implements RunningCall {
   }
 
   /**
-   * Holds a young part until it is found to be of the pinned chain. Where its provider was not
-   * known to have the last block when it was asked, that block may have come after the logs were
-   * read, also in place of another one; they are read once more, now that it is known to have it.
+   * Holds a young part until it is found to be of the pinned chain. If the provider was not known
+   * to have the last block when it was asked, the block may have arrived, or replaced another one,
+   * after the logs were read. The logs are read again now that the provider is known to have the
+   * block.
    */
   #check(part: Part, result: PartResult, before: EndBefore): void {
     this.#out++;

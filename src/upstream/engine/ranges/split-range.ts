@@ -1,6 +1,6 @@
-// Calls over a range of blocks (`eth_getLogs`, `trace_filter`) without the limits of single
-// providers: one that somebody accepts whole goes on as it is; one that nobody accepts, or that
-// all refuse as too large, is asked for in parts. Decides which; `range-run.ts` does it.
+// Calls over a range of blocks (`eth_getLogs`, `trace_filter`) beyond the limits of single
+// providers. A range that some provider accepts goes on whole; a range that all refuse as too large
+// is asked for in parts. Decides which; `range-run.ts` does it.
 
 import type { Abandoned } from "../../../core/billing/charging.ts";
 import { fault } from "../../../core/faults/rpc-fault.ts";

@@ -164,8 +164,8 @@ export class BlockCheck {
   }
 
   /**
-   * Whom to ask next for a filter: one that is not its source, and best one whose answer is there
-   * already, or that is no filter's source. Null = nobody, or no further call may be made.
+   * The next provider to ask for a filter: not its source; preferably one that has answered
+   * already, or one that is no filter's source. Null = nobody, or no further call may be made.
    */
   #nextFor(
     { sources, answeredBy }: FilterCheck,

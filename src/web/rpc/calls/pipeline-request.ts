@@ -86,7 +86,7 @@ export interface ValidRequest {
   readonly incoming: PipelineRequest;
   readonly envelope: Envelope;
   readonly method: Method;
-  /** Calls that it counts as: the parts in which it is planned to be asked for. */
+  /** The number of calls that it counts as: its planned parts. */
   readonly calls: number;
 }
 

@@ -74,8 +74,8 @@ export function readRequestHead(text: string): RequestHead | null {
 }
 
 /**
- * Parses a head that differs from the one before it in the length of the body alone, as the heads
- * of one client usually do; null = it differs in more.
+ * Parses a head that differs from the last one only in the length of the body, as the heads of one
+ * client usually do; null = it differs in more.
  */
 export function readNextHead(text: string, last: RequestHead): RequestHead | null {
   const [before, after] = last.around;
