@@ -6,22 +6,31 @@ import {
   type OpenCreationLimit,
   openAddressLimit,
 } from "../../core/workers/shared-address-limits.ts";
+import type { Order, RequestMark } from "../../payments/payments.ts";
 import { type CONTRACT, OPERATIONS } from "../contract/contract.ts";
 import type { ApiCaller, ApiHandlers } from "../contract/operation.ts";
+import { paymentOf, requestMark, withoutPayment } from "../payment/payment-headers.ts";
 import type { PurchasePaywall } from "../payment/purchase-paywall.ts";
 import { recordChange } from "./action-log.ts";
 import { type ApiAuthenticationParts, callerOf, type OperatorCredentials } from "./authenticate.ts";
 import { accountHandlers, usageHandlers } from "./handlers/accounts.ts";
 import { agentHandlers } from "./handlers/agent.ts";
-import { claimHandlers } from "./handlers/claims.ts";
-import { connectionHandlers } from "./handlers/connections.ts";
+import { claimHandlers, connectionHandlers } from "./handlers/claims.ts";
 import { feedbackHandlers } from "./handlers/feedback.ts";
 import { keyHandlers } from "./handlers/keys.ts";
 import { operatorAccountHandlers, operatorHandlers } from "./handlers/operator.ts";
 import { operatorMoneyHandlers } from "./handlers/operator-money.ts";
 import { profileHandlers } from "./handlers/profiles.ts";
 import { purchaseHandlers } from "./handlers/purchases.ts";
-import { type AnyResult, inputOf, type OperationRequest, parseHandlers } from "./operation.ts";
+import {
+  type AnyCall,
+  type AnyInput,
+  type AnyPaidHandler,
+  type AnyResult,
+  inputOf,
+  type OperationRequest,
+  parseHandlers,
+} from "./operation.ts";
 import {
   API_PREFIX,
   type Api,
@@ -30,7 +39,6 @@ import {
   type ServerBounds,
 } from "./operation-server.ts";
 import type { HandlerParts } from "./parts.ts";
-import { createPaidServing } from "./serve-paid.ts";
 
 export interface ApiParts
   extends Omit<HandlerParts, "creations" | "writes" | "payments">,
@@ -82,10 +90,13 @@ export function createApi(parts: ApiParts): Api {
     limits,
     operations: OPERATIONS.filter((operation) => operation.servedBy === "api"),
     claims: (path) => path.startsWith(API_PREFIX),
-    serve: createServing(
-      { ...parts, payments: parts.paywall?.payments ?? null, creations, writes },
-      { ...parts, misses },
-    ),
+    serve: createServing({
+      ...parts,
+      payments: parts.paywall?.payments ?? null,
+      creations,
+      writes,
+      misses,
+    }),
   });
 }
 
@@ -94,38 +105,23 @@ function sizeOf(count: number, seconds: number): RateLimitSize {
   return { perSecond: count / seconds, burst: count };
 }
 
-interface ServingParts extends HandlerParts {
+interface ServingParts extends HandlerParts, ApiAuthenticationParts {
   /** Null = nothing can be bought. */
   readonly paywall: PurchasePaywall | null;
 }
 
 /** Creates the function that serves operations; it throws if the store fails. */
-function createServing(
-  parts: ServingParts,
-  credentials: ApiAuthenticationParts,
-): (asked: OperationRequest) => Promise<AnyResult> {
+function createServing(parts: ServingParts): (asked: OperationRequest) => Promise<AnyResult> {
   const handlers = parseHandlers(handlersOf(parts));
-  const servePaid = createPaidServing({
-    paywall: parts.paywall,
-    callerOf: (asked, paid) => changerOf(credentials, asked, paid),
-    inputOf,
-  });
   return async (asked) => {
-    const { operation, request, address, cookie } = asked;
+    const { operation } = asked;
     const handler = handlers.get(operation.id);
     if (handler === undefined) throw new Error(`no handler serves ${operation.id}`);
-    if (typeof handler !== "function") return servePaid(asked, handler);
-    const sender = { request, address, cookie, pathKey: asked.params?.["key"] ?? null };
-    let caller =
-      operation.method === "GET"
-        ? await callerOf(credentials, operation.auth, sender)
-        : await changerOf(credentials, asked, false);
-    // Pending usage is written before reads, so that a balance includes the calls made before. The
-    // record of a key holds the balance, so it is read again.
-    if (operation.method === "GET" && (await settle(parts, caller)))
-      caller = await callerOf(credentials, operation.auth, sender);
+    if (typeof handler !== "function") return servePaid(parts, handler, asked);
+    const isRead = operation.method === "GET";
+    const caller = isRead ? await readerOf(parts, asked) : await changerOf(parts, asked, false);
     if (caller.kind === "api_fault") return caller;
-    const limited = operation.method === "GET" ? null : writeLimit(parts, caller);
+    const limited = isRead ? null : writeLimit(parts, caller);
     if (limited !== null) return limited;
     const input = inputOf(asked);
     if (input.kind === "api_fault") return input;
@@ -136,38 +132,42 @@ function createServing(
   };
 }
 
-/** Authenticates the caller of a change and applies the limit on changes. */
+/**
+ * Authenticates the caller of a read. Pending usage is written before, so that a balance includes
+ * the calls made before. The record of a key holds the balance, so it is read again.
+ */
+async function readerOf(
+  parts: ServingParts,
+  asked: OperationRequest,
+): Promise<ApiCaller | ApiFault> {
+  const { auth } = asked.operation;
+  const caller = await callerOf(parts, auth, senderOf(asked, false));
+  return (await settle(parts, caller)) ? callerOf(parts, auth, senderOf(asked, false)) : caller;
+}
+
+function senderOf({ request, address, cookie, params }: OperationRequest, paid: boolean) {
+  return { request, address, cookie, pathKey: params?.["key"] ?? null, paid };
+}
+
+/**
+ * Authenticates the caller of a change. `paid` = the request carries a payment for an offer made to
+ * it, so a key that has ended since is accepted.
+ */
 async function changerOf(
-  credentials: ApiAuthenticationParts,
+  parts: ServingParts,
   asked: OperationRequest,
   paid: boolean,
 ): Promise<ApiCaller | ApiFault> {
-  const { operation, request, address, cookie, params } = asked;
-  const caller = await callerOf(credentials, operation.auth, {
-    request,
-    address,
-    cookie,
-    pathKey: params?.["key"] ?? null,
-    paid,
-  });
-  if (caller.kind === "agent" && caller.agent.readOnly)
-    return apiFault("forbidden", "the management token may only read");
-  return caller;
+  const caller = await callerOf(parts, asked.operation.auth, senderOf(asked, paid));
+  return caller.kind === "agent" && caller.agent.readOnly
+    ? apiFault("forbidden", "the management token may only read")
+    : caller;
 }
 
 async function settle({ settle }: HandlerParts, caller: ApiCaller | ApiFault): Promise<boolean> {
-  switch (caller.kind) {
-    case "key":
-      return settle(caller.key.accountId);
-    case "agent":
-      return settle(caller.agent.accountId);
-    case "operator":
-      return settle(null);
-    case "anyone":
-    case "connection":
-    case "api_fault":
-      return false;
-  }
+  if (caller.kind === "api_fault") return false;
+  const accountId = accountOf(caller);
+  return accountId !== null || caller.kind === "operator" ? settle(accountId) : false;
 }
 
 /** Why an account may not make another change now. Null = it may, and the change is counted. */
@@ -202,4 +202,72 @@ function handlersOf(parts: HandlerParts): ApiHandlers<typeof CONTRACT> {
     ...operatorMoneyHandlers(parts),
     ...feedbackHandlers(parts),
   };
+}
+
+const CLOSED_RETRY_MS = 3_600_000;
+
+/**
+ * Serves a paid operation. A payment that was recorded before is looked up first, so that its
+ * repetition returns the first result even if key, token or price range have changed since.
+ */
+async function servePaid(
+  parts: ServingParts,
+  handler: AnyPaidHandler,
+  asked: OperationRequest,
+): Promise<AnyResult> {
+  const found = paymentOf(asked.request.headersDistinct);
+  if (found?.kind === "unclear")
+    return apiFault("invalid_request", found.message, { nextAction: found.nextAction });
+  const payment = found?.given ?? null;
+  const authenticated = async (): Promise<AnyCall | ApiFault> => {
+    const caller = await changerOf(parts, asked, payment !== null);
+    if (caller.kind === "api_fault") return caller;
+    const input = inputOf(asked);
+    return input.kind === "api_fault" ? input : { ...input, caller };
+  };
+  // With a payment, the caller is authenticated only if the payment is new.
+  const input = payment === null ? await authenticated() : inputOf(asked);
+  if (input.kind === "api_fault") return input;
+  if (handler.free?.includes(input.body) === true)
+    return isCall(input) ? handler.free.serve(input) : NOT_PAID_FOR;
+  if (parts.paywall === null)
+    return apiFault("unavailable", "payments are not taken here", {
+      nextAction: handler.instead,
+      retryAfterMs: CLOSED_RETRY_MS,
+    });
+  const paid = await parts.paywall.collect(
+    { payment, address: asked.address, mark: markOf(asked) },
+    async () => {
+      const call = isCall(input) ? input : await authenticated();
+      return call.kind === "api_fault" ? call : orderOf(call, handler, asked);
+    },
+  );
+  if (paid.kind !== "paid") return paid;
+  const answer = await handler.answer(paid, input);
+  return answer.kind === "answer" ? { ...answer, receipt: paid.headers } : answer;
+}
+
+const NOT_PAID_FOR = apiFault(
+  "invalid_request",
+  "this request is not paid for, and carries a payment",
+  { nextAction: "leave the payment out" },
+);
+
+function isCall(input: AnyInput | AnyCall): input is AnyCall {
+  return "caller" in input;
+}
+
+async function orderOf(
+  call: AnyCall,
+  handler: AnyPaidHandler,
+  asked: OperationRequest,
+): Promise<Order | ApiFault> {
+  const terms = await handler.order(call);
+  const keepsAuthorization = withoutPayment(asked.request.headers.authorization) !== undefined;
+  return "kind" in terms ? terms : { ...terms, request: markOf(asked), keepsAuthorization };
+}
+
+function markOf({ request, bytes, baseUrl }: OperationRequest): RequestMark {
+  const { method = "", url = "/" } = request;
+  return requestMark({ method, url, body: bytes, credential: "", baseUrl });
 }

@@ -20,15 +20,16 @@ import { MAX_BODY_BYTES } from "../http/body.ts";
 import {
   type DocumentFacts,
   type HostedFacts,
+  paymentsJson,
   rpcForms,
   SESSION_FORM,
   type Site,
+  sellsCalls,
   servedOperations,
 } from "./facts.ts";
 import { INTERFACE_VERSION } from "./openapi.ts";
 import type { Json } from "./openapi-parts.ts";
 import { DOCUMENT_PATHS } from "./paths.ts";
-import { paymentsJson, sellsCalls } from "./payment-terms.ts";
 
 const DAY_MS = 86_400_000;
 const NANO = 1_000_000_000;

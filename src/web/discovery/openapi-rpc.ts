@@ -4,7 +4,7 @@ import { CONSISTENCIES } from "../../core/provider/profile.ts";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import { rpcError } from "../contract/instance.ts";
 import { type ErrorEntry, errorEntries } from "./errors.ts";
-import { type DocumentFacts, SESSION_FORM } from "./facts.ts";
+import { type DocumentFacts, paymentInfo, SESSION_FORM, sellsCalls } from "./facts.ts";
 import {
   type Components,
   type HeaderName,
@@ -15,7 +15,6 @@ import {
   rpcSecurity,
   SEEN_EXAMPLE,
 } from "./openapi-parts.ts";
-import { paymentInfo, sellsCalls } from "./payment-terms.ts";
 import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
 
 interface RpcForm {

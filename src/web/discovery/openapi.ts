@@ -7,6 +7,8 @@ import { isIdempotent } from "../contract/operation.ts";
 import { type ErrorEntry, errorEntries, errorUrl, managementError } from "./errors.ts";
 import {
   type DocumentFacts,
+  type PaymentTerms,
+  paymentInfo,
   rpcForms,
   type ServedOperation,
   type Site,
@@ -25,7 +27,6 @@ import {
 } from "./openapi-parts.ts";
 import { rpcPaths } from "./openapi-rpc.ts";
 import { DOCUMENT_PATHS } from "./paths.ts";
-import { type PaymentTerms, paymentInfo } from "./payment-terms.ts";
 import { fieldsOf, Schemas } from "./schema-text.ts";
 
 /** Version of the API. */

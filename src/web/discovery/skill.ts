@@ -21,9 +21,9 @@ import {
   rpcForms,
   SESSION_FORM,
   type Site,
+  sellsCalls,
 } from "./facts.ts";
 import { DOCUMENT_PATHS } from "./paths.ts";
-import { sellsCalls } from "./payment-terms.ts";
 import { cell, prose, table } from "./schema-text.ts";
 import {
   type FirstStep,

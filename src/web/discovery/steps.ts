@@ -11,11 +11,11 @@ import {
   chainIn,
   type DocumentFacts,
   type HostedFacts,
+  type PaymentTerms,
   pathOf,
   SESSION_FORM,
   type Site,
 } from "./facts.ts";
-import type { PaymentTerms } from "./payment-terms.ts";
 
 /** A step: its purpose and its shell commands. */
 export interface FirstStep {

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import type { KyselyPlugin } from "kysely";
 import { BENEFICIARIES } from "../../../src/app/beneficiaries.ts";
 import { ALONE } from "../../../src/cluster/job-claims.ts";
-import { paymentsOf, payments as paymentsShape } from "../../../src/config/payments.ts";
+import { paymentsOf, payments as paymentsShape } from "../../../src/config/hosted.ts";
 import type { Payments } from "../../../src/payments/payments.ts";
 import type { RailSettings } from "../../../src/payments/rails/rails.ts";
 import { openPayments } from "../../../src/payments/start.ts";

@@ -2,7 +2,7 @@
 // other place that knows it: both have to name the same kinds.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { payments } from "../../../src/config/payments.ts";
+import { payments } from "../../../src/config/hosted.ts";
 import {
   openRail,
   RAIL_KINDS,

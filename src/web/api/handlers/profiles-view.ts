@@ -1,15 +1,16 @@
 // Renders Custom profiles for their owners: URLs and header values hidden, with the current status
 // of each provider.
-
-import type { z } from "zod";
+import { z } from "zod";
 import {
+  MAX_PROVIDERS,
   type ProfileDocument,
   type ProviderDocument,
+  RESERVED_SLUGS,
   shownUrl,
 } from "../../../hosted/profiles/document.ts";
 import { type ProfileRecord, profileSlugs } from "../../../hosted/profiles/profiles.ts";
 import type { ProfileRevision } from "../../../hosted/profiles/revisions.ts";
-import type * as shape from "../../contract/profiles.ts";
+import * as shape from "../../contract/profiles.ts";
 import type { HandlerParts } from "../parts.ts";
 import type { StatusOf } from "../provider-status.ts";
 import { instant, instantOrNull } from "./views.ts";
@@ -116,4 +117,84 @@ function hiddenProvider({ name, url, ws_url, headers, region, limits }: Provider
     region: region ?? null,
     limits: { ...limits, methods_blocked: [...limits.methods_blocked] },
   };
+}
+
+/** The schema with the limits of this instance. */
+export function configurationDocument({
+  custom,
+  chains,
+}: Pick<HandlerParts, "custom" | "chains">): z.output<typeof shape.configurationSchema> {
+  return {
+    schema: { ...z.toJSONSchema(shape.profileDocument, { target: "draft-2020-12", io: "input" }) },
+    limits: {
+      max_profiles: custom.maxProfiles,
+      max_chains: shape.MAX_CHAINS,
+      max_providers_per_chain: shape.MAX_CHAIN_PROVIDERS,
+      max_providers: MAX_PROVIDERS,
+      max_document_bytes: shape.MAX_DOCUMENT_BYTES,
+      requests_per_second: custom.requestsPerSecond,
+      reserved_slugs: [...RESERVED_SLUGS],
+    },
+    chains: chains.map((chain) => ({ name: chain.chainName, chain_id: chain.chainId })),
+    workload_recipes: recipesFor(chains[0]?.chainName ?? "ethereum"),
+  };
+}
+
+type Recipe = z.output<typeof shape.configurationSchema>["workload_recipes"][number];
+
+const HTTP = (name: string) => ({ name, url: `https://${name}.example.com/v1/YOUR-KEY` });
+const BOTH = (name: string) => ({ ...HTTP(name), ws_url: `wss://${name}.example.com/v1/YOUR-KEY` });
+
+function recipesFor(chain: string): Recipe[] {
+  const documentOf = (providers: readonly object[], more: object = {}) => ({
+    chains: { [chain]: { providers, ...more } },
+  });
+  const archive = { archival: true };
+  return [
+    {
+      id: "archive-reads",
+      purpose: "State of old blocks: balances, storage and calls at any height.",
+      strategy: "load-balanced",
+      advice:
+        "Mark every provider that keeps all state with limits.archival: calls for old blocks " +
+        "go to those only, and the others take the rest.",
+      document: documentOf([
+        { ...HTTP("archive-a"), limits: archive },
+        { ...HTTP("archive-b"), limits: archive },
+        HTTP("full-node"),
+      ]),
+    },
+    {
+      id: "logs-indexer",
+      purpose: "eth_getLogs over long ranges, block after block.",
+      strategy: "load-balanced",
+      advice:
+        "Declare the largest range that each provider takes as limits.logs_span: longer ones " +
+        "go to the others first. Ask for whole receipts with eth_getBlockReceipts where you " +
+        "need all logs.",
+      document: documentOf([
+        { ...HTTP("wide-range"), limits: { archival: true, logs_span: 10_000 } },
+        { ...HTTP("narrow-range"), limits: { logs_span: 500 } },
+      ]),
+    },
+    {
+      id: "low-latency-trading",
+      purpose: "The newest state and the fastest answer.",
+      strategy: "fastest",
+      advice:
+        "Providers in several networks near you, and max_lag_blocks as small as your trades " +
+        "need: one that falls behind is left out at once. eth_sendRawTransaction goes to one " +
+        "provider at a time.",
+      document: documentOf([BOTH("near-a"), BOTH("near-b"), BOTH("near-c")], { max_lag_blocks: 1 }),
+    },
+    {
+      id: "websocket-feeds",
+      purpose: "newHeads and logs subscriptions that survive a provider.",
+      strategy: "priority",
+      advice:
+        "Give at least two providers a ws_url: a subscription goes on at the next one without " +
+        "a gap. Their order is the order of preference.",
+      document: documentOf([BOTH("feed-main"), BOTH("feed-spare")]),
+    },
+  ];
 }

@@ -27,8 +27,7 @@ import type { ProviderCheck } from "../../../upstream/provider-check.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { ApiCaller, ApiInput } from "../../contract/operation.ts";
 import type { HandlerParts } from "../parts.ts";
-import { configurationDocument } from "./profiles-schema.ts";
-import { dryView, profileView, revisionView } from "./profiles-view.ts";
+import { configurationDocument, dryView, profileView, revisionView } from "./profiles-view.ts";
 import { instant, NO_CONTENT, ok } from "./views.ts";
 
 type ProfileHandlers = Handlers<

@@ -8,8 +8,7 @@ import {
   openAddressLimit,
 } from "../../../core/workers/shared-address-limits.ts";
 import { isStoreFailure } from "../../../store/store-failure.ts";
-import { CLAIM_PAGE } from "../../api/handlers/claims.ts";
-import { CONNECTION_PAGE } from "../../api/handlers/connections.ts";
+import { CLAIM_PAGE, CONNECTION_PAGE } from "../../api/handlers/claims.ts";
 import type { Api } from "../../api/operation-server.ts";
 import { readBody } from "../../http/body.ts";
 import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../../http/client-address.ts";
