@@ -10,14 +10,16 @@ import { formatFaults } from "../config/config-fault.ts";
 import { isLoopbackAddress } from "../core/public-address.ts";
 import { realRuntime } from "../runtime.ts";
 import { type CommandInput, refuse } from "./command.ts";
-import { endOnSignals } from "./ending.ts";
 import { greet } from "./greeting.ts";
 import type { LocalChain } from "./local-chain.ts";
-import { processLog } from "./process-log.ts";
 import { type ReadConfig, readConfig, readFlags } from "./read-config.ts";
-import type { Service } from "./service.ts";
-import { collectStartGarbage } from "./start-garbage.ts";
-import { startProblem } from "./start-problem.ts";
+import {
+  collectStartGarbage,
+  endOnSignals,
+  processLog,
+  type Service,
+  startProblem,
+} from "./serving-process.ts";
 import type { ServiceStart } from "./supervise.ts";
 import { whyOne, workerCount } from "./worker-count.ts";
 

@@ -21,7 +21,7 @@ import type { Config } from "../config/config.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "../config/reload.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { keepAlive, realRuntime } from "../runtime.ts";
-import type { Service } from "./service.ts";
+import type { Service } from "./serving-process.ts";
 
 /** The input of a start. */
 export interface ServiceStart {

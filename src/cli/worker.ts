@@ -9,10 +9,7 @@ import { linkToSupervisor, type SupervisorLink } from "../cluster/workers/superv
 import { type Config, frozen } from "../config/config.ts";
 import { realRuntime, runtimeOf } from "../runtime.ts";
 import { refuse } from "./command.ts";
-import { endable } from "./ending.ts";
-import { processLog } from "./process-log.ts";
-import { collectStartGarbage } from "./start-garbage.ts";
-import { startProblem } from "./start-problem.ts";
+import { collectStartGarbage, endable, processLog, startProblem } from "./serving-process.ts";
 
 const OPERATOR_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 

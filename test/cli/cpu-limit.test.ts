@@ -5,8 +5,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { cpuLimit } from "../../src/cli/cpu-limit.ts";
-import { machineLimits, workersFor } from "../../src/cli/worker-count.ts";
+import { cpuLimit, machineLimits, workersFor } from "../../src/cli/worker-count.ts";
 
 async function limitWith(
   t: TestContext,
