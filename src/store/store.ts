@@ -7,7 +7,7 @@ import type { Runtime } from "../runtime.ts";
 import { isMigrated, migrate } from "./migrations.ts";
 import type { OpenServer, PostgresUse } from "./postgres.ts";
 import { openRemoteSqlite } from "./remote-sqlite.ts";
-import { IN_MEMORY, openSqlite, readSqlite } from "./sqlite.ts";
+import { IN_MEMORY, type OpenEngine, openSqlite, readSqlite } from "./sqlite.ts";
 import type { SendStatement } from "./statement.ts";
 import { StatementServer } from "./statement-server.ts";
 import type { Tables } from "./tables.ts";
@@ -64,32 +64,20 @@ export async function openStore(place: StorePlace): Promise<Store> {
   const engine: Engine = url === "" ? "sqlite" : "postgres";
   if (engine === "sqlite" && send !== undefined) {
     // The process with the file has brought the tables up to date.
-    const { db, close } = openRemoteSqlite(send);
-    return { engine, db, transaction: (run) => transact(db, run), close };
+    return storeOf(engine, openRemoteSqlite(send));
   }
   const { db, close, urgent } =
     engine === "sqlite" ? { ...openSqlite(dataDir), urgent: null } : await openServer(url, place);
-  const refusal = await migrate(db).catch(
-    (error: unknown) => `The store cannot be opened: ${reasonOf(error)}. ${ADVICE[engine]}`,
-  );
-  if (refusal !== null) {
-    await close();
-    throw new Error(refusal);
-  }
-  const inMemory =
-    engine === "sqlite" && dataDir === IN_MEMORY ? ({ inMemory: true } as const) : {};
-  const store = { engine, ...inMemory, db, transaction: over(db), close };
-  return urgent === null ? store : { ...store, urgent: { db: urgent, transaction: over(urgent) } };
+  await upToDate({ db, close }, engine);
+  const store = storeOf(engine, { db, close }, engine === "sqlite" && dataDir === IN_MEMORY);
+  if (urgent === null) return store;
+  return { ...store, urgent: { db: urgent, transaction: (run) => transact(urgent, run) } };
 }
 
 /** Its library is loaded only where a server is configured. */
 async function openServer(url: string, use?: PostgresUse): Promise<OpenServer> {
   const { openPostgres } = await import("./postgres.ts");
   return openPostgres(url, use);
-}
-
-function over(db: Kysely<Tables>): Store["transaction"] {
-  return (run) => transact(db, run);
 }
 
 /** The embedded file, open in this process for the statements of others. */
@@ -109,29 +97,25 @@ export async function serveFile(
   runtime: Pick<Runtime, "after" | "now">,
 ): Promise<ServedFile> {
   const { db, file, close } = openSqlite(dataDir);
+  await upToDate({ db, close }, "sqlite");
+  const statements = new StatementServer(file, runtime);
+  const own = openRemoteSqlite((request) => statements.run(request, OWN));
+  return { statements, store: storeOf("sqlite", own, dataDir === IN_MEMORY), close };
+}
+
+/** Brings the tables up to date; closes the engine and throws where that fails. */
+async function upToDate({ db, close }: OpenEngine, engine: Engine): Promise<void> {
   const refusal = await migrate(db).catch(
-    (error: unknown) => `The store cannot be opened: ${reasonOf(error)}. ${ADVICE.sqlite}`,
+    (error: unknown) => `The store cannot be opened: ${reasonOf(error)}. ${ADVICE[engine]}`,
   );
-  if (refusal === null) {
-    const { statements, store } = served(file, runtime);
-    return {
-      statements,
-      store: dataDir === IN_MEMORY ? { ...store, inMemory: true } : store,
-      close,
-    };
-  }
+  if (refusal === null) return;
   await close();
   throw new Error(refusal);
 }
 
-function served(
-  file: ConstructorParameters<typeof StatementServer>[0],
-  runtime: Pick<Runtime, "after" | "now">,
-): Omit<ServedFile, "close"> {
-  const statements = new StatementServer(file, runtime);
-  const { db, close } = openRemoteSqlite((request) => statements.run(request, OWN));
-  const store: Store = { engine: "sqlite", db, transaction: (run) => transact(db, run), close };
-  return { statements, store };
+function storeOf(engine: Engine, { db, close }: OpenEngine, isInMemory = false): Store {
+  const inMemory = isInMemory ? ({ inMemory: true } as const) : {};
+  return { engine, ...inMemory, db, transaction: (run) => transact(db, run), close };
 }
 
 /**
@@ -148,7 +132,7 @@ export async function readStore({ url, dataDir }: StorePlace): Promise<Store> {
         : "The store was written by another version of svc. Start this version once, then read it.",
     (error: unknown) => `The store cannot be read: ${reasonOf(error)}. ${ADVICE[engine]}`,
   );
-  if (refusal === null) return { engine, db, transaction: (run) => transact(db, run), close };
+  if (refusal === null) return storeOf(engine, { db, close });
   await close();
   throw new Error(refusal);
 }

@@ -1,6 +1,6 @@
 // What a node writes of its credit: what was spent and used, which is also its heartbeat, and the
 // leases of nodes that are over. Knows no wallet.
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { Epoch } from "../../cluster/node-rows.ts";
 import {
   inParts,
@@ -71,10 +71,16 @@ async function writeBatch(
     const { accountIds } = batch.runningOut;
     if (accountIds.length === 1) await lockAccount(tx, accountIds[0] ?? "");
     else await lockAccounts(tx, accountIds);
-    await writeSpent(tx, epoch, batch.spent);
+    await inParts(batch.spent, async (part) => {
+      const { numAffectedRows } = await spentUpdate(epoch, part, ALONE).execute(tx);
+      if (numAffectedRows !== BigInt(part.length)) throw new LeasesMissing();
+    });
     await noteExhausted(tx, batch.runningOut);
-    await inParts(batch.usage, (part) => addUsage(tx, part));
-    await inParts(batch.free, (part) => addFree(tx, part));
+    await inParts(
+      batch.usage,
+      async (part) => void (await usageInsertion(part, ALONE).execute(tx)),
+    );
+    await inParts(batch.free, async (part) => void (await freeInsertion(part, ALONE).execute(tx)));
     return "written";
   });
 }
@@ -94,7 +100,14 @@ async function writeAtOnce(
   epoch: Epoch,
   { batch, wallMs }: FlushInput,
 ): Promise<"written" | "fenced"> {
-  const parts = [spentPart(epoch, batch.spent), usagePart(batch.usage), freePart(batch.free)];
+  const { spent, usage, free } = batch;
+  const parts = [
+    spent.length === 0
+      ? sql`spent as (select 1 where false)`
+      : sql`spent as (${spentUpdate(epoch, spent, BEAT)} returning account_id)`,
+    ...(usage.length === 0 ? [] : [sql`used as (${usageInsertion(usage, BEAT)})`]),
+    ...(free.length === 0 ? [] : [sql`freed as (${freeInsertion(free, BEAT)})`]),
+  ];
   const { rows } = await sql<{ readonly beats: bigint; readonly leases: bigint }>`
     with beat as (
       update node set flush_seq = ${batch.seq}, heartbeat_at = ${BigInt(Math.floor(wallMs))}
@@ -112,99 +125,52 @@ async function writeAtOnce(
   return "written";
 }
 
-function spentPart({ nodeId, epoch }: Epoch, spent: FlushBatch["spent"]) {
-  if (spent.length === 0) return sql`spent as (select 1 where false)`;
+/** In a statement that hangs on the heartbeat, and in one of its own. */
+const BEAT = sql`, beat`;
+const ALONE = sql``;
+
+function spentUpdate(
+  { nodeId, epoch }: Epoch,
+  spent: FlushBatch["spent"],
+  besides: RawBuilder<unknown>,
+) {
   const rows = spent.map(
     (row) => sql`(cast(${row.accountId} as text), cast(${row.amountN} as bigint))`,
   );
-  return sql`spent as (
-    update credit_lease set spent_n = spent_n + change.column2
-    from (values ${sql.join(rows)}) as change, beat
-    where account_id = change.column1 and node_id = ${nodeId} and epoch = ${epoch}
-    returning account_id
-  )`;
+  return sql`update credit_lease set spent_n = spent_n + change.column2
+    from (values ${sql.join(rows)}) as change${besides}
+    where account_id = change.column1 and node_id = ${nodeId} and epoch = ${epoch}`;
 }
 
-function usagePart(usage: FlushBatch["usage"]) {
-  if (usage.length === 0) return sql`used as (select 1 where false)`;
+function usageInsertion(usage: FlushBatch["usage"], besides: RawBuilder<unknown>) {
   const rows = usage.map(
     (row) => sql`(cast(${row.account_id} as text), cast(${row.key_id} as text),
       cast(${row.method} as text), cast(${row.hour} as bigint), cast(${row.calls} as bigint),
       cast(${row.cu} as bigint), cast(${row.charge_n} as bigint),
       cast(${row.cached_calls} as bigint), cast(${row.cached_cu} as bigint))`,
   );
-  return sql`used as (
-    insert into usage_hour (account_id, key_id, method, hour, calls, cu, charge_n,
+  return sql`insert into usage_hour (account_id, key_id, method, hour, calls, cu, charge_n,
       cached_calls, cached_cu)
-    select added.* from (values ${sql.join(rows)}) as added, beat
+    select added.* from (values ${sql.join(rows)}) as added${besides} where true
     on conflict (account_id, hour, key_id, method) do update set
       calls = usage_hour.calls + excluded.calls, cu = usage_hour.cu + excluded.cu,
       charge_n = usage_hour.charge_n + excluded.charge_n,
       cached_calls = usage_hour.cached_calls + excluded.cached_calls,
-      cached_cu = usage_hour.cached_cu + excluded.cached_cu
-  )`;
+      cached_cu = usage_hour.cached_cu + excluded.cached_cu`;
 }
 
-function freePart(free: FlushBatch["free"]) {
-  if (free.length === 0) return sql`freed as (select 1 where false)`;
+function freeInsertion(free: FlushBatch["free"], besides: RawBuilder<unknown>) {
   const rows = free.map(
     (row) => sql`(cast(${row.account_id} as text), cast(${row.month} as bigint),
       cast(${row.used_cu} as bigint))`,
   );
-  return sql`freed as (
-    insert into allowance_month (account_id, month, used_cu)
-    select added.* from (values ${sql.join(rows)}) as added, beat
+  return sql`insert into allowance_month (account_id, month, used_cu)
+    select added.* from (values ${sql.join(rows)}) as added${besides} where true
     on conflict (account_id, month) do update set
-      used_cu = allowance_month.used_cu + excluded.used_cu
-  )`;
+      used_cu = allowance_month.used_cu + excluded.used_cu`;
 }
 
 async function isWritten(tx: Tx, { nodeId, epoch }: Epoch, seq: bigint): Promise<boolean> {
   const node = await tx.selectFrom("node").selectAll().where("id", "=", nodeId).executeTakeFirst();
   return node?.epoch === epoch && node.state === "alive" && node.flush_seq === seq;
-}
-
-async function writeSpent(
-  tx: Tx,
-  { nodeId, epoch }: Epoch,
-  spent: FlushBatch["spent"],
-): Promise<void> {
-  await inParts(spent, async (part) => {
-    const rows = part.map(
-      (row) => sql`(cast(${row.accountId} as text), cast(${row.amountN} as bigint))`,
-    );
-    const { numAffectedRows } = await sql`
-      update credit_lease set spent_n = spent_n + change.column2
-      from (values ${sql.join(rows)}) as change
-      where account_id = change.column1 and node_id = ${nodeId} and epoch = ${epoch}`.execute(tx);
-    if (numAffectedRows !== BigInt(part.length)) throw new LeasesMissing();
-  });
-}
-
-async function addUsage(tx: Tx, rows: readonly UsageHourRow[]): Promise<void> {
-  await tx
-    .insertInto("usage_hour")
-    .values(rows)
-    .onConflict((conflict) =>
-      conflict.columns(["account_id", "hour", "key_id", "method"]).doUpdateSet({
-        calls: sql<bigint>`usage_hour.calls + excluded.calls`,
-        cu: sql<bigint>`usage_hour.cu + excluded.cu`,
-        charge_n: sql<bigint>`usage_hour.charge_n + excluded.charge_n`,
-        cached_calls: sql<bigint>`usage_hour.cached_calls + excluded.cached_calls`,
-        cached_cu: sql<bigint>`usage_hour.cached_cu + excluded.cached_cu`,
-      }),
-    )
-    .execute();
-}
-
-async function addFree(tx: Tx, rows: readonly AllowanceMonthTable[]): Promise<void> {
-  await tx
-    .insertInto("allowance_month")
-    .values(rows)
-    .onConflict((conflict) =>
-      conflict
-        .columns(["account_id", "month"])
-        .doUpdateSet({ used_cu: sql<bigint>`allowance_month.used_cu + excluded.used_cu` }),
-    )
-    .execute();
 }

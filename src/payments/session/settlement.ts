@@ -14,7 +14,7 @@ import type { LiveChannel } from "./live-channels.ts";
 import { chainDown, invalid, pending, type Refused, refused, snapshotOf } from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
 import type { Snapshot } from "./terms.ts";
-import type { WrittenTransaction } from "./transaction-record.ts";
+import { type WrittenTransaction, writtenOf } from "./transaction-record.ts";
 import { checkVoucher } from "./voucher-acceptor.ts";
 
 /** A channel that is closed. */
@@ -79,17 +79,7 @@ export async function beginSettle(
   if (voucher === null) return null;
   const signed = await settler.sign({ kind: "settle", descriptor: channel.descriptor, voucher });
   if (signed.kind === "node_error") return null;
-  const { hash, raw, validUntilMs } = signed;
-  const transaction: WrittenTransaction = {
-    hash,
-    channelId: channel.id,
-    kind: "settle",
-    raw,
-    units: voucher.units,
-    validUntilMs,
-    state: "written",
-    reason: null,
-  };
+  const transaction = writtenOf(channel.id, "settle", { ...signed, units: voucher.units });
   return store.transaction(async (tx) => {
     const now = await channels.lock(tx, channel.id);
     const open = await transactions.open(tx, channel.id);
@@ -129,17 +119,7 @@ export async function beginClose(parts: SessionRail, id: Hex): Promise<WrittenTr
     units,
   });
   if (signed.kind === "node_error") return null;
-  const { hash, raw, validUntilMs } = signed;
-  const transaction: WrittenTransaction = {
-    hash,
-    channelId: id,
-    kind: "close",
-    raw,
-    units,
-    validUntilMs,
-    state: "written",
-    reason: null,
-  };
+  const transaction = writtenOf(id, "close", { ...signed, units });
   return store.transaction(async (tx) => {
     // One at a time: of two for the same amount, one would fail.
     await channels.lock(tx, id);

@@ -20,6 +20,20 @@ export interface WrittenTransaction {
   readonly reason: string | null;
 }
 
+/** A signed transaction of a channel that is not recorded yet. */
+export function writtenOf(
+  channelId: Hex,
+  kind: WrittenTransaction["kind"],
+  {
+    hash,
+    raw,
+    units,
+    validUntilMs,
+  }: Pick<WrittenTransaction, "hash" | "raw" | "units" | "validUntilMs">,
+): WrittenTransaction {
+  return { hash, channelId, kind, raw, units, validUntilMs, state: "written", reason: null };
+}
+
 /** How a transaction ended. */
 export type TransactionEnd =
   /** `movedUnits` = what it paid to us. */

@@ -44,24 +44,26 @@ const LAST_PAUSE_MS = 250;
  * anything is told of the channel.
  */
 export async function checkVoucher(
-  { vouchers, terms }: SessionRail,
+  session: SessionRail,
   live: LiveChannel,
   payload: VoucherCredential["payload"],
 ): Promise<Refused | null> {
-  const { descriptor, channelId, units, signature } = payload;
+  const { descriptor, units, signature } = payload;
   if (descriptorText(descriptor) !== live.descriptor)
     return invalid("session/channel-not-found", "The descriptor is not the one of this channel.");
   const known = live.record.vouchers.find((voucher) => voucher.units === units);
   if (known?.signature === signature) return null;
+  return wrongSignature(session, payload);
+}
+
+/** Why a voucher is not signed by the payer of its channel; null = it is. */
+export async function wrongSignature(
+  { vouchers, terms }: SessionRail,
+  { descriptor, channelId, units, signature }: VoucherCredential["payload"],
+): Promise<Refused | null> {
   const { chainId, escrow } = terms;
-  const signed = await vouchers.isSigned({
-    chainId,
-    escrow,
-    channelId,
-    units,
-    signature,
-    signer: signerOf(descriptor),
-  });
+  const signer = signerOf(descriptor);
+  const signed = await vouchers.isSigned({ chainId, escrow, channelId, units, signature, signer });
   if (signed === null) return busy("too many vouchers are being checked");
   return signed
     ? null
@@ -209,15 +211,9 @@ export class VoucherAcceptor {
   }
 
   #recorded(live: LiveChannel, found: RecordedCall, challengeId: string): RecordedAnswer {
-    const { acceptedUnits, spentUnits, position, channelId, cu, chargedUnits } = found;
-    const headers = receiptHeaders(this.#session.runtime, {
-      challengeId,
-      channelId,
-      acceptedUnits,
-      spentUnits,
-      calls: position,
-      txHash: null,
-    });
+    const { cu, chargedUnits } = found;
+    const receipt = { ...found, challengeId, calls: found.position, txHash: null };
+    const headers = receiptHeaders(this.#session.runtime, receipt);
     return {
       kind: "recorded",
       status: found.status,
