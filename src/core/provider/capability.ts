@@ -86,7 +86,9 @@ export function capability(
   return (
     unreachable(provider, condition) ??
     unsupported(provider, call, view, condition) ??
-    beyondLimits(provider, call, view, condition.facts) ??
+    (call.block.kind === "none" || call.block.kind === "tag"
+      ? null
+      : beyondLimits(provider, call, view, condition.facts)) ??
     (condition.behind || (condition.lagBlocks !== null && condition.lagBlocks > view.maxLagBlocks)
       ? "lagging"
       : null)
@@ -282,7 +284,6 @@ function beyondLimits(
   view: SetView,
   facts: LearnedFacts | null,
 ): ExclusionReason | null {
-  if (call.block.kind === "none" || call.block.kind === "tag") return null;
   if (call.block.kind === "range") {
     const span = blockSpan(call.method, call.block, view.head);
     const limit = rangeLimit(provider, call.method, facts, view.nowMs);

@@ -143,8 +143,8 @@ export function observeAtLeast(
     PROVIDER_CELL,
   ]) {
     const { cells } = record;
-    const delivered = numberAt(cells, at + DELIVERED);
-    const average = numberAt(cells, at + LATENCY);
+    const delivered = cells[at + DELIVERED] ?? 0;
+    const average = cells[at + LATENCY] ?? 0;
     if (delivered === 0 || latencyMs <= average || !isFresh(cells, at, nowMs)) continue;
     cells[at + LATENCY] =
       average + (latencyMs - average) * Math.max(1 / (delivered + 1), LATENCY_WEIGHT);
@@ -202,7 +202,7 @@ export function percentiles(record: LatencyRecord): Percentiles {
  */
 export function usualMs({ buckets }: LatencyRecord, method: Method, share: number): number | null {
   const own = countsOf(method);
-  return percentile(buckets, numberAt(buckets, own + BUCKETS) >= LEAST_OF_CLASS ? own : 0, share);
+  return percentile(buckets, (buckets[own + BUCKETS] ?? 0) >= LEAST_OF_CLASS ? own : 0, share);
 }
 
 function observeCell(
@@ -212,15 +212,15 @@ function observeCell(
   nowMs: number,
 ): void {
   if (!isFresh(cells, at, nowMs)) cells.fill(0, at, at + CELL);
-  const calls = numberAt(cells, at + CALLS) + 1;
-  const success = numberAt(cells, at + SUCCESS);
+  const calls = (cells[at + CALLS] ?? 0) + 1;
+  const success = cells[at + SUCCESS] ?? 0;
   cells[at + CALLS] = calls;
   cells[at + SUCCESS] =
     success + ((latencyMs === null ? 0 : 1) - success) * Math.max(1 / calls, SUCCESS_WEIGHT);
   cells[at + LAST_MS] = nowMs;
   if (latencyMs === null) return;
-  const delivered = numberAt(cells, at + DELIVERED) + 1;
-  const average = numberAt(cells, at + LATENCY);
+  const delivered = (cells[at + DELIVERED] ?? 0) + 1;
+  const average = cells[at + LATENCY] ?? 0;
   cells[at + DELIVERED] = delivered;
   cells[at + LATENCY] = average + (latencyMs - average) * Math.max(1 / delivered, LATENCY_WEIGHT);
 }
@@ -235,8 +235,8 @@ function bucketOf(latencyMs: number): number {
 }
 
 function observeBucket(buckets: Uint32Array, from: number, bucket: number): void {
-  buckets[from + bucket] = numberAt(buckets, from + bucket) + 1;
-  const total = numberAt(buckets, from + BUCKETS) + 1;
+  buckets[from + bucket] = (buckets[from + bucket] ?? 0) + 1;
+  const total = (buckets[from + BUCKETS] ?? 0) + 1;
   buckets[from + BUCKETS] = total;
   if (total >= HISTOGRAM_HALVES_AT) halve(buckets, from);
 }
@@ -244,7 +244,7 @@ function observeBucket(buckets: Uint32Array, from: number, bucket: number): void
 function halve(buckets: Uint32Array, from: number): void {
   let total = 0;
   for (let at = from; at < from + BUCKETS; at++) {
-    const half = numberAt(buckets, at) >>> 1;
+    const half = (buckets[at] ?? 0) >>> 1;
     buckets[at] = half;
     total += half;
   }
@@ -252,37 +252,33 @@ function halve(buckets: Uint32Array, from: number): void {
 }
 
 function percentile(buckets: Uint32Array, from: number, share: number): number | null {
-  const total = numberAt(buckets, from + BUCKETS);
+  const total = buckets[from + BUCKETS] ?? 0;
   if (total === 0) return null;
   const rank = Math.ceil(share * total);
   let seen = 0;
   let bucket = 0;
   for (; bucket < BUCKETS - 1; bucket++) {
-    seen += numberAt(buckets, from + bucket);
+    seen += buckets[from + bucket] ?? 0;
     if (seen >= rank) break;
   }
   return FIRST_BUCKET_MS * 2 ** ((bucket + 0.5) / BUCKETS_PER_DOUBLING);
 }
 
 function hasCalls(cells: Float64Array, at: number, minCalls: number, nowMs: number): boolean {
-  return numberAt(cells, at + CALLS) >= Math.max(1, minCalls) && isFresh(cells, at, nowMs);
+  return (cells[at + CALLS] ?? 0) >= Math.max(1, minCalls) && isFresh(cells, at, nowMs);
 }
 
 function readCell(cells: Float64Array, at: number, nowMs: number): Reading {
   return {
-    calls: numberAt(cells, at + CALLS),
-    successRate: numberAt(cells, at + SUCCESS),
-    latencyMs: numberAt(cells, at + DELIVERED) > 0 ? numberAt(cells, at + LATENCY) : null,
-    ageMs: nowMs - numberAt(cells, at + LAST_MS),
+    calls: cells[at + CALLS] ?? 0,
+    successRate: cells[at + SUCCESS] ?? 0,
+    latencyMs: (cells[at + DELIVERED] ?? 0) > 0 ? (cells[at + LATENCY] ?? 0) : null,
+    ageMs: nowMs - (cells[at + LAST_MS] ?? 0),
   };
 }
 
 /** Whether a cell is recent. One from the future (the clock jumped back) is not. */
 function isFresh(cells: Float64Array, at: number, nowMs: number): boolean {
-  const ageMs = nowMs - numberAt(cells, at + LAST_MS);
+  const ageMs = nowMs - (cells[at + LAST_MS] ?? 0);
   return ageMs >= 0 && ageMs < STALE_MS;
-}
-
-function numberAt(numbers: Float64Array | Uint32Array, at: number): number {
-  return numbers[at] ?? 0;
 }

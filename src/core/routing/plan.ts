@@ -76,8 +76,11 @@ export function planOf(
   order(capable, strategy, draw, call.methodName);
   const lagWaived = capable[0]?.reason === "lagging";
   // Almost always: then the tiers change nothing.
-  if (areAllHealthy(capable))
-    return withReserve(withWaiver({ candidates: capable, excluded }, lagWaived), considered);
+  if (areAllHealthy(capable)) {
+    const plan = { candidates: capable, excluded };
+    if (excluded.length === 0 && !lagWaived) return plan;
+    return withReserve(withWaiver(plan, lagWaived), considered);
+  }
   const candidates: Considered[] = [];
   for (const considered of capable) {
     const reason = circuitReason(considered.breaker);

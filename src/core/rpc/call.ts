@@ -37,6 +37,8 @@ export interface Call extends WireRequest {
   readonly block: BlockRef;
   /** Where the parameters lie in `body`; absent = there are none, or it is not known. */
   readonly params?: Span | undefined;
+  /** Where its block lies in `body`; absent = it is not known. */
+  readonly blockAt?: Span | undefined;
   /** Its block was resolved under a view; absent = it stands there as the caller wrote it. */
   readonly resolution?: BlockResolution | undefined;
 }
@@ -49,11 +51,19 @@ export const NO_BLOCK: BlockRef = { kind: "none" };
  * provider's task.
  */
 export function readBlockRef(bytes: Buffer, params: Span, method: Method): BlockRef {
-  if (method.block === null || params.start === -1 || bytes[params.start] !== OPEN_ARRAY)
-    return NO_BLOCK;
-  const { kind, at } = method.block;
-  const span = elementAt(bytes, params.start, params.end, at);
-  if (span === null) return NO_BLOCK;
+  const span = blockSpanIn(bytes, params, method);
+  return span === null ? NO_BLOCK : readBlockAt(bytes, span, method);
+}
+
+/** Where the parameter lies that names the blocks of a call; null = nowhere. */
+export function blockSpanIn(bytes: Buffer, params: Span, { block }: Method): Span | null {
+  if (block === null || params.start === -1 || bytes[params.start] !== OPEN_ARRAY) return null;
+  return elementAt(bytes, params.start, params.end, block.at);
+}
+
+/** The blocks that the parameter at a place names. */
+export function readBlockAt(bytes: Buffer, span: Span, method: Method): BlockRef {
+  const kind = method.block?.kind ?? "block";
   const c = bytes[span.start];
   if (kind === "block" && c === QUOTE)
     return readBlock(bytes.toString("latin1", span.start + 1, span.end - 1));

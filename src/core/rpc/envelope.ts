@@ -56,7 +56,7 @@ export interface InvalidRequest {
 export function readRequest(bytes: Buffer, start: number, end: number): Envelope | InvalidRequest {
   if (bytes[start] !== OPEN_OBJECT) return noObject(bytes, start, end);
   const reading = new Reading();
-  let at = skipSpace(bytes, start + 1, end);
+  let at = bytes[start + 1] === QUOTE ? start + 1 : skipSpace(bytes, start + 1, end);
   let isOpen = bytes[at] !== CLOSE_OBJECT;
   while (isOpen) {
     const keyEnd = bytes[at] === QUOTE ? skipString(bytes, at, end) : -1;
@@ -69,9 +69,9 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
         reading.takeOther(bytes, at, keyEnd, { start: valueStart, end: valueEnd });
       else reading.take(bytes, member, valueStart, valueEnd);
     }
-    at = skipSpace(bytes, valueEnd, end);
+    at = bytes[valueEnd] === COMMA ? valueEnd : skipSpace(bytes, valueEnd, end);
     isOpen = bytes[at] === COMMA && at < end;
-    if (isOpen) at = skipSpace(bytes, at + 1, end);
+    if (isOpen && bytes[++at] !== QUOTE) at = skipSpace(bytes, at, end);
   }
   const isClosed = at < end && bytes[at] === CLOSE_OBJECT;
   if (!isClosed || skipSpace(bytes, at + 1, end) !== end) return NOT_JSON;

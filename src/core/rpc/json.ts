@@ -66,13 +66,16 @@ export function elements(bytes: Buffer, start: number, end: number, limit: numbe
 
 /** Offsets of one element of a valid JSON array; null = it has fewer. */
 export function elementAt(bytes: Buffer, start: number, end: number, index: number): Span | null {
-  let at = skipSpace(bytes, start + 1, end);
+  let at = start + 1;
+  if ((bytes[at] ?? 0) <= SPACE) at = skipSpace(bytes, at, end);
   for (let passed = 0; at < end && bytes[at] !== CLOSE_ARRAY; passed++) {
-    const stop = skipValue(bytes, at, end, MAX_DEPTH);
+    const isString = bytes[at] === QUOTE;
+    const stop = isString ? skipString(bytes, at, end) : skipValue(bytes, at, end, MAX_DEPTH);
     if (stop === -1) return null;
     if (passed === index) return { start: at, end: stop };
-    at = skipSpace(bytes, stop, end);
-    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end);
+    at = bytes[stop] === COMMA ? stop : skipSpace(bytes, stop, end);
+    if (bytes[at] === COMMA) at++;
+    if ((bytes[at] ?? 0) <= SPACE) at = skipSpace(bytes, at, end);
   }
   return null;
 }
@@ -198,11 +201,16 @@ function skipItems(bytes: Buffer, open: number, end: number, depth: number): num
 /** In place of a byte that is awaited: any value. */
 const VALUE = -1;
 
-/** Offset of the value behind the name of a member that ends at `nameEnd`; -1 = there is none. */
+/**
+ * Offset of the value behind the name of a member that ends at `nameEnd`; -1 = there is none. Most
+ * requests have no white space: then none is looked for.
+ */
 export function valueAfterName(bytes: Buffer, nameEnd: number, end: number): number {
-  const colon = skipSpace(bytes, nameEnd, end);
-  const value = colon < end && bytes[colon] === COLON ? skipSpace(bytes, colon + 1, end) : end;
-  return value < end ? value : -1;
+  let at = bytes[nameEnd] === COLON ? nameEnd : skipSpace(bytes, nameEnd, end);
+  if (at >= end || bytes[at] !== COLON) return -1;
+  at++;
+  if ((bytes[at] ?? 0) <= SPACE) at = skipSpace(bytes, at, end);
+  return at < end ? at : -1;
 }
 
 function skipWord(bytes: Buffer, at: number, end: number, word: string): number {
@@ -212,18 +220,19 @@ function skipWord(bytes: Buffer, at: number, end: number, word: string): number 
 
 function skipDigits(bytes: Buffer, from: number, end: number): number {
   let at = from;
-  while (at < end && isDigit(bytes[at])) at++;
+  while (at < end) {
+    const c = bytes[at] ?? 0;
+    if (c < 0x30 || c > 0x39) break;
+    at++;
+  }
   return at;
-}
-
-function isDigit(c: number | undefined): boolean {
-  return c !== undefined && c >= 0x30 && c <= 0x39;
 }
 
 function skipNumber(bytes: Buffer, from: number, end: number): number {
   const first = bytes[from] === MINUS ? from + 1 : from;
-  if (first >= end || !isDigit(bytes[first])) return -1;
-  let at = bytes[first] === 0x30 ? first + 1 : skipDigits(bytes, first, end);
+  let at = skipDigits(bytes, first, end);
+  if (at === first) return -1;
+  if (bytes[first] === 0x30) at = first + 1;
   if (at < end && bytes[at] === 0x2e) {
     const fraction = skipDigits(bytes, at + 1, end);
     if (fraction === at + 1) return -1;

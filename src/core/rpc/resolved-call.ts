@@ -60,7 +60,7 @@ export function requestByHash(call: ResolvedCall): WireRequest | null {
 function resolveBlock(call: Call, params: Span, view: View): ResolvedCall | null {
   const { method, body } = call;
   const at = method.block?.at ?? 0;
-  const span = elementAt(body, params.start, params.end, at);
+  const span = call.blockAt ?? elementAt(body, params.start, params.end, at);
   if (span !== null) {
     const tag = tagIn(body, span);
     return tag === null ? null : resolvedTo(call, span, { tag, view, before: "" });

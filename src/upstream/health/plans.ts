@@ -319,11 +319,22 @@ export class Plans extends ProviderRecords {
     const nowMs = this.runtime.now();
     const { maxLagBlocks, archivalThreshold } = this.set;
     const view: SetView = { nowMs, head: this.head(nowMs), archivalThreshold, maxLagBlocks };
-    return { call, view, strategy, pinned: pin !== null, transport, at: at ?? null };
+    const pinned = pin !== null;
+    return {
+      call,
+      view,
+      strategy,
+      minCalls: pinned ? null : minCallsOf(strategy, this.#safe.settings),
+      isByName: isKnownByName(call.method),
+      pinned,
+      transport,
+      at: at ?? null,
+    };
   }
 
   #considerAll(query: PlanQuery): readonly Considered[] {
-    const all = this.states.map((state) => this.#consider(state, query));
+    const all: Considered[] = [];
+    for (const state of this.states) all.push(this.#consider(state, query));
     return query.call.block.kind === "range" && !query.pinned ? this.#thatReach(all, query) : all;
   }
 
@@ -371,20 +382,24 @@ export class Plans extends ProviderRecords {
     const { regionRank } = region;
     const health = state[transport];
     if (health === null) return { ...ABSENT, provider, transport, regionRank };
-    const { call, strategy, pinned, at } = query;
+    const { call, minCalls, at } = query;
     const { nowMs } = query.view;
     const condition = this.#conditionOf(state, transport, health, query);
     const reason =
-      this.#reasonAgainst(state, query, condition) ??
+      (query.pinned
+        ? unreachable(provider, condition)
+        : (region.reason ?? capability(provider, call, query.view, condition))) ??
       state.budget?.shortageOf(call.methodName, nowMs) ??
       null;
-    const minCalls = pinned ? null : minCallsOf(strategy, this.#safe.settings);
     const known = minCalls === null ? null : reading(health.latency, call.method, minCalls, nowMs);
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
     const last = call.resolution === undefined ? lastBlock(call.block) : null;
     const presence = last === null ? null : this.#presenceOf(state, last, nowMs);
-    const stalled = this.#isAskedLater(state, health.stall, query);
-    const limited = methodLimitedForMs(health, call.method, nowMs) > 0 || state.isSpared(nowMs);
+    const isHanging = health.stall.isStalled(nowMs);
+    const stalled = isHanging && this.#isAskedLater(state, health.stall, query);
+    const isThrottled = health.throttle !== null || health.methodThrottles.size > 0;
+    const limited =
+      (isThrottled && methodLimitedForMs(health, call.method, nowMs) > 0) || state.isSpared(nowMs);
     return {
       provider,
       transport,
@@ -392,11 +407,11 @@ export class Plans extends ProviderRecords {
       reading: known,
       probeMs,
       regionRank,
-      breaker: circuitOf(health, nowMs),
+      breaker: health.breaker.kind === "closed" ? health.breaker : circuitOf(health, nowMs),
       limited,
       stalled,
       lacking:
-        mayLackOldLogs(provider, call, query.view) ||
+        (call.method.resource === "logs" && mayLackOldLogs(provider, call, query.view)) ||
         (presence === null
           ? at !== null && this.blocks.view.lacks(state, at, nowMs)
           : presence === "lacks"),
@@ -408,12 +423,11 @@ export class Plans extends ProviderRecords {
   }
 
   /**
-   * Whether others are asked first since calls hang at it. Its trial stands in its own place; where
-   * calls hang at all, there is none.
+   * Whether others are asked before one at which calls hang. Its trial stands in its own place;
+   * where calls hang at all, there is none.
    */
   #isAskedLater({ provider }: ProviderState, stall: StallRecord, query: PlanQuery): boolean {
     const { call, view } = query;
-    if (!stall.isStalled(view.nowMs)) return false;
     if (!call.method.replaySafe || !stall.isTrialDue(view.nowMs)) return true;
     return !this.hasOther(provider, view.nowMs, isFlowing);
   }
@@ -426,7 +440,7 @@ export class Plans extends ProviderRecords {
     state: ProviderState,
     transport: Transport,
     health: Health,
-    { call, view, pinned }: PlanQuery,
+    { call, view, pinned, isByName }: PlanQuery,
   ): Condition {
     const { nowMs } = view;
     const lag = pinned ? null : lagBlocks(state.sample, view.head, this.set.chain, nowMs);
@@ -434,8 +448,7 @@ export class Plans extends ProviderRecords {
       state.listening &&
       call.block.kind === "number" &&
       lacksBlock(state.sample, call.block.number, view.head, nowMs);
-    const unserved =
-      isKnownByName(call.method) && isUnserved(state.unserved, call.methodName, nowMs);
+    const unserved = isByName && isUnserved(state.unserved, call.methodName, nowMs);
     return {
       transport,
       wrongChain: health.wrongChain,
@@ -546,6 +559,10 @@ interface PlanQuery {
   readonly call: Call;
   readonly view: SetView;
   readonly strategy: Strategy;
+  /** Calls that the strategy needs of a provider to read its latency; null = it reads none. */
+  readonly minCalls: number | null;
+  /** Its method has no row of its own, so refusals are learned by name. */
+  readonly isByName: boolean;
   readonly pinned: boolean;
   readonly transport: Transport | null;
   /** The view at which the call is answered; null = none. */

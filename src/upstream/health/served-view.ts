@@ -27,6 +27,8 @@ export type TipListener = (
 ) => void;
 
 /** For how long a provider that refused a block's number is asked by tag alone. */
+/** Almost always: then the time is not read. */
+const NEVER_NEEDED = Number.NEGATIVE_INFINITY;
 const NEEDS_TAG_MS = 600_000;
 /** How often the time of `stillMs` a tip of one operator is believed against two others. */
 const PATIENCES = 4;
@@ -106,10 +108,15 @@ export class ServedView {
   lacks(blocks: ProviderState, { number, hash }: View, nowMs: number): boolean {
     const { sample, missing, highest } = blocks;
     if (missing !== null && missing <= number) return true;
-    const isPushing = this.#isPushing(blocks, nowMs);
+    const isPushing = blocks.branch.tip !== -1 && this.#isPushing(blocks, nowMs);
     const own = isPushing ? hashAt(blocks.branch, number) : null;
     if (own !== null && hash !== null) return own !== hash;
-    if (this.#needsTag(blocks) && sample?.height !== number) return true;
+    if (
+      blocks.neededTagAtMs !== NEVER_NEEDED &&
+      this.#needsTag(blocks) &&
+      sample?.height !== number
+    )
+      return true;
     if (sample === null || Math.max(sample.height, highest) >= number) return false;
     if (isPushing) return true;
     const { blockTimeMs } = this.#set.chain;
@@ -119,7 +126,7 @@ export class ServedView {
 
   /** How a provider is asked for the block of a view by a method. */
   formFor(blocks: ProviderState, { byHashName }: Method): BlockForm {
-    if (this.#needsTag(blocks)) return "tag";
+    if (blocks.neededTagAtMs !== NEVER_NEEDED && this.#needsTag(blocks)) return "tag";
     return byHashName !== null || blocks.takesHash ? "hash" : "number";
   }
 
@@ -144,8 +151,6 @@ export class ServedView {
   }
 
   #needsTag({ neededTagAtMs }: ProviderState): boolean {
-    // Almost always: then the time is not read.
-    if (neededTagAtMs === Number.NEGATIVE_INFINITY) return false;
     return this.#runtime.now() - neededTagAtMs < NEEDS_TAG_MS;
   }
 

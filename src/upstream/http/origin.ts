@@ -95,9 +95,8 @@ export class Origin implements PoolHooks {
   }
 
   /** Whether a request would be sent without waiting for another one's answer. */
-  isFree(): boolean {
-    return this.#idle.length > 0 || this.#all.size < this.options.connections;
-  }
+  readonly isFree = (): boolean =>
+    this.#idle.length > 0 || this.#all.size < this.options.connections;
 
   free(connection: Http1Connection): void {
     for (
@@ -251,7 +250,7 @@ export function ownConnections(
         sendProbe: (body, handler) => origin.sendProbe(head, body, handler),
       };
     },
-    isFree: () => origin.isFree(),
+    isFree: origin.isFree,
     // Nothing to do: `onResponseComplete` has already ended the connection.
     distrust() {},
     drain() {

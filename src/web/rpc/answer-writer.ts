@@ -52,15 +52,16 @@ export class AnswerWriter {
   readonly #parts: AnswerWriterParts;
   readonly #exchange: HttpExchange;
   readonly #memory: RequestMemory;
-  #target: Target | null = null;
+  /** Null = the request has no target yet. */
+  target: Target | null = null;
   /** Payment offers as header names and values in turn; null = none. */
   #offers: readonly string[] | null = null;
   /** Receipt headers of the payment that came with the request; null = there was no payment. */
   #receipt: readonly string[] | null = null;
   /** The newest block that the caller has seen, as it is told; null = it is not. */
-  #seen: string | null = null;
-  /** Settles the price of the answer; null = nothing to settle. */
-  #settle: DeliveryCallback | null = null;
+  seen: string | null = null;
+  /** Settles the price once the answer was delivered or lost; null = nothing to settle. */
+  settle: DeliveryCallback | null = null;
   #listeners: WriteListeners | null = null;
   #stream: StreamedAnswer | null = null;
   /** True once an answer was started: no other answer can follow. */
@@ -70,11 +71,6 @@ export class AnswerWriter {
     this.#parts = parts;
     this.#exchange = exchange;
     this.#memory = memory;
-  }
-
-  /** Sets the target of the request. */
-  bindTo(target: Target): void {
-    this.#target = target;
   }
 
   /** Adds payment offers to the headers of the refusal that follows. */
@@ -87,16 +83,6 @@ export class AnswerWriter {
     this.#receipt = receipt;
   }
 
-  /** Tells the caller the newest block that it has seen; null = nothing. */
-  tellSeen(seen: string | null): void {
-    this.#seen = seen;
-  }
-
-  /** Sets the callback that settles the price once the answer was delivered or lost. */
-  settleWith(settle: DeliveryCallback | null): void {
-    this.#settle = settle;
-  }
-
   /** Registers a callback that hears whether the answer was written completely. */
   whenWritten(listener: WriteListener): void {
     this.#listeners ??= new WriteListeners();
@@ -107,7 +93,7 @@ export class AnswerWriter {
   refuse(why: Fault, id: string): void {
     this.isBegun = true;
     this.#parts.observer.refused(why.code);
-    const isOld = isLegacy(this.#target, this.#exchange);
+    const isOld = isLegacy(this.target, this.#exchange);
     const body = [renderFault(isOld ? withErrorType(why) : why, id)];
     this.#exchange.send(why.status, this.#headers(why.status, why, null), body);
   }
@@ -140,7 +126,7 @@ export class AnswerWriter {
   /** Writes the answer to a batch; `body` null = every item was a notification. */
   batch(body: readonly Buffer[] | null, bill: Bill | null, settle: DeliveryCallback): void {
     this.isBegun = true;
-    this.#settle = settle;
+    this.settle = settle;
     const status = body === null ? NO_CONTENT : 200;
     this.#send(status, this.#headers(status, null, bill), body);
   }
@@ -163,8 +149,8 @@ export class AnswerWriter {
     this.isBegun = true;
     this.#stream?.close();
     const { delivered } = this.#exchange;
-    this.#settleOnce(delivered || why === "left");
-    this.#notifyListeners(delivered);
+    if (this.settle !== null) this.#settleOnce(delivered || why === "left");
+    if (this.#listeners !== null) this.#notifyListeners(delivered);
   }
 
   /** The answer to a notification. */
@@ -243,17 +229,17 @@ export class AnswerWriter {
   }
 
   #headers(status: number, why: Fault | null, bill: Bill | null): Headers {
-    const facts = { target: this.#target, fault: why, bill, offers: this.#offers };
+    const facts = { target: this.target, fault: why, bill, offers: this.#offers };
     const headers = answerHeaders(this.#parts, this.#exchange, facts);
-    if (this.#seen !== null) headers.push("X-Svc-Seen", this.#seen);
+    if (this.seen !== null) headers.push("X-Svc-Seen", this.seen);
     if (this.#receipt !== null && status < REFUSED)
       headers.push(...this.#receipt, "Cache-Control", "private");
     return headers;
   }
 
   #settleOnce(delivered: boolean): void {
-    const settle = this.#settle;
-    this.#settle = null;
+    const settle = this.settle;
+    this.settle = null;
     settle?.(delivered);
   }
 

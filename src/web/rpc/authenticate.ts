@@ -64,7 +64,7 @@ export function authenticate(
 ): (() => void) | null {
   const { admission, proxies } = parts;
   if (admission === null) {
-    done(bind(parts, request, request.url, null));
+    done(bind(parts, request, withoutKey(request.url)));
     return null;
   }
   const loop = request.header(PASSED_HEADER) === undefined ? null : loopOf(request, parts.mark);
@@ -73,14 +73,15 @@ export function authenticate(
     return null;
   }
   if (isSessionPath(request.url)) {
-    done(bindPayer(parts, request));
+    const { url } = request.credential;
+    done(bind(parts, request, { url, keyContext: null, defaultProfile: PAYERS_PROFILE }));
     return null;
   }
-  const withKey = (keyContext: KeyContext): (() => void) | null =>
-    bindKey({ parts, admission, request, keyContext }, done);
   const { secret, digest, url } = request.credential;
+  const withKey = (keyContext: KeyContext): (() => void) | null =>
+    bindKey({ parts, admission, request, url, keyContext }, done);
   if (secret === null) {
-    done(admission.keyless ? bind(parts, request, url, null) : NO_KEY);
+    done(admission.keyless ? bind(parts, request, withoutKey(url)) : NO_KEY);
     return null;
   }
   const found = admission.keyCache.identify(secret, digest);
@@ -116,6 +117,8 @@ interface KeyedRequest {
   readonly parts: AuthenticationParts;
   readonly admission: Admission;
   readonly request: RequestInfo;
+  /** Path and query without the key. */
+  readonly url: string;
   readonly keyContext: KeyContext;
 }
 
@@ -124,11 +127,11 @@ interface KeyedRequest {
  * if the key may use it.
  */
 function bindKey(
-  { parts, admission, request, keyContext }: KeyedRequest,
+  { parts, admission, request, url, keyContext }: KeyedRequest,
   done: (found: Authenticated | Fault) => void,
 ): (() => void) | null {
-  const { url } = request.credential;
-  const found = bind(parts, request, url, keyContext);
+  const asking = { url, keyContext, defaultProfile: keyContext.defaultProfile };
+  const found = bind(parts, request, asking);
   const profile =
     found.kind === "fault" && found.code === "not_prepared" ? found.details["profile"] : undefined;
   if (typeof profile !== "string") {
@@ -138,65 +141,44 @@ function bindKey(
   const refused = admission.refusal(keyContext, profile);
   if (refused === null)
     return admission.prepare(keyContext, profile, (why) =>
-      done(why ?? bind(parts, request, url, keyContext)),
+      done(why ?? bind(parts, request, asking)),
     );
   done(refused);
   return null;
 }
 
+/** Who asks, and for what. */
+interface Asking {
+  /** Path and query without the key. */
+  readonly url: string;
+  readonly keyContext: KeyContext | null;
+  readonly defaultProfile: string | null;
+}
+
 function bind(
-  parts: AuthenticationParts,
+  { resolver, proxies }: AuthenticationParts,
   request: RequestInfo,
-  url: string,
-  keyContext: KeyContext | null,
+  { url, keyContext, defaultProfile }: Asking,
 ): Authenticated | Fault {
   const provider = request.header("x-svc-provider");
   const strategy = request.header("x-svc-strategy");
-  const input = {
-    url,
-    defaultProfile: keyContext === null ? null : keyContext.defaultProfile,
-    within: null,
-    provider,
-    strategy,
-  };
+  const input = { url, defaultProfile, within: null, provider, strategy };
   const { legacyForms } = request.credential;
-  const target = parts.resolver.resolve(
-    legacyForms === null ? input : { ...input, legacyForms },
-    keyContext?.account ?? null,
-  );
-  return target.kind === "fault" ? target : bound(parts, request, target, keyContext);
-}
-
-function bound(
-  { proxies }: AuthenticationParts,
-  request: RequestInfo,
-  target: Target,
-  keyContext: KeyContext | null,
-): Authenticated | Fault {
+  const asked = legacyForms === null ? input : { ...input, legacyForms };
+  const target = resolver.resolve(asked, keyContext?.account ?? null);
+  if (target.kind === "fault") return target;
   const wishes = wishesOf(request);
   if ("code" in wishes) return wishes;
   const caller = new RequestCaller(request, keyContext, proxies);
   return { kind: "authenticated", target, keyContext, caller, wishes };
 }
 
-/**
- * Resolves the target of a caller that pays per call. Uses the default profile of keys and ignores
- * a key in the request.
- */
-function bindPayer(parts: AuthenticationParts, request: RequestInfo): Authenticated | Fault {
-  const { url, legacyForms } = request.credential;
-  const input = {
-    url,
-    defaultProfile: PAYERS_PROFILE,
-    within: null,
-    provider: request.header("x-svc-provider"),
-    strategy: request.header("x-svc-strategy"),
-  };
-  const asked = legacyForms === null ? input : { ...input, legacyForms };
-  const target = parts.resolver.resolve(asked, null);
-  return target.kind === "fault" ? target : bound(parts, request, target, null);
+/** A caller without a key. */
+function withoutKey(url: string): Asking {
+  return { url, keyContext: null, defaultProfile: null };
 }
 
+/** Who pays per call is served in the default profile of keys; a key in the request is ignored. */
 const PAYERS_PROFILE = "premium";
 
 const NO_KEY = fault("unauthorized", "this request has no RPC key", {
@@ -245,7 +227,7 @@ const NO_WISHES: Wishes = { consistency: null, seen: null };
 
 /** What a request says of its view of the chain. The query wins over the headers, as elsewhere. */
 export function wishesOf(request: Pick<RequestInfo, "url" | "header">): Wishes | Fault {
-  const query = queryOf(request.url);
+  const query = request.url.includes("?") ? queryOf(request.url) : null;
   const mode = query?.get("consistency") ?? request.header("x-svc-consistency");
   const mark = query?.get("seen") ?? request.header("x-svc-seen");
   if (mode === undefined && mark === undefined) return NO_WISHES;
@@ -258,8 +240,7 @@ export function wishesOf(request: Pick<RequestInfo, "url" | "header">): Wishes |
 /** The query; null = it says nothing of this, as most do: then it is not parsed. */
 function queryOf(url: string): URLSearchParams | null {
   const mark = url.indexOf("?");
-  if (mark === -1 || !(url.includes("consistency=", mark) || url.includes("seen=", mark)))
-    return null;
+  if (!url.includes("consistency=", mark) && !url.includes("seen=", mark)) return null;
   return new URLSearchParams(url.slice(mark + 1));
 }
 

@@ -43,6 +43,8 @@ export class CallerView {
   #marks: SeenBlocks | null = null;
   /** What was chosen for the first item of a batch. */
   #chosen: { readonly tracker: Tracker; readonly routed: RoutedView } | null = null;
+  /** What was wanted of the last target. */
+  #known: { readonly tracker: Tracker; readonly mode: Consistency } | null = null;
   readonly #isBatch: boolean;
 
   constructor(parts: CallerViewParts, isBatch = false) {
@@ -72,7 +74,9 @@ export class CallerView {
   /** Notes what the caller was told; true = it is told its mark. */
   answered({ route, outcome, target }: Reply): void {
     const { tracker } = target;
-    if (route === null || this.#mode(tracker) !== "caller") return;
+    const known = this.#known;
+    const mode = known?.tracker === tracker ? known.mode : this.#mode(tracker);
+    if (route === null || mode !== "caller") return;
     if (route.at !== null) return this.#marksOf(tracker).see(tracker, route.at);
     if (outcome.kind !== "result") return;
     const { methodName } = route.request.call;
@@ -87,16 +91,20 @@ export class CallerView {
 
   /** The mark that the caller is told, as text; null = it keeps none. */
   seen({ tracker }: Pick<Target, "tracker">): string | null {
-    if (this.#mode(tracker) !== "caller") return null;
+    const known = this.#known;
+    const mode = known?.tracker === tracker ? known.mode : this.#mode(tracker);
+    if (mode !== "caller") return null;
     const mark = this.#marksOf(tracker).of(tracker);
     return mark === null ? null : seenText(mark);
   }
 
   /** A caller that brings a mark wants it kept. */
-  #mode({ set }: Tracker): Consistency {
+  #mode(tracker: Tracker): Consistency {
     const { wishes, key, usual } = this.#parts;
-    const mode = wishes.consistency ?? key?.consistency ?? set.consistency ?? usual();
-    return mode === "tip" && wishes.seen !== null ? "caller" : mode;
+    const mode = wishes.consistency ?? key?.consistency ?? tracker.set.consistency ?? usual();
+    const wanted = mode === "tip" && wishes.seen !== null ? "caller" : mode;
+    this.#known = { tracker, mode: wanted };
+    return wanted;
   }
 
   #marksOf(tracker: Tracker): SeenBlocks {

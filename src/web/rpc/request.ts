@@ -132,7 +132,7 @@ export class RpcRequest {
     this.#payment = callPaymentOf(this.#parts.admission, keyContext);
     this.#identity = caller;
     this.memory.countFor(caller);
-    this.#answer.bindTo(target);
+    this.#answer.target = target;
     if (body !== null) this.serve(body);
   }
 
@@ -218,7 +218,7 @@ export class RpcRequest {
     };
     const cancel = runBatch(this.#parts, batch, (body, settle) => {
       this.#cancel = null;
-      this.#answer.tellSeen(this.#view.seen(target));
+      this.#answer.seen = this.#view.seen(target);
       this.#answer.batch(body, bill, settle);
     });
     if (!this.#answer.isBegun) this.#cancel = cancel;
@@ -250,8 +250,8 @@ export class RpcRequest {
     const { outcome } = reply;
     this.#cancel = null;
     this.#view.answered(reply);
-    this.#answer.tellSeen(this.#view.seen(reply.target));
-    this.#answer.settleWith(reply.settle);
+    this.#answer.seen = this.#view.seen(reply.target);
+    this.#answer.settle = reply.settle;
     try {
       const why = outcome.kind === "fault" ? outcome.fault : null;
       if (why?.code === "balance_exhausted" && reply.id !== null)

@@ -81,7 +81,7 @@ function answerFixture() {
     settled,
     /** Writes an answer, then has its compression fail. */
     async answer(outcome: Outcome) {
-      writer.settleWith((delivered) => settled.push(delivered));
+      writer.settle = (delivered) => settled.push(delivered);
       writer.reply(replyOf(outcome));
       failCompression();
       await new Promise(setImmediate);

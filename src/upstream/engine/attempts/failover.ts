@@ -449,8 +449,8 @@ class FailoverRun implements AttemptOwner, RunningCall {
   #finish(answer: Answer): void {
     if (this.#over) return;
     this.#over = true;
-    this.#budget.leavePanic();
-    this.#open.overtake();
+    if (this.#context.plan.panic === true) this.#budget.leavePanic();
+    if (this.#open.awaited !== null || this.#open.besideCount > 0) this.#open.overtake();
     this.#listener.ended(answer);
   }
 }

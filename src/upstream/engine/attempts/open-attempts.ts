@@ -156,18 +156,18 @@ export class AttemptBudget {
   }
 
   get isLate(): boolean {
-    return this.#remainingMs() <= 0;
+    return this.#parts.runtime.now() >= this.#endsAtMs;
   }
 
   /** Whether another attempt may be made. */
   get mayTryMore(): boolean {
-    return this.#mayTryMoreWithin(this.#remainingMs());
+    return this.#mayTryMoreWithin(this.#endsAtMs - this.#parts.runtime.now());
   }
 
   /** An attempt begins. Returns how long it may take: not all the time if another could follow. */
   begin(couldFollow: boolean): number {
     this.#begun++;
-    const remainingMs = this.#remainingMs();
+    const remainingMs = this.#endsAtMs - this.#parts.runtime.now();
     const mayTryMore = couldFollow && this.#mayTryMoreWithin(remainingMs);
     return mayTryMore && this.#context.request.call.method.replaySafe
       ? remainingMs * this.#parts.limits().firstAttemptShare
@@ -195,10 +195,6 @@ export class AttemptBudget {
 
   #mayTryMoreWithin(remainingMs: number): boolean {
     return this.#begun < this.#context.policy.maxAttempts && remainingMs > 0;
-  }
-
-  #remainingMs(): number {
-    return this.#endsAtMs - this.#parts.runtime.now();
   }
 }
 

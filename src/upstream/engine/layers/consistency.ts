@@ -138,8 +138,9 @@ class ViewRun implements StageListener, RunningCall {
     const { resolution } = this.#context.request.call;
     if (this.#isAsWritten) return this.#endAsWritten(answer);
     if (resolution === undefined) return this.#finish(this.#belowTip(answer));
-    if (this.#isRefusedForm(context, answer)) return this.#askAsWritten();
-    if (this.#areOthersBehind(context, answer)) {
+    const { kind } = answer.outcome;
+    if (kind === "error" && this.#isRefusedForm(context)) return this.#askAsWritten();
+    if ((kind === "error" || kind === "fault") && this.#areOthersBehind(context)) {
       this.#failure = answer;
       for (const { attempt } of context.failed) this.#avoidLater(attempt.provider.id);
       return this.#askAsWritten();
@@ -182,9 +183,8 @@ class ViewRun implements StageListener, RunningCall {
    * Whether those who have the block of the view failed, and others were not asked since they are
    * behind it. Nobody confirms that block then: an older one is better than none.
    */
-  #areOthersBehind({ failed }: CallContext, { outcome }: Answer): boolean {
+  #areOthersBehind({ failed }: CallContext): boolean {
     const { tracker, mark = null } = this.#context.request;
-    if (outcome.kind !== "fault" && outcome.kind !== "error") return false;
     if (mark !== null || failed.length === 0 || !haveProvidersFailed(failed)) return false;
     if (this.#context.endsAtMs <= this.#parts.runtime.now()) return false;
     const asked = new Set(failed.map(({ attempt }) => attempt.provider));
@@ -217,10 +217,9 @@ class ViewRun implements StageListener, RunningCall {
    * A provider may refuse a number or a hash where it takes a tag. Whether that was the reason
    * shows when it is asked as the caller wrote it.
    */
-  #isRefusedForm({ failed }: CallContext, { outcome }: Answer): boolean {
+  #isRefusedForm({ failed }: CallContext): boolean {
     const last = failed.at(-1);
-    if (outcome.kind !== "error" || last === undefined) return false;
-    return isAboutForm(last.verdict.category);
+    return last !== undefined && isAboutForm(last.verdict.category);
   }
 
   #askAsWritten(): void {

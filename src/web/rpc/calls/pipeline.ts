@@ -5,8 +5,15 @@
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import { isDevelopmentChain } from "../../../core/provider/chain.ts";
 import { LOCAL_SOURCE } from "../../../core/routing/answer-source.ts";
-import { type Call, NO_BLOCK, readBlockRef } from "../../../core/rpc/call.ts";
+import {
+  blockSpanIn,
+  type Call,
+  NO_BLOCK,
+  readBlockAt,
+  readBlockRef,
+} from "../../../core/rpc/call.ts";
 import type { Envelope } from "../../../core/rpc/envelope.ts";
+import type { Span } from "../../../core/rpc/json.ts";
 import { type Method, methodOn } from "../../../core/rpc/method.ts";
 import { type WrittenRequest, writeRequest } from "../../../core/rpc/wire-request.ts";
 import type { Refusal } from "../../../hosted/admission/admission.ts";
@@ -139,19 +146,14 @@ function serveAt(
   done: ReplyCallback,
 ): Cancel | null {
   const request: GrantedRequest = { envelope, method, grant };
+  const served = servedAt(parts, incoming.target, grant);
+  if (served === incoming.target) return serve(parts, incoming, request, done);
   const serveNow = (target: Target | Fault): Cancel | null => {
-    if (target.kind === "target")
-      return serve(
-        parts,
-        target === incoming.target ? incoming : { ...incoming, target },
-        request,
-        done,
-      );
+    if (target.kind === "target") return serve(parts, { ...incoming, target }, request, done);
     parts.observer.refused(target.code);
     done(settled(incoming, request, unserved(target)));
     return null;
   };
-  const served = servedAt(parts, incoming.target, grant);
   if (served.kind === "target" || served.code !== "not_prepared") return serveNow(served);
   let isPreparing = true;
   let cancel: Cancel | null = null;
@@ -196,20 +198,19 @@ function route(
   const { bytes } = incoming;
   const { envelope, method, grant } = request;
   const { body, idStart, idEnd, params } = requestIn(bytes, envelope);
-  const call = {
-    methodName: envelope.method,
-    method,
-    block:
-      method.block === null
-        ? NO_BLOCK
-        : readBlockRef(bytes, { start: envelope.paramsStart, end: envelope.paramsEnd }, method),
-    body,
-    idStart,
-    idEnd,
-    params,
-  };
+  const { block, blockAt } = method.block === null ? UNNAMED : blockIn(body, params, method);
+  const methodName = envelope.method;
+  const call = { methodName, method, block, blockAt, body, idStart, idEnd, params };
   return send(parts, incoming, { envelope, method, grant, call }, done);
 }
+
+/** The block that a call names, and where. */
+function blockIn(body: Buffer, params: Span, method: Method): Pick<Call, "block" | "blockAt"> {
+  const blockAt = blockSpanIn(body, params, method);
+  return blockAt === null ? UNNAMED : { block: readBlockAt(body, blockAt, method), blockAt };
+}
+
+const UNNAMED: Pick<Call, "block" | "blockAt"> = { block: NO_BLOCK };
 
 /** Routes a call to a provider. */
 function send(
