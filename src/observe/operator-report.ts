@@ -7,6 +7,7 @@ import type { SubscriptionReport, Subscriptions } from "../upstream/stream/subsc
 import { errorRuleFor } from "./error-rule.ts";
 import { type CallFilter, matches } from "./feed/call-filter.ts";
 import {
+  type CallEvent,
   callEventOf,
   type DecisionView,
   decisionView,
@@ -14,7 +15,6 @@ import {
   type WhatIfView,
   whatIfView,
 } from "./feed/decision.ts";
-import type { CallEvent } from "./feed/feed-event.ts";
 import type { DecisionUse } from "./feed/kept-decisions.ts";
 import { CHECK_RESULTS } from "./metrics.ts";
 import type { Observer } from "./observer.ts";

@@ -1,7 +1,9 @@
 // Which calls a reader of the live feed wants to see. Cheap enough to be asked of every call at its
 // end, before any of them are left out.
 import type { RouteRequest } from "../../upstream/engine/call-context.ts";
-import type { CallOutcome } from "./feed-event.ts";
+
+/** How a call ended; `cancelled` = its caller left. */
+export type CallOutcome = "result" | "error" | "fault" | "cancelled";
 
 /** Which calls a reader wants to see; null = any. */
 export interface CallFilter {

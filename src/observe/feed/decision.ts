@@ -28,8 +28,7 @@ import {
 import type { Outcome } from "../../upstream/engine/answer.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
 import { redactedMessage, redactedMethod } from "../redacted-error.ts";
-import type { FilteredCall } from "./call-filter.ts";
-import type { CallErrorView, CallEvent, CallOutcome } from "./feed-event.ts";
+import type { CallOutcome, FilteredCall } from "./call-filter.ts";
 
 /** The process that a decision is of. */
 export interface DecisionOrigin {
@@ -206,8 +205,11 @@ export function decisionId({ origin, number }: RoutingDecision): string {
   return origin.idPrefix + number.toString(36);
 }
 
+/** One call of a caller at its end, as the live feed and lists show it. */
+export type CallEvent = ReturnType<typeof callEventOf>;
+
 /** A decision as the live feed and lists show it. */
-export function callEventOf(decision: RoutingDecision): CallEvent {
+export function callEventOf(decision: RoutingDecision) {
   const { attempts, source } = decision;
   const upstreamMs = attempts.length === 0 ? null : upstreamMsOf(attempts);
   return {
@@ -258,7 +260,7 @@ function isFailed({ verdict }: Attempt): boolean {
 }
 
 /** The last attempt that failed, as it may be shown; null = none did. */
-export function lastErrorOf({ attempts, messages }: RoutingDecision): CallErrorView | null {
+export function lastErrorOf({ attempts, messages }: RoutingDecision) {
   const at = attempts.findLastIndex(isFailed);
   const failed = attempts[at];
   const verdict = failed?.verdict ?? null;

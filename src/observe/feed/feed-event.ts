@@ -1,54 +1,7 @@
 // What the live feed tells of: calls, and changes of what serves them. Values that may be shown to
 // the operator: no path, header, parameter, result or signed byte, and errors only redacted.
 import type { Transport } from "../../core/provider/profile.ts";
-import type { AnswerSource } from "../../core/routing/answer-source.ts";
-import type { Strategy } from "../../core/routing/strategy.ts";
-
-/** The last failed attempt of a call. */
-export interface CallErrorView {
-  readonly provider: string;
-  readonly category: string;
-  readonly code: number | null;
-  /** Redacted; null = none, or of a user's own provider. */
-  readonly message: string | null;
-}
-
-/** How calls end. */
-export const CALL_OUTCOMES = ["result", "error", "fault", "cancelled"] as const;
-
-/** How a call ended. */
-export type CallOutcome = (typeof CALL_OUTCOMES)[number];
-
-/** One call of a caller at its end. */
-export interface CallEvent {
-  /** Of its decision. */
-  readonly id: string;
-  /** Its end, as the other times. */
-  readonly at: string;
-  readonly worker: string;
-  readonly request_id: string;
-  readonly profile: string;
-  readonly chain: string;
-  readonly method: string;
-  readonly strategy: Strategy;
-  readonly key_id: string | null;
-  readonly request_bytes: number;
-  readonly answer_bytes: number | null;
-  readonly total_ms: number;
-  readonly upstream_ms: number | null;
-  readonly added_ms: number | null;
-  readonly outcome: CallOutcome;
-  readonly fault: string | null;
-  readonly source: AnswerSource["kind"];
-  readonly provider: string | null;
-  readonly attempts: number;
-  readonly failovers: number;
-  readonly hedged: boolean;
-  readonly pinned: boolean;
-  readonly panic: boolean;
-  readonly error: CallErrorView | null;
-  readonly what_if: boolean;
-}
+import type { CallEvent } from "./decision.ts";
 
 /** A provider of a profile on a chain, as an event names it. */
 interface AboutProvider {
