@@ -11,14 +11,8 @@ import { type Runtime, realRuntime } from "../runtime.ts";
 import { type AnvilNode, startAnvil } from "./anvil-process.ts";
 import { type Replication, replicate } from "./replicate.ts";
 
-/** One local node as a provider. */
-export interface DevnetProvider {
-  readonly id: string;
-  readonly url: string;
-  readonly wsUrl: string;
-  /** Process id of the node, so that a user can kill it and watch the failover. */
-  readonly pid: number;
-}
+/** One local node as a provider. A user can kill its process and watch the failover. */
+export type DevnetProvider = Pick<AnvilNode, "id" | "url" | "wsUrl" | "pid" | "rpc">;
 
 /** A running local chain. */
 export interface Devnet {
@@ -103,7 +97,7 @@ export async function startDevnet({
     for (const node of nodes) onProgress(`${node.id} is ready, process ${node.pid}`);
     return {
       chain: DEVNET_CHAIN,
-      providers: nodes.map(({ id, url, wsUrl, pid }) => ({ id, url, wsUrl, pid })),
+      providers: nodes,
       close: async () => {
         await Promise.all([replication.stop(), endAll(nodes)]);
       },

@@ -3,42 +3,23 @@
 // verifies nothing that they say.
 import { PaymentPayloadV2Schema } from "@x402/core/schemas";
 import { z } from "zod";
-import type { X402Offer } from "./rails/rail.ts";
+import { type BadPayment, bad, type MppChallenge, type PaymentCredential } from "./rails/rail.ts";
 
 /** Longest header value that is read. */
 export const MAX_CREDENTIAL_CHARS = 16_384;
 
 /** An MPP credential as sent, unverified. */
 export interface MppCredential {
-  readonly kind: "mpp";
-  readonly challenge: {
-    readonly id: string;
-    readonly realm: string;
-    readonly method: string;
-    readonly intent: string;
-    readonly request: Readonly<Record<string, unknown>>;
-    readonly expires: string | null;
-    readonly digest: string | null;
-    readonly header: string | null;
-    /** As it is signed: base64url. */
-    readonly opaque: string | null;
-  };
+  readonly protocol: "mpp";
+  /** `opaque` as it is signed: base64url. */
+  readonly challenge: MppChallenge &
+    Readonly<Record<"digest" | "header" | "opaque", string | null>>;
   readonly payload: unknown;
   readonly source: string | null;
 }
 
 /** An x402 v2 payment as sent, unverified. */
-export interface X402Credential {
-  readonly kind: "x402";
-  readonly accepted: X402Offer;
-  readonly payload: unknown;
-}
-
-/** Text that is neither. The reason is shown to the payer. */
-export interface Unreadable {
-  readonly kind: "unreadable";
-  readonly reason: string;
-}
+type X402Credential = Extract<PaymentCredential, { readonly protocol: "x402" }>;
 
 /** What we put into a challenge for ourselves. */
 export interface Correlation {
@@ -46,7 +27,7 @@ export interface Correlation {
 }
 
 /** Reads a header value: `Payment <base64url>` or bare base64. Never throws. */
-export function parseCredential(text: string): MppCredential | X402Credential | Unreadable {
+export function parseCredential(text: string): MppCredential | X402Credential | BadPayment {
   if (text.length > MAX_CREDENTIAL_CHARS)
     return unreadable(`is longer than ${MAX_CREDENTIAL_CHARS} characters`);
   const json = parseBase64Json(text.trim().replace(/^Payment[ \t]+/i, ""));
@@ -125,7 +106,7 @@ function mppCredential(form: {
   readonly challenge: unknown;
   readonly payload?: unknown;
   readonly source?: unknown;
-}): MppCredential | Unreadable {
+}): MppCredential | BadPayment {
   const challenge = challengeShape.safeParse(form.challenge);
   if (!challenge.success)
     return unreadable("has a `challenge` that is none: send it back as it came");
@@ -136,14 +117,14 @@ function mppCredential(form: {
   if (!source.success) return unreadable("has a `source` that is no DID");
   const { expires = null, digest = null, header = null, opaque = null, ...rest } = challenge.data;
   return {
-    kind: "mpp",
+    protocol: "mpp",
     challenge: { ...rest, request: request.data, expires, digest, header, opaque },
     payload: form.payload ?? null,
     source: source.data ?? null,
   };
 }
 
-function x402Credential(form: unknown): X402Credential | Unreadable {
+function x402Credential(form: unknown): X402Credential | BadPayment {
   const read = PaymentPayloadV2Schema.safeParse(form);
   const field = read.error?.issues[0]?.path[0];
   if (!read.success && field !== "accepted")
@@ -153,11 +134,11 @@ function x402Credential(form: unknown): X402Credential | Unreadable {
     return unreadable(
       "has an `accepted` that is no entry of `accepts` in PAYMENT-REQUIRED with scheme `exact`",
     );
-  return { kind: "x402", accepted: accepted.data, payload: read.data.payload };
+  return { protocol: "x402", accepted: accepted.data, payload: read.data.payload };
 }
 
-function unreadable(what: string): Unreadable {
-  return { kind: "unreadable", reason: `The payment ${what}.` };
+function unreadable(what: string): BadPayment {
+  return bad("malformed-credential", `The payment ${what}.`);
 }
 
 /** Tells "cannot be read" from JSON's null. */

@@ -86,15 +86,8 @@ export function createProtocol({ realm, secret, previousSecret }: ProtocolParts)
     ],
     read(given) {
       const credential = parseCredential(given.text);
-      if (credential.kind === "unreadable")
-        return { kind: "bad_payment", problem: "malformed-credential", reason: credential.reason };
-      if (credential.kind === "x402")
-        return {
-          protocol: "x402",
-          accepted: credential.accepted,
-          payload: credential.payload,
-          bound: null,
-        };
+      if ("kind" in credential) return credential;
+      if (credential.protocol === "x402") return { ...credential, bound: null };
       return isOurs(credential, realm, secrets)
         ? paymentOf(credential)
         : { ...NOT_OURS, offerId: credential.challenge.id };
@@ -206,15 +199,10 @@ function isOurs({ challenge }: MppCredential, realm: string, secrets: readonly s
   );
 }
 
-function paymentOf({ challenge, payload, source }: MppCredential): ReadPayment {
-  const { id, realm, method, intent, request, expires, digest, opaque } = challenge;
-  return {
-    protocol: "mpp",
-    challenge: { id, realm, method, intent, request, expires },
-    payload,
-    source,
-    bound: { digest, fingerprint: parseCorrelation(opaque)?.fingerprint ?? null },
-  };
+function paymentOf({ challenge, ...credential }: MppCredential): ReadPayment {
+  const { digest, opaque, header, ...rest } = challenge;
+  const fingerprint = parseCorrelation(opaque)?.fingerprint ?? null;
+  return { ...credential, challenge: rest, bound: { digest, fingerprint } };
 }
 
 const SECRET_BYTES = 32;

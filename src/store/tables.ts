@@ -113,6 +113,21 @@ const ACCOUNT_TABLES = {
     account_id: idOf(orNull(text), "account"),
     amount_n: int,
   },
+  /** A process that leases credit. */
+  node: {
+    id: key,
+    /** Number of starts. */
+    epoch: int,
+    region: text,
+    state: oneOf<"alive" | "left" | "dead">(),
+    /** Number of flushes. */
+    flush_seq: int,
+    heartbeat_at: int,
+    /** Its clock less that of the database. */
+    skew_ms: later(tally),
+    /** Made up by the process that joined: it knows its own row again. Null = a version before. */
+    process_id: later(column<Generated<string | null>>("text")),
+  },
   /** Credit that a node may spend on its own: 0 ≤ spent ≤ granted. */
   credit_lease: {
     account_id: idOf(text, "account"),
@@ -142,21 +157,6 @@ const ACCOUNT_TABLES = {
     /** Months since January 1970, UTC. */
     month: int,
     used_cu: checked(int, "used_cu >= 0"),
-  },
-  /** A process that leases credit. */
-  node: {
-    id: key,
-    /** Number of starts. */
-    epoch: int,
-    region: text,
-    state: oneOf<"alive" | "left" | "dead">(),
-    /** Number of flushes. */
-    flush_seq: int,
-    heartbeat_at: int,
-    /** Its clock less that of the database. */
-    skew_ms: later(tally),
-    /** Made up by the process that joined: it knows its own row again. Null = a version before. */
-    process_id: later(column<Generated<string | null>>("text")),
   },
   /** A link with which a person claims an account. */
   claim_link: {
@@ -248,7 +248,10 @@ const ACCOUNT_TABLES = {
   },
 };
 
-/** The columns of every table but `change_log`, whose statement differs between the engines. */
+/**
+ * The columns of every table but `change_log`, whose statement differs between the engines. Tables
+ * come after those that they refer to.
+ */
 export const TABLES = { ...ACCOUNT_TABLES, ...PAYMENT_TABLES, ...CLUSTER_TABLES };
 
 /** A change that every node has to hear of. Rows are removed after an hour. */

@@ -1,13 +1,12 @@
 // Payments of `npm start`: starts a Tempo chain, deploys the token on the local chain, and adds
 // rails for both to the configuration. Their money is worthless and their keys are public: never
 // for an instance that other machines reach.
-import { z } from "zod";
 import type { Config } from "../../config/config.ts";
 import { MPPX_COMMAND } from "../../core/billing/payment.ts";
 import { errorText } from "../../core/fields.ts";
 import type { RailSettings } from "../../payments/rails/rails.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Devnet, DevnetProvider } from "../devnet.ts";
+import type { Devnet } from "../devnet.ts";
 import { startTempoChain, TEMPO_CHAIN_ID, TEMPO_TOKEN, type TempoChain } from "./chains.ts";
 import { deployToken, type NodeCall } from "./local-contracts.ts";
 import { PAYER, RECIPIENT, SESSION, SETTLEMENT } from "./wallets.ts";
@@ -32,7 +31,6 @@ export interface LocalPaymentsOptions {
   readonly onProgress: (line: string) => void;
 }
 
-const RPC_TIMEOUT_MS = 5_000;
 const MAX_TRIES = 100;
 const PAUSE_MS = 50;
 const LOW_GAS_WEI = 10n ** 16n;
@@ -40,11 +38,6 @@ const LOW_GAS_WEI = 10n ** 16n;
 const MAX_GAS_WEI = 10n ** 19n;
 const NANO_PER_USD = 1_000_000_000n;
 const SETTLE_MS = 600_000;
-
-const Answer = z.object({
-  result: z.unknown().optional(),
-  error: z.object({ message: z.string() }).optional(),
-});
 
 /** Starts both in parallel. Reports a chain that fails to start, and continues without it. */
 export async function startLocalPayments({
@@ -116,8 +109,8 @@ async function evmRail({ chain, providers }: Devnet, runtime: Runtime): Promise<
   const [first] = providers;
   const last = providers.at(-1);
   if (first === undefined || last === undefined) throw new Error("it has no node");
-  const token = await deployToken(nodeCallOf(first), runtime);
-  await waitForToken(nodeCallOf(last), token.address, runtime);
+  const token = await deployToken(first.rpc, runtime);
+  await waitForToken(last.rpc, token.address, runtime);
   const rail = {
     rpcUrl: last.url,
     chainId: chain.chainId,
@@ -142,22 +135,6 @@ async function waitForToken(call: NodeCall, address: string, runtime: Runtime): 
     await new Promise<void>((resolve) => runtime.after(PAUSE_MS, resolve));
   }
   throw new Error("its nodes do not come to the block with the token");
-}
-
-function nodeCallOf({ id, url }: DevnetProvider): NodeCall {
-  return async (method, ...params) => {
-    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-    const headers = { "content-type": "application/json" };
-    const response = await fetch(url, {
-      method: "POST",
-      headers,
-      body,
-      signal: AbortSignal.timeout(RPC_TIMEOUT_MS),
-    });
-    const { result, error } = Answer.parse(await response.json());
-    if (error !== undefined) throw new Error(`${id} refuses ${method}: ${error.message}`);
-    return result;
-  };
 }
 
 /** Lines for the terminal; empty if nothing can be paid. */

@@ -111,25 +111,25 @@ export async function connectionToDecide(
   nowMs: number,
 ): Promise<ConnectionRecord | null> {
   if (readSecret(approval) !== "approval") return null;
-  const row = await db
-    .selectFrom("connection")
-    .selectAll()
-    .where("approval_hash", "=", hashOf(approval))
-    .executeTakeFirst();
-  return row === undefined ? null : recordOf(row, nowMs);
+  return connectionBy(db, { column: "approval_hash", secret: approval }, nowMs);
 }
 
 /** The connection that a poll's secret belongs to; null = there is none. */
-export async function connectionByToken(
+export function connectionByToken(
   { db }: Pick<Store, "db">,
   token: string,
   nowMs: number,
 ): Promise<ConnectionRecord | null> {
-  const row = await db
-    .selectFrom("connection")
-    .selectAll()
-    .where("token_hash", "=", hashOf(token))
-    .executeTakeFirst();
+  return connectionBy(db, { column: "token_hash", secret: token }, nowMs);
+}
+
+async function connectionBy(
+  db: Store["db"],
+  { column, secret }: { readonly column: "approval_hash" | "token_hash"; readonly secret: string },
+  nowMs: number,
+): Promise<ConnectionRecord | null> {
+  const rows = db.selectFrom("connection").selectAll().where(column, "=", hashOf(secret));
+  const row = await rows.executeTakeFirst();
   return row === undefined ? null : recordOf(row, nowMs);
 }
 
@@ -239,16 +239,9 @@ export function pollConnection(
       await save(tx, polled, nowMs);
       return { kind: "polled", status, token: null };
     }
-    const restrictions = {
-      profiles: record.profiles,
-      readOnly: record.readOnly,
-      expiresAtMs: record.expiresAtMs,
-    };
-    const made = await insertManagementToken(
-      tx,
-      { accountId: row.account_id, name: row.name, ...restrictions },
-      nowMs,
-    );
+    const { profiles, readOnly, expiresAtMs } = record;
+    const agent = { accountId: row.account_id, name: row.name, profiles, readOnly, expiresAtMs };
+    const made = await insertManagementToken(tx, agent, nowMs);
     await save(tx, { ...polled, agent_id: made.agent.id }, nowMs);
     return { kind: "polled", status, token: made.token };
   });

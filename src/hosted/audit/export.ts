@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { ROWS_PER_STATEMENT, type Tx } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
-import type { Tables } from "../../store/tables.ts";
+import { TABLES } from "../../store/tables.ts";
 import { closeEnded, creditOn } from "../credit/credit-store.ts";
 import { audit } from "./audit.ts";
 
@@ -11,54 +11,26 @@ import { audit } from "./audit.ts";
  * The tables by which processes work together hold for minutes, or have no rows in an embedded
  * store: a copy begins without them.
  */
-type ExportedTable = Exclude<
-  keyof Tables,
-  | "change_log"
-  | "job"
-  | "rate_limit"
-  | "rate_demand"
-  | "provider_share"
-  | "provider_quota"
-  | "filter"
-  | "session_hold"
-  | "console_session"
-  | "node_report"
-  | "operator_reload"
->;
+const LEFT_OUT = [
+  "job",
+  "rate_limit",
+  "rate_demand",
+  "provider_share",
+  "provider_quota",
+  "filter",
+  "session_hold",
+  "console_session",
+  "node_report",
+  "operator_reload",
+] as const;
+
+type ExportedTable = Exclude<keyof typeof TABLES, (typeof LEFT_OUT)[number]>;
 
 /** Number of rows by table. */
 export type ExportCounts = Readonly<Record<ExportedTable, bigint>>;
 
 /** All tables; referenced tables come first. */
-const TABLES: readonly ExportedTable[] = Object.keys({
-  account: true,
-  agent: true,
-  api_key: true,
-  key_secret: true,
-  ledger_tx: true,
-  ledger_entry: true,
-  node: true,
-  credit_lease: true,
-  usage_hour: true,
-  allowance_month: true,
-  claim_link: true,
-  connection: true,
-  profile: true,
-  profile_revision: true,
-  custom_access: true,
-  feedback: true,
-  old_form: true,
-  purchase: true,
-  purchase_submission: true,
-  settlement_wallet: true,
-  session_channel: true,
-  session_transaction: true,
-  session_call: true,
-  operator_cordon: true,
-  operator_action: true,
-  audit_result: true,
-  history_hour: true,
-} satisfies Record<ExportedTable, true>).map(parseTable);
+const EXPORTED = Object.keys(TABLES).filter(isExported);
 
 /**
  * Copies a store into an empty one. Throws, and leaves the target unchanged, if the target contains
@@ -74,7 +46,7 @@ export async function exportStore(from: Store, to: Store, wallMs: number): Promi
   const counts = await to.transaction(async (tx) => {
     await refuseFull(tx);
     const copied: [ExportedTable, bigint][] = [];
-    for (const table of TABLES) copied.push([table, await copyTable(from, tx, table)]);
+    for (const table of EXPORTED) copied.push([table, await copyTable(from, tx, table)]);
     return parseCounts(Object.fromEntries(copied));
   });
   await refuseFaults(to, "The copy");
@@ -88,7 +60,7 @@ async function refuseFull(tx: Tx): Promise<void> {
       "The PostgreSQL database holds accounts already. Export into an empty one: nothing was " +
         "changed.",
     );
-  for (const table of TABLES.toReversed()) await sql`delete from ${sql.table(table)}`.execute(tx);
+  for (const table of EXPORTED.toReversed()) await sql`delete from ${sql.table(table)}`.execute(tx);
 }
 
 async function copyTable(from: Store, tx: Tx, table: ExportedTable): Promise<bigint> {
@@ -138,8 +110,8 @@ async function refuseFaults(store: Store, name: string): Promise<void> {
   );
 }
 
-function parseTable(name: string): ExportedTable {
-  return name as ExportedTable;
+function isExported(name: string): name is ExportedTable {
+  return !LEFT_OUT.some((left) => left === name);
 }
 
 function parseCounts(counts: Readonly<Record<string, bigint>>): ExportCounts {

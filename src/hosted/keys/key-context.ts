@@ -8,6 +8,7 @@ import { hashOfDigest } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
 import type { AccountKind } from "../../store/tables.ts";
 import type { OwnProfiles } from "../profiles/custom-access.ts";
+import { parseSlugs } from "./key-profiles.ts";
 
 /** An account as the hot path sees it. */
 export interface AccountState {
@@ -201,9 +202,8 @@ function dropRateLimits(fullAtMs: Map<string, number>, own: OwnProfiles | null):
 function boundsOf(row: KeyContextRow): KeyBounds {
   if (row.allowed_profiles === null && row.valid_until === null && row.revoked_at === null)
     return UNBOUND;
-  const allowed = row.allowed_profiles === null ? null : parseSlugs(row.allowed_profiles);
   return {
-    allowed,
+    allowed: parseSlugs(row.allowed_profiles),
     validUntilMs: msOf(row.valid_until),
     revoked: row.revoked_at !== null,
     doubtful: false,
@@ -212,9 +212,4 @@ function boundsOf(row: KeyContextRow): KeyBounds {
 
 function msOf(at: bigint | null): number | null {
   return at === null ? null : Number(at);
-}
-
-/** The slugs of a stored list. */
-function parseSlugs(json: string): readonly string[] {
-  return JSON.parse(json) as readonly string[];
 }

@@ -51,13 +51,11 @@ export async function keyById(
 
 /** The key of a secret; null = it opens nothing (any more). */
 export async function keyBySecret(
-  store: Store,
+  { db }: Pick<Store, "db">,
   secret: string,
   nowMs: number,
 ): Promise<KeyRecord | null> {
-  const row = await keyRows(store.db, nowMs)
-    .innerJoin("key_secret", "key_secret.key_id", "api_key.id")
-    .where("key_secret.secret_hash", "=", hashOf(secret))
+  const row = await rowsOfSecret(db, secret, nowMs)
     .where("api_key.revoked_at", "is", null)
     .where(({ eb, or }) =>
       or([
@@ -74,15 +72,18 @@ export async function keyBySecret(
  * it.
  */
 export async function endedKeyBySecret(
-  store: Pick<Store, "db">,
+  { db }: Pick<Store, "db">,
   secret: string,
   nowMs: number,
 ): Promise<KeyRecord | null> {
-  const row = await keyRows(store.db, nowMs)
-    .innerJoin("key_secret", "key_secret.key_id", "api_key.id")
-    .where("key_secret.secret_hash", "=", hashOf(secret))
-    .executeTakeFirst();
+  const row = await rowsOfSecret(db, secret, nowMs).executeTakeFirst();
   return row === undefined ? null : keyOf(row);
+}
+
+function rowsOfSecret(db: Kysely<Tables>, secret: string, nowMs: number) {
+  return keyRows(db, nowMs)
+    .innerJoin("key_secret", "key_secret.key_id", "api_key.id")
+    .where("key_secret.secret_hash", "=", hashOf(secret));
 }
 
 /** A part of a list of keys. */

@@ -19,13 +19,7 @@ export interface ManagementToken {
 }
 
 /** An agent to be made. */
-export interface NewManagementToken {
-  readonly accountId: string;
-  readonly name: string;
-  readonly profiles: readonly string[] | null;
-  readonly readOnly: boolean;
-  readonly expiresAtMs: number | null;
-}
+export type NewManagementToken = Omit<ManagementToken, "id" | "revokedAtMs">;
 
 /** Makes an agent. The token is shown once. */
 export async function insertManagementToken(
