@@ -51,7 +51,7 @@ async function asked(
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.5 }),
     hedge: () => null,
   });
-  void queryBlockLogs({ runtime, timerWheel, router }, question).then((it) => {
+  void queryBlockLogs({ timerWheel, router }, question).then((it) => {
     found = it;
   });
   for (let n = 0; n < 300; n++) {

@@ -126,7 +126,7 @@ export class ChainContinuity implements Continuity {
   async #patiently(round: number, begin: () => Promise<Found>): Promise<Found> {
     const found = await withBackfillDeadline(
       this.#parts.timerWheel,
-      backfillDeadlineFor(this.#parts.set().backfillTimeoutMs, round),
+      backfillDeadlineFor(this.#parts.stream().tracker.set.backfillTimeoutMs, round),
       (progress) => {
         this.#onProgress = progress;
         return begin();
@@ -498,7 +498,7 @@ export class ChainContinuity implements Continuity {
     this.#eventSink.expect(head.number);
     this.#emit(takeHead(state, head, pushed), { number: head.number, hash: head.hash });
     if (this.#pending === null || this.#source !== source) return;
-    if (this.#parts.set().logVerification !== "off")
+    if (this.#parts.stream().tracker.set.logVerification !== "off")
       this.#parts.checks.see(source.provider, head.hash, head.raw);
     if (logs !== null) return this.#given(source, head, logs);
     this.#pending.begin(
@@ -544,7 +544,7 @@ export class ChainContinuity implements Continuity {
   }
 
   #maxBackfillBlocks(): number {
-    return this.#parts.set().maxBackfillBlocks;
+    return this.#parts.stream().tracker.set.maxBackfillBlocks;
   }
 }
 

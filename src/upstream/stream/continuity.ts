@@ -1,13 +1,10 @@
 // The port of continuity: keeps a subscription complete when its provider is replaced. Says what
 // every implementation must do, not how.
-import type { ProviderSet } from "../../core/provider/profile.ts";
 import type { Block } from "../../core/stream/chain-event.ts";
 import type { Unconfirmed } from "../../core/stream/log-verification.ts";
 import type { MarkDifference, StreamMark } from "../../core/stream/stream-mark.ts";
-import type { Subscription, SubscriptionKind } from "../../core/stream/subscription.ts";
-import type { Runtime } from "../../runtime.ts";
-import type { TimerWheel } from "../timer-wheel.ts";
-import type { CheckedStream, LogChecks } from "./checks/log-checks.ts";
+import type { SubscriptionKind } from "../../core/stream/subscription.ts";
+import type { PendingParts } from "./checks/pending-logs.ts";
 import type { Source } from "./source.ts";
 import type { EventBlock } from "./tip-buffer.ts";
 
@@ -67,15 +64,7 @@ export interface Continuity {
 }
 
 /** Dependencies of a continuity. */
-export interface ContinuityParts {
-  readonly runtime: Runtime;
-  readonly timerWheel: TimerWheel;
-  readonly subscription: Subscription;
-  /** The current set: a reload may replace it. */
-  readonly set: () => ProviderSet;
-  readonly stream: () => CheckedStream;
-  /** The log checks of its profile and chain. */
-  readonly checks: LogChecks;
+export interface ContinuityParts extends PendingParts {
   /** The number of the served tip, above which nothing is delivered yet; null = none holds. */
   readonly tip: () => number | null;
   /** Where it goes on; null = it begins with the newest block. */

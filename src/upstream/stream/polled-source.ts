@@ -9,15 +9,12 @@ import { type Head, inLiveShape, readHead } from "../../core/stream/chain-event.
 import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall, Router } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
-import type { Timer, TimerWheel } from "../timer-wheel.ts";
+import type { Timer } from "../timer-wheel.ts";
 import { OpenQueries, queryProvider, routeServiceCall, type ServiceQuery } from "./service-call.ts";
-import type { Polls, Source, SourceEvents } from "./source.ts";
+import type { Source, SourceEvents, SourceRequest, StreamParts } from "./source.ts";
 
-/** Dependencies of polling. */
-export interface PollsParts {
-  readonly timerWheel: TimerWheel;
-  readonly router: Pick<Router, "route">;
-}
+/** What polls work with. */
+type PollsParts = Pick<StreamParts, "timerWheel" | "router">;
 
 /** Polling interval: `POLLS_PER_BLOCK` polls a block time, within these bounds. */
 const LEAST_INTERVAL_MS = 200;
@@ -27,52 +24,60 @@ const POLLS_PER_BLOCK = 2;
 const ASK_MS = 5_000;
 const NEWEST = { method: "eth_getBlockByNumber", params: '["latest",false]' } as const;
 
-/** Creates polled sources; nothing is polled before the first one opens. */
-export function createPolls({ timerWheel, router }: PollsParts): Polls {
-  const polls = new WeakMap<Tracker, Map<string, HeadPoll>>();
+/** Opens polled sources; nothing is polled before the first one opens. */
+export class Polls {
+  readonly #parts: PollsParts;
+  readonly #polls = new WeakMap<Tracker, Map<string, HeadPoll>>();
 
-  function pollOf(polled: PolledProvider): HeadPoll {
-    const byProvider = polls.get(polled.tracker) ?? new Map<string, HeadPoll>();
-    polls.set(polled.tracker, byProvider);
+  constructor(parts: PollsParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Finds a provider that answers over HTTP. Returns the function that cancels; after it no event
+   * follows.
+   */
+  open(
+    { tracker, strategy, pin, avoid, counts, deadlineMs }: SourceRequest,
+    events: SourceEvents,
+  ): () => void {
+    const { router } = this.#parts;
+    const begin = (polled: PolledProvider): void => source.begin(polled, this.#pollOf(polled));
+    const source = new PolledSource(router, events, (now, provider) =>
+      begin({ tracker: now, provider, counts }),
+    );
+    const opening = routeServiceCall(
+      router,
+      { ...NEWEST, tracker, strategy, pin, avoid, counts, transport: "http", deadlineMs },
+      ({ outcome, source: from }, route) => {
+        const provider = providerOf(from);
+        const isHead =
+          outcome.kind === "result" &&
+          readHead(outcome.body.subarray(outcome.start, outcome.end)) !== null;
+        if (provider === null || !isHead) {
+          const refused = { outcome: refusalOf(outcome, route), route, lacking: provider };
+          return events.opened({ kind: "refused", ...refused });
+        }
+        begin({ tracker, provider, counts });
+        events.opened({ kind: "open", source: source.of(provider), route });
+      },
+    );
+    return () => {
+      opening.cancel();
+      source.close();
+    };
+  }
+
+  #pollOf(polled: PolledProvider): HeadPoll {
+    const byProvider = this.#polls.get(polled.tracker) ?? new Map<string, HeadPoll>();
+    this.#polls.set(polled.tracker, byProvider);
     const id = `${polled.counts} ${polled.provider.id}`;
     const known = byProvider.get(id);
     if (known !== undefined) return known;
-    const poll = new HeadPoll({ router, timerWheel }, polled, () => byProvider.delete(id));
+    const poll = new HeadPoll(this.#parts, polled, () => byProvider.delete(id));
     byProvider.set(id, poll);
     return poll;
   }
-
-  return {
-    open({ tracker, strategy, pin, avoid, counts, deadlineMs }, events) {
-      const begin = (polled: PolledProvider): void => source.begin(polled, pollOf(polled));
-      const source = new PolledSource(router, events, (now, provider) =>
-        begin({ tracker: now, provider, counts }),
-      );
-      const opening = routeServiceCall(
-        router,
-        { ...NEWEST, tracker, strategy, pin, avoid, counts, transport: "http", deadlineMs },
-        ({ outcome, source: from }, route) => {
-          const provider = providerOf(from);
-          const isHead =
-            outcome.kind === "result" &&
-            readHead(outcome.body.subarray(outcome.start, outcome.end)) !== null;
-          if (provider === null || !isHead)
-            return events.opened({
-              kind: "refused",
-              outcome: refusalOf(outcome, route),
-              route,
-              lacking: provider,
-            });
-          begin({ tracker, provider, counts });
-          events.opened({ kind: "open", source: source.of(provider), route });
-        },
-      );
-      return () => {
-        opening.cancel();
-        source.close();
-      };
-    },
-  };
 }
 
 /** What a provider said of the newest block is no answer to what the caller asked for. */

@@ -13,28 +13,27 @@ import type { RoutedCall, Router } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { AnswerListener, Dispatch, Sockets } from "../transport.ts";
+import type { Shares } from "../worker-shares.ts";
 import { OpenQueries, routeServiceCall } from "./service-call.ts";
 
-/** Dependencies of sources. */
-export interface SourceParts {
+/** What streams work with. */
+export interface StreamParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly router: Pick<Router, "route" | "reaches">;
   /** Those of this worker, or shared with others. */
   readonly sockets: Pick<Sockets, "subscribe" | "report">;
-  /** Polls heads and logs when no socket is available; null = never. */
-  readonly polls: Polls | null;
   /** Which view callers get of sets that say nothing of it; absent = `off`. */
   readonly consistency?: (() => Consistency) | undefined;
+  /** Divides the budget of checks between workers; absent = this process is the whole service. */
+  readonly shares?: Shares | undefined;
+  /** Absent = no log. */
+  readonly log?: StreamLog | undefined;
 }
 
-/** Opens polled sources. */
-export interface Polls {
-  /**
-   * Finds a provider that answers over HTTP. Returns the function that cancels; after it no event
-   * follows.
-   */
-  open(request: SourceRequest, events: SourceEvents): () => void;
+/** Receives log lines. */
+export interface StreamLog {
+  warn(facts: Readonly<Record<string, unknown>>, message: string): void;
 }
 
 /** The subscription and the constraints on its provider. */
@@ -93,7 +92,7 @@ export type SourceOpening =
  * Finds a provider and subscribes. Returns the function that cancels; after it no event follows.
  */
 export function openSource(
-  parts: SourceParts,
+  parts: StreamParts,
   request: SourceRequest,
   events: SourceEvents,
 ): () => void {
@@ -108,7 +107,7 @@ const HEADS = '["newHeads"]';
 const ACK = Buffer.from("true");
 
 class Opening {
-  readonly #parts: SourceParts;
+  readonly #parts: StreamParts;
   readonly #request: SourceRequest;
   readonly #events: SourceEvents;
   readonly #queries: OpenQueries;
@@ -119,7 +118,7 @@ class Opening {
   #opened = false;
   #closed = false;
 
-  constructor(parts: SourceParts, request: SourceRequest, events: SourceEvents) {
+  constructor(parts: StreamParts, request: SourceRequest, events: SourceEvents) {
     this.#parts = parts;
     this.#request = request;
     this.#events = events;

@@ -34,16 +34,23 @@ import {
   type EventSink,
   type SourceFailure,
 } from "./continuity.ts";
+import type { Polls } from "./polled-source.ts";
 import {
   openSource,
   type Source,
   type SourceEvents,
   type SourceOpening,
-  type SourceParts,
   type SourceRequest,
+  type StreamParts,
 } from "./source.ts";
 import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
 import { type EventBlock, type HeldResults, TipBuffer } from "./tip-buffer.ts";
+
+/** What one stream works with. */
+interface OneStreamParts extends StreamParts {
+  /** Polls heads and logs when no socket is available; null = never. */
+  readonly polls: Polls | null;
+}
 
 /** The registry of streams, as a stream sees it. */
 export interface StreamOwner {
@@ -118,7 +125,7 @@ const REMOVALS_UNKNOWN = "logs have left the chain that are no longer held";
 
 /** A subscription at one provider at a time, shared by its subscribers. */
 export class Stream {
-  readonly #parts: SourceParts;
+  readonly #parts: OneStreamParts;
   readonly #owner: StreamOwner;
   readonly #checks: LogChecks;
   readonly #continuity: Continuity;
@@ -164,7 +171,7 @@ export class Stream {
 
   /** `checks` are the log checks of its profile and chain. */
   constructor(
-    parts: SourceParts,
+    parts: OneStreamParts,
     request: SubscribeRequest,
     checks: LogChecks,
     owner: StreamOwner,
@@ -182,11 +189,11 @@ export class Stream {
       },
       failed: (why: SourceFailure) => this.#sourceFailed(why),
     };
-    const now = { set: () => this.#request.tracker.set, stream: () => this.#request };
+    const stream = () => this.#request;
     const { subscription, resume = null } = request;
     const tip = (): number | null => this.#tipBuffer.tip;
     this.#continuity = continuityOf(
-      { runtime, timerWheel, subscription, checks, resume, tip, ...now },
+      { runtime, timerWheel, subscription, checks, resume, tip, stream },
       eventSink,
     );
     this.#tipBuffer = new TipBuffer({

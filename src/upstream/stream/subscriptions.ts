@@ -10,16 +10,14 @@ import {
   type SubscriptionKind,
 } from "../../core/stream/subscription.ts";
 import { type Holdings, NO_SHARED_HOLDINGS } from "../../core/workers/shared-holdings.ts";
-import type { Runtime } from "../../runtime.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { ProfileRegistry } from "../registry/profile-registry.ts";
-import type { Timer, TimerWheel } from "../timer-wheel.ts";
-import type { BlockLogsQueryParts } from "./checks/block-logs.ts";
+import type { Timer } from "../timer-wheel.ts";
 import { LogCheckRegistry } from "./checks/log-check-registry.ts";
-import type { CheckCounts, StreamLog } from "./checks/log-checks.ts";
+import type { CheckCounts } from "./checks/log-checks.ts";
 import { FilterQuota, MAX_CALLER_CHARS, SHORT_CHARS } from "./filter-quota.ts";
-import { createPolls } from "./polled-source.ts";
-import type { SourceParts } from "./source.ts";
+import { Polls } from "./polled-source.ts";
+import type { StreamParts } from "./source.ts";
 import { CANNOT_RESUME, Stream, type StreamOwner } from "./stream.ts";
 import type {
   FailoverReason,
@@ -59,6 +57,9 @@ const MAX_CHARS = 4 * MAX_CALLER_CHARS;
  */
 const LINGER_MS = 60_000;
 const PRESSED_LINGER_MS = 5_000;
+/** How long a shared stream may be behind a mark, and the interval of the checks whether it is. */
+const BEHIND_MS = 3_000;
+const BEHIND_CHECK_MS = 50;
 
 interface Entry {
   readonly stream: Stream;
@@ -69,17 +70,13 @@ interface Entry {
  * Dependencies of streams. Heads and logs are polled while no socket is available, if the router
  * reaches providers over HTTP.
  */
-export interface SubscriptionParts
-  extends Omit<SourceParts, "polls">,
-    Pick<BlockLogsQueryParts, "shares"> {
+export interface SubscriptionParts extends StreamParts {
   /** The log filters that callers have at all workers; absent = this process is alone. */
   readonly logFilters?: Holdings;
   /** Number of workers that divide the bounds of the service; absent = 1. */
   readonly workers?: number;
   /** Called for each subscription that moved to another provider. */
   readonly onMove?: (move: StreamMove) => void;
-  /** Absent = no log. */
-  readonly log?: StreamLog;
 }
 
 /** A subscription that moved to another provider. */
@@ -99,9 +96,9 @@ export class Subscriptions {
   /** Streams that were begun for one subscriber alone. */
   #ownStreams = 0;
 
-  constructor({ onMove, log, ...rest }: SubscriptionParts) {
-    const polls = rest.router.reaches("http") ? createPolls(rest) : null;
-    const checks = new LogCheckRegistry(rest, log ?? null);
+  constructor({ onMove, ...rest }: SubscriptionParts) {
+    const polls = rest.router.reaches("http") ? new Polls(rest) : null;
+    const checks = new LogCheckRegistry(rest);
     this.#clocks = rest;
     this.#filterQuota = new FilterQuota(rest.logFilters ?? NO_SHARED_HOLDINGS);
     this.#checks = checks;
@@ -171,17 +168,46 @@ export class Subscriptions {
 
   #join(key: string, request: SubscribeRequest, subscriber: Subscriber): () => void {
     const { resume, deadlineMs } = request;
+    if (resume !== undefined) return this.#joinAt(resume, key, request, subscriber);
     const table = this.#table;
-    const shared = (): Stream | null => table.entries.get(key)?.stream ?? null;
-    const beginShared = (): Stream | null => table.begin(key, request, true);
-    if (resume === undefined) {
-      const stream = shared() ?? beginShared();
-      return stream === null ? refuse(subscriber, FULL) : stream.join(subscriber, deadlineMs);
-    }
-    const beginOwn = (): Stream | null =>
-      table.begin(`${key} ${++this.#ownStreams}`, request, false);
-    const streams: ResumableStreams = { shared, beginShared, beginOwn };
-    return joinAtMark({ ...this.#clocks, streams, deadlineMs, full: FULL }, resume, subscriber);
+    const stream = table.entries.get(key)?.stream ?? table.begin(key, request, true);
+    return stream === null ? refuse(subscriber, FULL) : stream.join(subscriber, deadlineMs);
+  }
+
+  /**
+   * Joins a subscriber that goes on from what it was told at another node: to the stream that
+   * others share if that one knows all that it missed, by beginning that stream where there is
+   * none, and else by a stream of its own.
+   */
+  #joinAt(
+    mark: StreamMark,
+    key: string,
+    request: SubscribeRequest,
+    subscriber: Subscriber,
+  ): () => void {
+    const { runtime, timerWheel } = this.#clocks;
+    const untilMs = runtime.now() + BEHIND_MS;
+    let again: Timer | null = null;
+    let leave = (): void => again?.clear();
+    const begin = (ownKey: string, isShared: boolean): void => {
+      const stream = this.#table.begin(ownKey, request, isShared);
+      if (stream === null) refuse(subscriber, FULL);
+      else leave = stream.join(subscriber, request.deadlineMs, true);
+    };
+    const join = (): void => {
+      const stream = this.#table.entries.get(key)?.stream;
+      if (stream === undefined) return begin(key, true);
+      const difference = stream.since(mark);
+      if (difference.kind === "events") {
+        leave = stream.join(subscriber, request.deadlineMs);
+        if (difference.events.length > 0) subscriber.events(difference.events);
+      } else if (difference.kind === "behind" && runtime.now() < untilMs)
+        again = timerWheel.set(BEHIND_CHECK_MS, join);
+      else if (difference.kind === "forgotten") subscriber.refused(CANNOT_RESUME.outcome, null);
+      else begin(`${key} ${++this.#ownStreams}`, false);
+    };
+    join();
+    return () => leave();
   }
 }
 
@@ -359,71 +385,4 @@ function withinBounds(bounds: BlockBounds, subscriber: Subscriber): Subscriber {
       if (wanted.length > 0) subscriber.events(wanted);
     },
   };
-}
-
-// A subscriber that goes on from what it was told at another node. It joins the stream that others
-// share if that one knows all that it missed, begins that stream where there is none, and else has
-// a stream of its own.
-
-/** The streams of one subscription. */
-interface ResumableStreams {
-  /** The stream that all subscribers share; null = there is none. */
-  shared(): Stream | null;
-  /** Begins that stream at the mark; null = there is no room. */
-  beginShared(): Stream | null;
-  /** Begins another one that nobody else joins. */
-  beginOwn(): Stream | null;
-}
-
-/** Dependencies. */
-interface ResumedParts {
-  readonly runtime: Pick<Runtime, "now">;
-  readonly timerWheel: TimerWheel;
-  readonly streams: ResumableStreams;
-  readonly deadlineMs: number;
-  /** The refusal where there is no room. */
-  readonly full: Fault;
-}
-
-/** How long the shared stream may be behind the mark, and between two looks. */
-const BEHIND_MS = 3_000;
-const LOOK_MS = 50;
-
-/** Joins a subscriber at its mark. Returns the function that leaves. */
-function joinAtMark(
-  { runtime, timerWheel, streams, deadlineMs, full }: ResumedParts,
-  mark: StreamMark,
-  subscriber: Subscriber,
-): () => void {
-  const untilMs = runtime.now() + BEHIND_MS;
-  let look: Timer | null = null;
-  let leave = (): void => look?.clear();
-
-  function begin(stream: Stream | null): void {
-    if (stream === null) subscriber.refused({ kind: "fault", fault: full }, null);
-    else leave = stream.join(subscriber, deadlineMs, true);
-  }
-
-  function join(): void {
-    const stream = streams.shared();
-    if (stream === null) return begin(streams.beginShared());
-    const difference = stream.since(mark);
-    switch (difference.kind) {
-      case "events":
-        leave = stream.join(subscriber, deadlineMs);
-        if (difference.events.length > 0) subscriber.events(difference.events);
-        return;
-      case "behind":
-        if (runtime.now() >= untilMs) return begin(streams.beginOwn());
-        look = timerWheel.set(LOOK_MS, join);
-        return;
-      case "apart":
-        return begin(streams.beginOwn());
-      case "forgotten":
-        return subscriber.refused(CANNOT_RESUME.outcome, null);
-    }
-  }
-
-  join();
-  return () => leave();
 }

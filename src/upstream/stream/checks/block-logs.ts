@@ -7,13 +7,11 @@ import { type Block, type Log, readLogKeys } from "../../../core/stream/chain-ev
 import type { LogKeys } from "../../../core/stream/log-bloom.ts";
 import { matchesFilter } from "../../../core/stream/log-verification.ts";
 import { ALL_LOGS, type LogFilter, logsOfBlock } from "../../../core/stream/subscription.ts";
-import type { Runtime } from "../../../runtime.ts";
 import type { RoutedCall, Router } from "../../engine/router.ts";
 import type { Tracker } from "../../health/tracker.ts";
-import type { TimerWheel } from "../../timer-wheel.ts";
-import type { Shares } from "../../worker-shares.ts";
 import { readLogs } from "../backfill.ts";
 import { queryProvider } from "../service-call.ts";
+import type { StreamParts } from "../source.ts";
 
 /** From so many different filters on, all logs of a block are asked for, and matched here. */
 export const LEAST_FILTERS_TOGETHER = 5;
@@ -99,15 +97,6 @@ export function matching(filter: LogFilter, logs: readonly KeyedLog[]): readonly
 // Queries one provider for the logs of one block, for a check. A block that the provider does not
 // know yet is queried again; failures do not count against the provider.
 
-/** Dependencies of queries. */
-export interface BlockLogsQueryParts {
-  /** Divides the budget of checks between workers; absent = this process is the whole service. */
-  readonly shares?: Shares;
-  readonly runtime: Runtime;
-  readonly timerWheel: TimerWheel;
-  readonly router: Pick<Router, "route" | "reaches">;
-}
-
 /** The logs to query and the provider. */
 export interface BlockLogsQuery {
   readonly tracker: Tracker;
@@ -133,7 +122,7 @@ const DEADLINE_MS = 2_000;
 
 /** Queries the logs; null = the provider did not answer. Never rejects. */
 export async function queryBlockLogs(
-  parts: BlockLogsQueryParts,
+  parts: Pick<StreamParts, "timerWheel" | "router">,
   { spend, ...query }: BlockLogsQuery,
 ): Promise<readonly Log[] | null> {
   for (const waitMs of [0, ...AGAIN_MS]) {
@@ -149,7 +138,7 @@ export async function queryBlockLogs(
 
 /** Queries all logs of a block from the provider of streams, once. Never rejects. */
 export function queryBlock(
-  { router }: Pick<BlockLogsQueryParts, "router">,
+  { router }: Pick<StreamParts, "router">,
   { tracker, channel, block }: Pick<BlockLogsQuery, "tracker" | "channel" | "block">,
 ): Promise<BlockAnswer> {
   const counts = channel.transport === "ws" ? "nothing" : "limits";

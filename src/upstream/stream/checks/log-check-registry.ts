@@ -1,16 +1,11 @@
 // The log checks of every profile and chain that has streams, and their counts for display.
 
+import { keepNewest } from "../../../core/newest.ts";
 import { type Provider, publicLabel } from "../../../core/provider/profile.ts";
 import type { Head } from "../../../core/stream/chain-event.ts";
 import type { Tracker } from "../../health/tracker.ts";
-import { BlockLogs, type BlockLogsQueryParts } from "./block-logs.ts";
-import {
-  type CheckCounts,
-  LogChecks,
-  type LogChecksParts,
-  noChecks,
-  type StreamLog,
-} from "./log-checks.ts";
+import { BlockLogs } from "./block-logs.ts";
+import { type CheckCounts, LogChecks, type LogChecksParts, noChecks } from "./log-checks.ts";
 
 /** Most profiles and chains that are remembered; beyond that the oldest starts from nothing. */
 const MAX_REMEMBERED = 10_000;
@@ -18,12 +13,13 @@ const MAX_REMEMBERED = 10_000;
 /** The log checks of all profiles and chains. */
 export class LogCheckRegistry {
   readonly #parts: LogChecksParts;
+  readonly #blockLogs = new BlockLogs();
   readonly #byKey = new Map<string, LogChecks>();
   readonly #byTracker = new WeakMap<Tracker, Set<LogChecks>>();
   readonly #counts = new Map<string, CheckCounts>();
 
-  constructor(parts: BlockLogsQueryParts, log: StreamLog | null) {
-    this.#parts = { ...parts, log, blockLogs: new BlockLogs() };
+  constructor(parts: LogChecksParts) {
+    this.#parts = parts;
   }
 
   /** The checks of one profile on the chain of a tracker. */
@@ -32,12 +28,16 @@ export class LogCheckRegistry {
     const key = `${profile} ${chainName}`;
     const checks =
       this.#byKey.get(key) ??
-      new LogChecks(key, this.#parts, this.#countsOf(publicLabel(profile), chainName));
+      new LogChecks(
+        key,
+        this.#parts,
+        this.#countsOf(publicLabel(profile), chainName),
+        this.#blockLogs,
+      );
     checks.bind(tracker);
     this.#byKey.set(key, checks);
     this.#byTracker.set(tracker, (this.#byTracker.get(tracker) ?? new Set()).add(checks));
-    const [oldest = key] = this.#byKey.keys();
-    if (this.#byKey.size > MAX_REMEMBERED) this.#byKey.delete(oldest);
+    keepNewest(this.#byKey, MAX_REMEMBERED);
     return checks;
   }
 

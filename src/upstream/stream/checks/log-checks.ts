@@ -26,10 +26,10 @@ import type { Need } from "../../../core/stream/log-verification.ts";
 import { ALL_LOGS, type LogFilter, logsOfBlock } from "../../../core/stream/subscription.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import { type Allowance, WHOLE_SHARES } from "../../worker-shares.ts";
+import type { StreamParts } from "../source.ts";
 import { BlockCheck, type BlockCheckRequest, type BlockCheckResult } from "./block-check.ts";
 import {
   type BlockLogs,
-  type BlockLogsQueryParts,
   LEAST_FILTERS_TOGETHER,
   matching,
   queryBlock,
@@ -68,11 +68,6 @@ export function noChecks(profile: string, chain: string): CheckCounts {
   };
 }
 
-/** Receives log lines. */
-export interface StreamLog {
-  warn(facts: Readonly<Record<string, unknown>>, message: string): void;
-}
-
 /** The stream that needs a check: its tracker and pinned provider. */
 export interface CheckedStream {
   readonly tracker: Tracker;
@@ -92,12 +87,11 @@ export interface BlockQuery extends CheckedStream, BlockCheckRequest {
   readonly need: Need;
 }
 
-/** Dependencies. */
-export interface LogChecksParts extends BlockLogsQueryParts {
-  readonly log: StreamLog | null;
-  /** Answers that all profiles and chains share the room of. */
-  readonly blockLogs: BlockLogs;
-}
+/** What checks work with. */
+export type LogChecksParts = Pick<
+  StreamParts,
+  "runtime" | "timerWheel" | "router" | "shares" | "log"
+>;
 
 /** After logs were left out, every block is checked for this time. */
 const ALARMED_MS = 300_000;
@@ -145,7 +139,6 @@ export class LogChecks {
   readonly counts: CheckCounts;
   readonly #key: string;
   readonly #parts: LogChecksParts;
-  readonly #log: StreamLog | null;
   readonly #blockLogs: BlockLogs;
   readonly #blocks = new Map<string, BlockCheck>();
   readonly #seenBlooms = new Map<string, SeenBloom>();
@@ -172,13 +165,15 @@ export class LogChecks {
   /** When a line of each kind was last logged (ms). */
   readonly #loggedAtMs = new Map<string, number>();
 
-  /** `key` names the profile and chain in the service. */
-  constructor(key: string, parts: LogChecksParts, counts: CheckCounts) {
+  /**
+   * `key` names the profile and chain in the service; `blockLogs` are answers that all profiles and
+   * chains share the room of.
+   */
+  constructor(key: string, parts: LogChecksParts, counts: CheckCounts, blockLogs: BlockLogs) {
     this.#key = key;
     this.#parts = parts;
     this.counts = counts;
-    this.#log = parts.log;
-    this.#blockLogs = parts.blockLogs;
+    this.#blockLogs = blockLogs;
   }
 
   /** Replaces the providers that may be queried. */
@@ -302,7 +297,7 @@ export class LogChecks {
     this.counts.missing++;
     this.#penalties.set(provider.id, nowMs + PENALTY_MS);
     const { profile, chain } = this.counts;
-    this.#log?.warn(
+    this.#parts.log?.warn(
       { profile, chain, provider: provider.id, block: block.number, logs: missing },
       "a provider left logs out of a subscription; they were told",
     );
@@ -322,7 +317,7 @@ export class LogChecks {
       return;
     this.#loggedAtMs.set(why, nowMs);
     const { profile, chain, overBudget, givenUp } = this.counts;
-    this.#log?.warn({ profile, chain, over_budget: overBudget, given_up: givenUp }, line);
+    this.#parts.log?.warn({ profile, chain, over_budget: overBudget, given_up: givenUp }, line);
   }
 
   /** Ids of providers that recently left logs out. */
@@ -496,7 +491,7 @@ export class LogChecks {
   #distrust(hash: string): void {
     const { profile, chain } = this.counts;
     if (this.#trustNow().kind !== "off")
-      this.#log?.warn(
+      this.#parts.log?.warn(
         { profile, chain, block_hash: hash },
         "a logs bloom is wrong: blooms of this chain are not used for a day",
       );

@@ -19,13 +19,14 @@ import type { Timer, TimerWheel } from "../../timer-wheel.ts";
 import type { BlockCheckResult } from "./block-check.ts";
 import type { CheckedStream, LogChecks } from "./log-checks.ts";
 
-/** Dependencies. */
+/** What pending logs work with. */
 export interface PendingParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly subscription: Subscription;
   /** The current stream: a reload may change it. */
   readonly stream: () => CheckedStream;
+  /** The log checks of its profile and chain. */
   readonly checks: LogChecks;
 }
 
