@@ -25,7 +25,7 @@ import {
   flags as flagTable,
 } from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
-import { cacheWarnings, regionWarnings, saleWarnings, warningsOf } from "./warnings.ts";
+import { warningsOf } from "./warnings.ts";
 
 /** Input of a configuration. */
 export interface ConfigInput {
@@ -93,12 +93,7 @@ export function loadConfig(input: ConfigInput): ConfigResult {
   ].slice(0, MAX_FAULTS);
   if (faults.length > 0 || !file.success || !env.success || !flag.success)
     return { ok: false, faults };
-  const doubts = [
-    ...warningsOf(document.data),
-    ...regionWarnings(file.data),
-    ...cacheWarnings(file.data),
-    ...saleWarnings(file.data),
-  ];
+  const doubts = warningsOf(document.data, file.data);
   const warnings = doubts.map((doubt) => placed(input.file, document, doubt));
   return {
     ok: true,

@@ -10,82 +10,46 @@ const PLACEHOLDER =
 const MAX_WARNINGS = 100;
 const MAX_DEPTH = 32;
 
-/** Settings that the operator should check. */
-export function warningsOf(data: unknown): readonly TableFault[] {
+type Path = TableFault["path"];
+type Warn = (path: Path, message: string) => void;
+
+/** Settings that the operator should check: of the data as it is written, and as it is read. */
+export function warningsOf(data: unknown, file: ConfigFile): readonly TableFault[] {
   const found: TableFault[] = [];
-  collectWarnings(data, [], found);
+  const warn: Warn = (path, message) => found.push({ path, at: "value", message });
+  warnOfPlaceholders((path, message) => found.length < MAX_WARNINGS && warn(path, message), data);
+  warnOfRegions(warn, file);
+  warnOfCache(warn, file);
+  warnOfSales(warn, file);
   return found;
+}
+
+function warnOfPlaceholders(warn: Warn, value: unknown, path: Path = []): void {
+  if (path.length > MAX_DEPTH) return;
+  if (typeof value === "string" && PLACEHOLDER.test(value))
+    warn(
+      path,
+      "holds a placeholder where a key belongs: put yours there, best by the name of an " +
+        "environment variable",
+    );
+  if (typeof value !== "object" || value === null) return;
+  const members = Array.isArray(value) ? value.entries() : Object.entries(value);
+  for (const [step, member] of members) warnOfPlaceholders(warn, member, [...path, step]);
 }
 
 /**
  * Regions of providers that no preference can follow: this node has none, or is in none of those
  * that a set of providers names.
  */
-export function regionWarnings({ cluster, profiles }: ConfigFile): readonly TableFault[] {
-  const sets = Object.entries(profiles).flatMap(([slug, { chains }]) =>
-    Object.entries(chains).map(([chain, set]) => ({
-      path: ["profiles", slug, "chains", chain, "providers"],
-      set,
-    })),
-  );
-  return sets.flatMap(({ path, set }): readonly TableFault[] => {
-    const first = set.providers.findIndex(({ region }) => region !== undefined);
-    const message = regionDoubt(cluster.region, set);
-    if (message === null) return [];
-    return first < 0
-      ? [{ path, at: "value", message }]
-      : [{ path: [...path, first, "region"], at: "value", message }];
-  });
-}
-
-/** What is sold although nobody but the providers of callers without credit serves it. */
-export function saleWarnings({ hosted, profiles, devnet }: ConfigFile): readonly TableFault[] {
-  if (!hosted.enabled || hosted.payments.rails.length === 0) return [];
-  if (devnet || profiles["premium"] !== undefined) return [];
-  const message =
-    "sells calls that profile `public` serves: add a profile `premium` with providers of your own";
-  return [{ path: ["hosted", "payments", "rails"], at: "value", message }];
-}
-
-/** Settings of the cache that have no effect beside others. */
-export function cacheWarnings({ cache, profiles }: ConfigFile): readonly TableFault[] {
-  const settings = cache === "off" ? null : cache;
-  return [
-    ...unusedSecondTier(settings, profiles),
-    ...unusedSharing(settings !== null, profiles),
-    ...tooLargeAccounts(settings),
-  ];
-}
-
-type CacheFile = Exclude<ConfigFile["cache"], "off"> | null;
-
-/** A second tier that no profile uses. */
-function unusedSecondTier(cache: CacheFile, profiles: ConfigFile["profiles"]) {
-  const all = Object.values(profiles);
-  if (cache === null || cache.redis_url === "" || all.length === 0) return [];
-  if (all.some((profile) => profile.cache !== "off")) return [];
-  const message = "has no effect: every profile has `cache: off`";
-  return [{ path: ["cache", "redis_url"], at: "value", message } as const];
-}
-
-/** Profiles that are to be given what another one keeps, where nothing is kept. */
-function unusedSharing(isOn: boolean, profiles: ConfigFile["profiles"]): readonly TableFault[] {
-  return Object.entries(profiles).flatMap(([slug, { cache }]) => {
-    if (cache === undefined || cache === "off") return [];
-    return cache.share_with.flatMap((other, index): readonly TableFault[] => {
-      if (isOn && profiles[other]?.cache !== "off") return [];
-      const message = isOn
-        ? "has no effect: that profile has `cache: off`"
-        : "has no effect beside `cache: off` at the top";
-      return [{ path: ["profiles", slug, "cache", "share_with", index], at: "value", message }];
-    });
-  });
-}
-
-function tooLargeAccounts(cache: CacheFile): readonly TableFault[] {
-  if (cache === null || bytesOf(cache.account_max_bytes) <= bytesOf(cache.max_bytes)) return [];
-  const message = "is more than `max_bytes`: then the answers of one account alone are kept";
-  return [{ path: ["cache", "account_max_bytes"], at: "value", message }];
+function warnOfRegions(warn: Warn, { cluster, profiles }: ConfigFile): void {
+  for (const [slug, { chains }] of Object.entries(profiles))
+    for (const [chain, set] of Object.entries(chains)) {
+      const message = regionDoubt(cluster.region, set);
+      if (message === null) continue;
+      const path = ["profiles", slug, "chains", chain, "providers"];
+      const first = set.providers.findIndex(({ region }) => region !== undefined);
+      warn(first < 0 ? path : [...path, first, "region"], message);
+    }
 }
 
 type SetFile = ConfigFile["profiles"][string]["chains"][string];
@@ -102,15 +66,35 @@ function regionDoubt(own: string, { selection, providers }: SetFile): string | n
     : "no provider of this chain is in the region of this node (cluster.region): is one misspelt?";
 }
 
-function collectWarnings(value: unknown, path: TableFault["path"], found: TableFault[]): void {
-  if (found.length >= MAX_WARNINGS || path.length > MAX_DEPTH) return;
-  if (typeof value === "string") {
-    const message =
-      "holds a placeholder where a key belongs: put yours there, best by the name of an " +
-      "environment variable";
-    if (PLACEHOLDER.test(value)) found.push({ path, at: "value", message });
-  } else if (Array.isArray(value))
-    for (const [index, item] of value.entries()) collectWarnings(item, [...path, index], found);
-  else if (typeof value === "object" && value !== null)
-    for (const [key, item] of Object.entries(value)) collectWarnings(item, [...path, key], found);
+/** Settings of the cache that have no effect beside others. */
+function warnOfCache(warn: Warn, { cache, profiles }: ConfigFile): void {
+  const all = Object.values(profiles);
+  if (cache !== "off" && cache.redis_url !== "" && all.length > 0)
+    if (all.every((profile) => profile.cache === "off"))
+      warn(["cache", "redis_url"], "has no effect: every profile has `cache: off`");
+  for (const [slug, profile] of Object.entries(profiles)) {
+    const shared =
+      profile.cache === undefined || profile.cache === "off" ? [] : profile.cache.share_with;
+    for (const [index, other] of shared.entries()) {
+      const path = ["profiles", slug, "cache", "share_with", index];
+      if (cache === "off") warn(path, "has no effect beside `cache: off` at the top");
+      else if (profiles[other]?.cache === "off")
+        warn(path, "has no effect: that profile has `cache: off`");
+    }
+  }
+  if (cache !== "off" && bytesOf(cache.account_max_bytes) > bytesOf(cache.max_bytes))
+    warn(
+      ["cache", "account_max_bytes"],
+      "is more than `max_bytes`: then the answers of one account alone are kept",
+    );
+}
+
+/** What is sold although nobody but the providers of callers without credit serves it. */
+function warnOfSales(warn: Warn, { hosted, profiles, devnet }: ConfigFile): void {
+  const sells = hosted.enabled && hosted.payments.rails.length > 0;
+  if (sells && !devnet && profiles["premium"] === undefined)
+    warn(
+      ["hosted", "payments", "rails"],
+      "sells calls that profile `public` serves: add a profile `premium` with providers of your own",
+    );
 }

@@ -169,7 +169,7 @@ eachStore(({ engine, open }) => {
       assert.deepEqual(json.error.details, ["name", "allowed_profiles[1]"]);
       assert.match(
         json.error.next_action,
-        /name: text of 1 to 100 characters; allowed_profiles: a list of 1 to 50, each text of 1 to 63 characters, or null/,
+        /name: text of 1 to 100 characters; allowed_profiles\[1\]: text of 1 to 63 characters/,
       );
       assert.ok(!text.includes("SECRET"));
       const unknown = await api.call(`PATCH /api/v1/keys/${keyId}`, {

@@ -4,9 +4,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { fault } from "../../core/faults/rpc-fault.ts";
+import { PROBLEMS, problemDetails } from "../../payments/protocol-problems.ts";
 import type { Runtime } from "../../runtime.ts";
 import { isStoreFailure } from "../../store/store-failure.ts";
-import type { OperationMethod } from "../contract/operation.ts";
+import type { OperationMethod, WriteStream } from "../contract/operation.ts";
 import { readBody } from "../http/body.ts";
 import {
   clientAddress,
@@ -17,16 +18,17 @@ import {
 import { createBound } from "../http/concurrency-limit.ts";
 import { type CookieRequest, cookieRequestOf } from "../http/console-cookie.ts";
 import { isLocalCaller } from "../http/local-caller.ts";
-import { type Headers, headersOf, writeFault } from "../http/respond.ts";
+import {
+  beginEvents,
+  type Headers,
+  headersOf,
+  retryAfter,
+  write,
+  writeFault as writeRpcFault,
+} from "../http/respond.ts";
+import { type PaymentRefusal, purchaseUrl } from "../payment/purchase-paywall.ts";
 import type { AnyResult, NamedOperation, OperationRequest } from "./operation.ts";
 import { createRoutes, type OperationRoute, retiredAt } from "./routes.ts";
-import {
-  writeAnswer,
-  writeApiFault,
-  writePaid,
-  writePaymentRefusal,
-  writeStream,
-} from "./write-answer.ts";
 
 export interface OperationServerParts {
   readonly runtime: Runtime;
@@ -85,7 +87,7 @@ export function loadedLater(load: () => Promise<Api>): Api {
         request.on("error", () => {});
         request.resume();
         const headers = headersOf(requestId, request.headers["x-request-id"]);
-        writeFault(response, headers, fault("not_found", "nothing is served at this path"));
+        writeRpcFault(response, headers, fault("not_found", "nothing is served at this path"));
       });
     },
   };
@@ -241,7 +243,8 @@ function withoutSecrets(text: string): string {
   return text.replace(/svc_([a-z]{2})_\w+/g, "svc_$1_…");
 }
 
-function finish({ request, response, headers, baseUrl }: Exchange, result: AnyResult | null): void {
+function finish(exchange: Exchange, result: AnyResult | null): void {
+  const { request, response, headers } = exchange;
   request.resume();
   if (result === null) {
     response.destroy();
@@ -249,14 +252,66 @@ function finish({ request, response, headers, baseUrl }: Exchange, result: AnyRe
   }
   switch (result.kind) {
     case "answer":
-      if (result.headers !== undefined) headers.push(...result.headers);
-      if (result.stream !== undefined) return writeStream(response, headers, result.stream);
-      if (result.receipt === undefined)
-        return writeAnswer(response, headers, result.status, result.body);
-      return writePaid(response, headers, { ...result, receipt: result.receipt });
+      headers.push(...(result.headers ?? []), ...(result.receipt ?? []));
+      if (result.stream !== undefined) return beginStream(exchange, result.stream);
+      headers.push(
+        "Cache-Control",
+        result.receipt === undefined ? "no-store" : "private, no-store",
+      );
+      return writeJson(exchange, result.status, result.body);
     case "api_fault":
-      return writeApiFault(response, headers, result, baseUrl);
+      return writeFault(exchange, result, {}, {});
     case "payment_refusal":
-      return writePaymentRefusal(response, headers, result, baseUrl);
+      return writeRefusal(exchange, result);
   }
+}
+
+function writeJson({ response, headers }: Exchange, status: number, body: unknown): void {
+  write(response, status, headers, body === null ? null : [Buffer.from(JSON.stringify(body))]);
+}
+
+/** Begins an event stream, which `stream` continues; a HEAD request gets its head alone. */
+function beginStream({ response, headers }: Exchange, stream: WriteStream): void {
+  headers.push("Cache-Control", "no-store", "X-Accel-Buffering", "no");
+  if (!beginEvents(response, headers)) return;
+  if (response.req.method === "HEAD") response.end();
+  else stream(response, NEVER_CHECKED);
+}
+
+/** The one who serves the operation checks the credential. */
+const NEVER_CHECKED = (): Promise<boolean> => Promise.resolve(true);
+
+/** Writes a refusal; its code links to its explanation. `error` and `beside` add to it. */
+function writeFault(exchange: Exchange, why: ApiFault, error: object, beside: object): void {
+  const { headers, baseUrl } = exchange;
+  const { code, message, nextAction, details, retryAfterMs } = why;
+  if (retryAfterMs !== null) headers.push("Retry-After", retryAfter(retryAfterMs));
+  if (code === "unauthorized") headers.push("WWW-Authenticate", 'Bearer realm="svc"');
+  headers.push("Cache-Control", "no-store");
+  writeJson(exchange, why.status, {
+    ...beside,
+    error: {
+      code,
+      message,
+      next_action: nextAction,
+      docs_url: `${baseUrl}/docs/errors#${code}`,
+      ...(details.length === 0 ? {} : { details }),
+      ...error,
+    },
+  });
+}
+
+/** Writes the refusal of a payment: the usual envelope plus MPP problem details. */
+function writeRefusal(exchange: Exchange, refusal: PaymentRefusal): void {
+  const { fault, purchaseId, problem } = refusal;
+  const purchase =
+    purchaseId === null
+      ? {}
+      : { purchase_id: purchaseId, status_url: purchaseUrl(exchange.baseUrl, purchaseId) };
+  // MPP defines no problem type for purchases that are recorded already.
+  const details = Object.hasOwn(PROBLEMS, problem)
+    ? { ...problemDetails(problem), status: fault.status, detail: fault.message }
+    : {};
+  exchange.headers.push(...refusal.headers);
+  writeFault(exchange, fault, purchase, details);
 }
