@@ -123,8 +123,8 @@ export interface Draft {
    */
   readonly wallet: { readonly id: string; readonly chainNonce: bigint } | null;
   /**
-   * Base units that the payer holds, if all transactions sent for the payer at one time have to fit
-   * into that: our wallet pays for those that revert. Absent = the payer pays for its own.
+   * Base units that the payer holds, if the transactions under way for the payer must not exceed
+   * them: our wallet pays the gas of each one that reverts. Absent = the payer pays for its own.
    */
   readonly heldUnits?: bigint;
   /** Signs it, without any call. `nonce` is null exactly if `wallet` is. */

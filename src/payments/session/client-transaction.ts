@@ -1,5 +1,5 @@
-// Transactions that a payer signs and we send: the one that opens a channel, and those that add to
-// its deposit. Parsed and checked here without the chain.
+// Transactions that a payer signs and the service sends: they open a channel, or add to its
+// deposit. Parsed and checked here without the chain.
 import { Session } from "mppx/tempo";
 import type { PaymentChain } from "../rails/chain.ts";
 import { createEvmNode } from "../rails/evm/node.ts";

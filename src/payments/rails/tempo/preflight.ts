@@ -27,8 +27,8 @@ export async function checkMaterial(
   if (receipt !== null) return wrongIn(receipt, material);
   if (material.kind === "pull") return checkPull(asking, material);
   const calls = await asking.chain.get("eth_getTransactionByHash", [material.hash], parseCalls);
-  // A transaction that does not show that it pays may be pending for ever, and be shown for any
-  // number of challenges: it is accepted only once it is in a block.
+  // A transaction that does not prove its payment may stay pending for ever and be shown for many
+  // challenges: it is accepted only once it is in a block.
   if (calls !== null && "memo" in memoOfCalls(calls, material.due)) return null;
   // The payer's node may be ahead of ours. A refusal would make a client pay once more.
   throw new ChainFailure(
