@@ -56,7 +56,10 @@ export function claimsOfOwner(bus: Pick<Bus, "self" | "ownerOf">): JobClaims {
   };
 }
 
-/** Who does what one does for all in one service: this process, or the worker that owns the job. */
+/**
+ * Who does a job that one process does for the whole service: this process, or the worker that owns
+ * the job.
+ */
 export function claimsOf(bus: Pick<Bus, "self" | "ownerOf"> | null): JobClaims {
   return bus === null ? ALONE : claimsOfOwner(bus);
 }

@@ -1,5 +1,5 @@
 // The store's record of how often each legacy form is used, and which are switched off at the next
-// start. Each node writes what it served; quiet time is counted by one of them at a time.
+// start. Each node writes the legacy forms that it served; one node at a time counts quiet time.
 import { ALONE, type JobClaims } from "../cluster/job-claims.ts";
 import { LEGACY_FORM_NAMES, type LegacyFormName } from "../core/faults/legacy-form.ts";
 import type { Runtime } from "../runtime.ts";

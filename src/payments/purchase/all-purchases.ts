@@ -124,7 +124,7 @@ export async function purchasesOfAccount(
   return { purchases, next: rows.length > limit ? (purchases.at(-1)?.id ?? null) : null };
 }
 
-/** Selects the purchases that name an account, or one that has become part of it. */
+/** Selects the purchases of an account and of the accounts merged into it. */
 function purchasesNaming(db: Kysely<Tables>, accountId: string) {
   return db
     .selectFrom("purchase")

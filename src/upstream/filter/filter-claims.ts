@@ -1,6 +1,6 @@
 // Filters of a service of several nodes: each is a record that any node can go on from. The process
-// that keeps a filter answers polls from memory, and writes what its caller has been told; another
-// one that is polled takes the record over and goes on from there. Knows no database.
+// that keeps a filter answers polls from memory and writes how far its caller was told. Another
+// process that is polled takes the record over and continues from there. Knows no database.
 import {
   type ClaimedFilter,
   FILTER_IDLE_MS,

@@ -1,7 +1,7 @@
-// Which candidate of a plan is asked next: in the order of the plan, but one with a free connection
-// before those where a request would have to wait for one. And what follows while an attempt takes
-// long: it is waited for, a second provider is asked as well (a hedge, within the budget), or the
-// next one is asked because this one is overdue.
+// Picks the next candidate of a plan: in the order of the plan, but a provider with a free
+// connection before providers where a request would wait for one. Also decides what follows a slow
+// attempt: wait, ask a second provider as well (a hedge, within the budget), or ask the next
+// provider because the attempt is overdue.
 import type { Channel } from "../../../core/provider/attempt.ts";
 import { creditsOf } from "../../../core/provider/budget/budget-limits.ts";
 import type { Provider } from "../../../core/provider/profile.ts";

@@ -32,7 +32,7 @@ export function answerHere(method: Method, name: string, target: Target): Outcom
   }
 }
 
-/** Refuses what would change one of several development nodes that hold one chain. */
+/** Refuses calls that would change only one of several development nodes of the same chain. */
 function oneNodeOnly(name: string, { tracker }: Target): Outcome | null {
   const { length } = tracker.set.providers;
   if (length < 2 || !changesOneNode(name)) return null;
