@@ -1,8 +1,8 @@
 // A call: one JSON-RPC request for one chain, as the router sees it, and the blocks that it reads.
 // Knows neither HTTP nor the caller's envelope, except the bytes to forward.
 import { elementAt, OPEN_ARRAY, OPEN_OBJECT, QUOTE, type Span } from "./json.ts";
-import type { Method } from "./method.ts";
-import type { WireRequest } from "./wire-request.ts";
+import { type Method, methodOf } from "./method.ts";
+import { type WireRequest, writeRequest } from "./wire-request.ts";
 
 /**
  * The blocks that a call reads, according to its parameters. `none`: no block parameter, a tag near
@@ -41,6 +41,12 @@ export interface Call extends WireRequest {
   readonly blockAt?: Span | undefined;
   /** Its block was resolved under a view; absent = it stands there as the caller wrote it. */
   readonly resolution?: BlockResolution | undefined;
+}
+
+/** A call that is made here; `params` is a JSON array. */
+export function newCall(methodName: string, params: string, block: BlockRef = NO_BLOCK): Call {
+  const request = writeRequest(methodName, Buffer.from(params));
+  return { methodName, method: methodOf(methodName), block, ...request };
 }
 
 /** No block parameter, or one near the head. */

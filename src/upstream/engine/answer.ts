@@ -2,6 +2,7 @@
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { type AnswerSource, NO_SOURCE, REFUSED_SOURCE } from "../../core/routing/answer-source.ts";
+import { isNullResult } from "../../core/rpc/result-block.ts";
 import type { AnswerStream, BorrowedBuffer } from "../transport.ts";
 
 /** How a routed call ended. */
@@ -57,4 +58,14 @@ export function sourceOf(
 export function resultOf(json: string): Outcome {
   const body = Buffer.from(json);
   return { kind: "result", body, start: 0, end: body.length, idAt: null };
+}
+
+/** Whether the result is `null`. */
+export function isNull(outcome: Outcome): boolean {
+  return outcome.kind === "result" && isNullResult(outcome.body, outcome);
+}
+
+/** Gives borrowed memory back of an answer that nobody is told. */
+export function recycle(outcome: Outcome): void {
+  if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
 }

@@ -177,3 +177,6 @@ export type Layer = (next: Stage) => Stage;
 
 /** What a cancel tells of a call that is over, or of which nothing was sent. */
 export const NOTHING_SENT: Abandoned = { sent: false, countedAsTimeout: false };
+
+/** Of a call that was answered at once. */
+export const OVER: RunningCall = { cancel: () => NOTHING_SENT };

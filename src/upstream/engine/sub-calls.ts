@@ -5,9 +5,7 @@ import type { Provider } from "../../core/provider/profile.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
 import { type NoAnswer, unansweredOf } from "../../core/routing/failover.ts";
 import { type Policy, policyOf } from "../../core/routing/policy.ts";
-import { type Call, NO_BLOCK } from "../../core/rpc/call.ts";
-import { methodOf } from "../../core/rpc/method.ts";
-import { writeRequest } from "../../core/rpc/wire-request.ts";
+import { type Call, NO_BLOCK, newCall } from "../../core/rpc/call.ts";
 import { type Head, readHead } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Answer } from "./answer.ts";
@@ -94,17 +92,19 @@ export class SubCalls {
     done: (head: Head | null, why: NoAnswer) => void,
   ): void {
     const { request, policy } = this.#context;
-    const row = methodOf(method);
-    const call = {
-      methodName: method,
-      method: row,
-      block: HEX.test(block) ? ({ kind: "number", number: Number(block) } as const) : NO_BLOCK,
-      ...writeRequest(method, Buffer.from(`["${block}",false]`)),
-    };
+    const number = HEX.test(block)
+      ? ({ kind: "number", number: Number(block) } as const)
+      : NO_BLOCK;
+    const call = newCall(method, `["${block}",false]`, number);
     const leftMs = this.#parts.endsAtMs - this.#parts.runtime.now();
     const query = {
       call,
-      policy: policyOf(row, NO_BLOCK, { ...policy, coalesce: false, hedge: null, split: false }),
+      policy: policyOf(call.method, NO_BLOCK, {
+        ...policy,
+        coalesce: false,
+        hedge: null,
+        split: false,
+      }),
       pin,
       avoid,
       deadlineMs: Math.max(1, Math.min(request.deadlineMs, leftMs)),

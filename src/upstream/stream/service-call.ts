@@ -3,9 +3,7 @@
 import type { Channel, Counting } from "../../core/provider/attempt.ts";
 import type { Transport } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
-import { NO_BLOCK } from "../../core/rpc/call.ts";
-import { methodOf } from "../../core/rpc/method.ts";
-import { writeRequest } from "../../core/rpc/wire-request.ts";
+import { newCall } from "../../core/rpc/call.ts";
 import type { Answer } from "../engine/answer.ts";
 import type { RouteRequest } from "../engine/call-context.ts";
 import type { RoutedCall, Router } from "../engine/router.ts";
@@ -37,12 +35,7 @@ export function routeServiceCall(
   { method, params, transport, ...request }: ServiceCall,
   done: (answer: Answer, route: RoutedCall) => void,
 ): RoutedCall {
-  const call = {
-    methodName: method,
-    method: methodOf(method),
-    block: NO_BLOCK,
-    ...writeRequest(method, Buffer.from(params)),
-  };
+  const call = newCall(method, params);
   return router.route(
     { ...request, call, transport, caller: SERVICE_CALLER, mayStream: false, room: undefined },
     done,

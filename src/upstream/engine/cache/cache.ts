@@ -34,6 +34,7 @@ import {
   type CallContext,
   type Layer,
   NOTHING_SENT,
+  OVER,
   type RunningCall,
   type Stage,
   type StageListener,
@@ -51,7 +52,6 @@ export interface CacheParts {
 
 /** Longer parameters are not looked up. */
 const MAX_PARAMS_BYTES = 16_384;
-const ENDED = { cancel: () => NOTHING_SENT };
 
 /** The layer of kept answers. */
 export function cache({ runtime, cache: answers }: CacheParts): Layer {
@@ -68,7 +68,7 @@ export function cache({ runtime, cache: answers }: CacheParts): Layer {
     if (kept !== null) {
       hit(context, kept.facts, nowMs, "memory");
       listener.ended({ outcome: outcomeOf(kept, context, answers), source: sourceOf(kept.facts) });
-      return ENDED;
+      return OVER;
     }
     if (subject === null) return next(context, listener);
     const parts = { answers, query: { ...place, subject }, context, listener, runtime };

@@ -9,14 +9,14 @@ import { haveProvidersFailed } from "../../../core/routing/failover.ts";
 import type { View } from "../../../core/rpc/call.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import { minedIn, pendingText } from "../../../core/rpc/mined-block.ts";
-import { isNullResult } from "../../../core/rpc/result-block.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Timer, TimerWheel } from "../../timer-wheel.ts";
-import { type Answer, faultAnswer, type Outcome, resultOf } from "../answer.ts";
+import { type Answer, faultAnswer, isNull, recycle, resultOf } from "../answer.ts";
 import {
   CallContext,
   type Layer,
   NOTHING_SENT,
+  OVER,
   type RunningCall,
   type Stage,
   type StageListener,
@@ -59,7 +59,6 @@ export function consistency(parts: ConsistencyParts): Layer {
   };
 }
 
-const OVER = { cancel: () => NOTHING_SENT } as const;
 /** How long a call waits for a provider to have the block of its view, in all. */
 const WAIT_MS = 500;
 const RETRY_MS = 100;
@@ -311,14 +310,6 @@ class ViewRun implements StageListener, RunningCall {
     this.#over = true;
     this.#listener.ended(answer);
   }
-}
-
-function isNull(outcome: Outcome): boolean {
-  return outcome.kind === "result" && isNullResult(outcome.body, outcome);
-}
-
-function recycle(outcome: Outcome): void {
-  if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
 }
 
 /**

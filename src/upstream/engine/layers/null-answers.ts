@@ -14,11 +14,12 @@ import type { Call } from "../../../core/rpc/call.ts";
 import { blockNumberOf } from "../../../core/rpc/result-block.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Tracker } from "../../health/tracker.ts";
-import { type Answer, type Outcome, resultOf } from "../answer.ts";
+import { type Answer, isNull, recycle, resultOf } from "../answer.ts";
 import {
   CallContext,
   type Layer,
   NOTHING_SENT,
+  OVER,
   type RouteRequest,
   type RunningCall,
   type Stage,
@@ -129,7 +130,7 @@ class RecheckRun implements StageListener, RunningCall {
     const second = isMissing ? this.#secondContext(answer) : null;
     if (second === null) return this.#finish(answer);
     const { outcome, source } = answer;
-    if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
+    recycle(outcome);
     this.#recheck(second, { outcome: resultOf("null"), source });
   }
 
@@ -222,14 +223,6 @@ function keyOf({ body, idStart, idEnd }: Call): string {
   return `${body.toString("latin1", 0, idStart)}\n${body.toString("latin1", idEnd)}`;
 }
 
-/** Whether a result is `null`. */
-function isNull(outcome: Outcome): boolean {
-  if (outcome.kind !== "result" || outcome.end - outcome.start !== NULL.length) return false;
-  return outcome.body.toString("latin1", outcome.start, outcome.end) === NULL;
-}
-
-const NULL = "null";
-
 /** The layer of blocks by number. */
 export function futureBlock(): Layer {
   return (next) => (context, listener) => {
@@ -245,8 +238,6 @@ export function futureBlock(): Layer {
     return OVER;
   };
 }
-
-const OVER = { cancel: () => NOTHING_SENT } as const;
 
 /** A provider that told of a block or transaction. */
 interface RecentProvider {

@@ -5,19 +5,16 @@ import type { Abandoned } from "../../../core/billing/charging.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import { ACCEPTED_SOURCE, providerOf } from "../../../core/routing/answer-source.ts";
 import { policyOf } from "../../../core/routing/policy.ts";
-import { type Call, NO_BLOCK } from "../../../core/rpc/call.ts";
-import { methodOf } from "../../../core/rpc/method.ts";
+import { type Call, newCall } from "../../../core/rpc/call.ts";
 import { resolveCall } from "../../../core/rpc/resolved-call.ts";
-import { isNullResult } from "../../../core/rpc/result-block.ts";
 import { canonicalBytes } from "../../../core/rpc/transactions/signed-transaction.ts";
 import {
   handsInTransaction,
   rawTransactionIn,
   transactionCallOf,
 } from "../../../core/rpc/transactions/transaction-call.ts";
-import { writeRequest } from "../../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../../runtime.ts";
-import { type Answer, type Outcome, resultOf } from "../answer.ts";
+import { type Answer, isNull, type Outcome, recycle, resultOf } from "../answer.ts";
 import {
   type CallContext,
   type Layer,
@@ -304,7 +301,7 @@ class Lookup extends OwnRun<Own<"lookup">> {
       return this.finish(answer);
     }
     const missing = { outcome: resultOf("null"), source };
-    if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
+    recycle(outcome);
     this.#others = this.#mayAskOthers() ? this.#eligible(source) : [];
     if (this.#others.length === 0) return this.#missing(missing);
     this.parts.reasks.count("own");
@@ -410,13 +407,7 @@ class Lookup extends OwnRun<Own<"lookup">> {
 
 /** The nonce of a sender after the mined transactions. */
 function nonceCall(sender: string, { view = null }: RouteRequest): Call {
-  const methodName = "eth_getTransactionCount";
-  const call: Call = {
-    methodName,
-    method: methodOf(methodName),
-    block: NO_BLOCK,
-    ...writeRequest(methodName, Buffer.from(`["${sender}","latest"]`)),
-  };
+  const call = newCall("eth_getTransactionCount", `["${sender}","latest"]`);
   return view === null ? call : (resolveCall(call, view) ?? call);
 }
 
@@ -469,10 +460,6 @@ function isSameMoment(one: TipMoment, other: TipMoment): boolean {
   return one.tip !== null || other.atMs - one.atMs < WITHOUT_TIP_MS;
 }
 
-function isNull(outcome: Outcome): boolean {
-  return outcome.kind === "result" && isNullResult(outcome.body, outcome);
-}
-
 function isFound(outcome: Outcome): boolean {
   return (outcome.kind === "result" || outcome.kind === "stream") && !isNull(outcome);
 }
@@ -484,8 +471,4 @@ function numberIn(outcome: Outcome): number | null {
   const text = outcome.body.toString("latin1", outcome.start, outcome.end);
   const hex = QUANTITY.exec(text)?.[1];
   return hex === undefined ? null : Number(hex);
-}
-
-function recycle(outcome: Outcome): void {
-  if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
 }

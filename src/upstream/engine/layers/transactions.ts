@@ -5,9 +5,7 @@ import { type Abandoned, abandonedAfter } from "../../../core/billing/charging.t
 import type { Provider } from "../../../core/provider/profile.ts";
 import type { FailedAttempt } from "../../../core/routing/failover.ts";
 import { policyOf } from "../../../core/routing/policy.ts";
-import { type Call, NO_BLOCK } from "../../../core/rpc/call.ts";
-import { methodOf } from "../../../core/rpc/method.ts";
-import { writeRequest } from "../../../core/rpc/wire-request.ts";
+import { type Call, newCall } from "../../../core/rpc/call.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { type Answer, faultAnswer, type Outcome, providerAnswer, resultOf } from "../answer.ts";
 import {
@@ -221,12 +219,7 @@ interface Sought {
 /** The call that asks for a transaction, or for its receipt, by its hash. */
 function lookupOf(hash: string, what: "hash" | "receipt"): Call {
   const methodName = what === "hash" ? "eth_getTransactionByHash" : "eth_getTransactionReceipt";
-  return {
-    methodName,
-    method: methodOf(methodName),
-    block: NO_BLOCK,
-    ...writeRequest(methodName, Buffer.from(`["${hash}"]`)),
-  };
+  return newCall(methodName, `["${hash}"]`);
 }
 
 function textOf(outcome: Outcome): string {

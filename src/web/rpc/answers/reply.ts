@@ -10,9 +10,7 @@ import {
   type TipState,
 } from "../../../core/routing/evidence.ts";
 import type { Plan } from "../../../core/routing/plan.ts";
-import { type Call, NO_BLOCK } from "../../../core/rpc/call.ts";
-import { methodOf } from "../../../core/rpc/method.ts";
-import { writeRequest } from "../../../core/rpc/wire-request.ts";
+import { newCall } from "../../../core/rpc/call.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Outcome } from "../../../upstream/engine/answer.ts";
 import type { RoutedCall } from "../../../upstream/engine/router.ts";
@@ -106,12 +104,7 @@ function chargedCuOf({ billing, source }: Pick<Reply, "billing" | "source">): nu
 
 const NO_PLAN: Plan = { candidates: [], excluded: [] };
 /** A call that every provider can be asked. */
-const ANY_CALL: Call = {
-  methodName: "eth_chainId",
-  method: methodOf("eth_chainId"),
-  block: NO_BLOCK,
-  ...writeRequest("eth_chainId", Buffer.from("[]")),
-};
+const ANY_CALL = newCall("eth_chainId", "[]");
 
 /** Called with whether the answer was written completely. */
 export type WriteListener = (written: boolean) => void;
