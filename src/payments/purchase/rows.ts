@@ -66,12 +66,8 @@ export function record(
 ): Promise<Recorded> {
   const { payment, offerId } = purchase;
   return store.transaction(async (tx) => {
-    const there = await tx
-      .selectFrom("purchase")
-      .selectAll()
-      .where("payment_key", "=", payment.key)
-      .executeTakeFirst();
-    if (there !== undefined) return { kind: "there", row: there };
+    const there = await byKeys({ db: tx }, [payment.key]);
+    if (there !== null) return { kind: "there", row: there };
     const used = await usedOffer({ db: tx }, offerId);
     if (used !== null && !payment.isSent) return { kind: "offer_used", id: used };
     if (!payment.isSent && (await openOf(tx, payment.payer)) >= MAX_OPEN_OF_PAYER)
@@ -83,12 +79,8 @@ export function record(
       .returningAll()
       .executeTakeFirst();
     if (row !== undefined) return { kind: "new", row };
-    const first = await tx
-      .selectFrom("purchase")
-      .selectAll()
-      .where("payment_key", "=", payment.key)
-      .executeTakeFirst();
-    if (first !== undefined) return { kind: "there", row: first };
+    const first = await byKeys({ db: tx }, [payment.key]);
+    if (first !== null) return { kind: "there", row: first };
     const taken = await usedOffer({ db: tx }, offerId);
     if (taken === null) throw new Error("a purchase was neither written nor there");
     return { kind: "offer_used", id: taken };
@@ -136,11 +128,13 @@ function rowOf(
   };
 }
 
+/** A store, or a transaction of it. */
+interface Reader {
+  readonly db: Pick<Store["db"], "selectFrom">;
+}
+
 /** The purchase that has used an offer; null = none has. */
-export async function usedOffer(
-  { db }: { readonly db: Pick<Store["db"], "selectFrom"> },
-  offerId: string,
-): Promise<string | null> {
+export async function usedOffer({ db }: Reader, offerId: string): Promise<string | null> {
   const row = await db
     .selectFrom("purchase")
     .select("id")
@@ -164,27 +158,16 @@ async function openOf(tx: Tx, payer: string): Promise<bigint> {
 }
 
 /** The purchase that has one of these payment keys; null = there is none. */
-export async function byKeys(
-  { db }: Pick<Store, "db">,
-  keys: readonly string[],
-): Promise<PurchaseRow | null> {
+export async function byKeys({ db }: Reader, keys: readonly string[]): Promise<PurchaseRow | null> {
   if (keys.length === 0) return null;
-  return (
-    (await db
-      .selectFrom("purchase")
-      .selectAll()
-      .where("payment_key", "in", keys)
-      .orderBy("id")
-      .limit(1)
-      .executeTakeFirst()) ?? null
-  );
+  const found = db.selectFrom("purchase").selectAll().where("payment_key", "in", keys);
+  return (await found.orderBy("id").limit(1).executeTakeFirst()) ?? null;
 }
 
 /** A purchase by its id; null = there is none. */
-export async function byId({ db }: Pick<Store, "db">, id: string): Promise<PurchaseRow | null> {
-  return (
-    (await db.selectFrom("purchase").selectAll().where("id", "=", id).executeTakeFirst()) ?? null
-  );
+export async function byId({ db }: Reader, id: string): Promise<PurchaseRow | null> {
+  const found = db.selectFrom("purchase").selectAll().where("id", "=", id);
+  return (await found.executeTakeFirst()) ?? null;
 }
 
 /** A rail by its name and chain. */

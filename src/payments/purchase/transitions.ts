@@ -151,14 +151,14 @@ export interface SettleParts extends RowParts {
  * same transaction. Returns the row after it.
  */
 export function settle(
-  { store, sealer, beneficiaries }: SettleParts,
+  parts: SettleParts,
   id: string,
   {
     status,
     nowMs,
   }: { readonly status: ChainStatus & { readonly kind: "settled" }; readonly nowMs: number },
 ) {
-  return store.transaction(async (tx): Promise<PurchaseRow> => {
+  return parts.store.transaction(async (tx): Promise<PurchaseRow> => {
     const row = await locked(tx, id);
     if (row.state === "settled") return row;
     const settledRef = `${row.chain_id}:${row.network}:${status.txHash.toLowerCase()}:${status.logIndex}`;
@@ -169,45 +169,33 @@ export function settle(
       .executeTakeFirst();
     if (other !== undefined && row.state === "failed") return row;
     if (other !== undefined)
-      return ended(
-        tx,
-        id,
-        {
-          state: "failed",
-          reason: `this transfer has paid for ${other.id} already`,
-          offer_claim: null,
-        },
-        nowMs,
-      );
-    const money = {
-      purchaseId: id,
-      purpose: parsePurpose(row.purpose),
-      amountN: row.amount_n,
-      atMs: nowMs,
-      from: "chain",
-    } as const;
-    const fulfilment = await fulfil(tx, money, beneficiaries);
-    const given =
-      fulfilment === null
-        ? NOTHING
-        : givenAs(sealFulfilment(sealer, id, fulfilment), fulfilment.kind === "create_key", nowMs);
-    return ended(
-      tx,
-      id,
-      { state: "settled", reason: null, settled_ref: settledRef, tx_hash: status.txHash, ...given },
-      nowMs,
-    );
+      return ended(tx, id, failure(`this transfer has paid for ${other.id} already`), nowMs);
+    const given = await give(parts, tx, { row, from: "chain", nowMs });
+    const settled = { state: "settled", reason: null, settled_ref: settledRef } as const;
+    return ended(tx, id, { ...settled, tx_hash: status.txHash, ...given }, nowMs);
   });
 }
 
-const NOTHING = { fulfilment: null, blank_at: null } as const;
-
-function givenAs(
-  fulfilment: string,
-  isSecret: boolean,
-  nowMs: number,
-): Pick<PurchaseRow, "fulfilment" | "blank_at"> {
-  return { fulfilment, blank_at: isSecret ? BigInt(Math.floor(nowMs) + SECRET_MS) : null };
+/** The columns of what money gives; null in them = its beneficiary is gone, and it is held. */
+async function give(
+  { sealer, beneficiaries }: SettleParts,
+  tx: Tx,
+  {
+    row,
+    from,
+    nowMs,
+  }: { readonly row: PurchaseRow; readonly from: "chain" | "held"; readonly nowMs: number },
+): Promise<Pick<PurchaseRow, "fulfilment" | "blank_at">> {
+  const { id, amount_n: amountN } = row;
+  const purpose = parsePurpose(row.purpose);
+  const money = { purchaseId: id, purpose, amountN, atMs: nowMs, from };
+  const fulfilment = await fulfil(tx, money, beneficiaries);
+  if (fulfilment === null) return { fulfilment: null, blank_at: null };
+  const isSecret = fulfilment.kind === "create_key";
+  return {
+    fulfilment: sealFulfilment(sealer, id, fulfilment),
+    blank_at: isSecret ? BigInt(Math.floor(nowMs) + SECRET_MS) : null,
+  };
 }
 
 /**
@@ -221,10 +209,12 @@ export function fail(
 ): Promise<PurchaseRow> {
   return store.transaction(async (tx) => {
     const row = await locked(tx, id);
-    return row.ended_at === null
-      ? ended(tx, id, { state: "failed", reason, offer_claim: null }, nowMs)
-      : row;
+    return row.ended_at === null ? ended(tx, id, failure(reason), nowMs) : row;
   });
+}
+
+function failure(reason: string): Partial<PurchaseRow> {
+  return { state: "failed", reason, offer_claim: null };
 }
 
 function ended(
@@ -242,28 +232,12 @@ function ended(
 }
 
 /** Gives held money to its beneficiary, if there is one by now. Returns the row after it. */
-export function giveHeld(
-  { store, sealer, beneficiaries }: SettleParts,
-  id: string,
-  nowMs: number,
-): Promise<PurchaseRow> {
-  return store.transaction(async (tx) => {
+export function giveHeld(parts: SettleParts, id: string, nowMs: number): Promise<PurchaseRow> {
+  return parts.store.transaction(async (tx) => {
     const row = await locked(tx, id);
     if (row.state !== "settled" || row.fulfilment !== null) return row;
-    const money = {
-      purchaseId: id,
-      purpose: parsePurpose(row.purpose),
-      amountN: row.amount_n,
-      atMs: nowMs,
-      from: "held",
-    } as const;
-    const fulfilment = await fulfil(tx, money, beneficiaries);
-    if (fulfilment === null) return row;
-    const given = givenAs(
-      sealFulfilment(sealer, id, fulfilment),
-      fulfilment.kind === "create_key",
-      nowMs,
-    );
+    const given = await give(parts, tx, { row, from: "held", nowMs });
+    if (given.fulfilment === null) return row;
     return tx
       .updateTable("purchase")
       .set(given)
