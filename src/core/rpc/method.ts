@@ -1,7 +1,6 @@
 // The method table: the cost, routing, deadline and block parameter of each JSON-RPC method.
 // Unlisted methods share one default row.
-import type { CacheRule } from "./cache-rule.ts";
-import type { Naming } from "./naming.ts";
+import type { CacheRule, Naming } from "./answer-rules.ts";
 
 /** The kind of call; a provider may declare whole categories as unsupported. */
 export type Category =

@@ -1,6 +1,8 @@
 // What a result says of the block that it belongs to, whether it says anything at all, and whether
 // it contradicts its question: it has another form, or names another block, transaction or log than
 // was asked for. Read from the first members of its bytes where that suffices.
+
+import type { Naming } from "./answer-rules.ts";
 import type { Call } from "./call.ts";
 import {
   CLOSE_ARRAY,
@@ -18,7 +20,6 @@ import {
   skipValue,
   startsWith,
 } from "./json.ts";
-import type { Naming } from "./naming.ts";
 
 /** The block that a result names; null = it does not. */
 export interface ResultBlock {

@@ -6,7 +6,7 @@ import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { BYPASS } from "../../core/routing/cache-terms.ts";
 import { type Policy, policyOf } from "../../core/routing/policy.ts";
 import { resolveCall } from "../../core/rpc/resolved-call.ts";
-import { OF_TRANSACTIONS } from "../../core/rpc/transactions/transaction-call.ts";
+import { OF_TRANSACTIONS } from "../../core/rpc/transaction-call.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { Answer } from "./answer.ts";

@@ -8,6 +8,7 @@ import { PROBLEMS, problemDetails } from "../../payments/protocol-problems.ts";
 import type { Runtime } from "../../runtime.ts";
 import { isStoreFailure } from "../../store/store-failure.ts";
 import type { OperationMethod, WriteStream } from "../contract/operation.ts";
+import { createBound } from "../http/activity.ts";
 import { readBody } from "../http/body.ts";
 import {
   clientAddress,
@@ -15,7 +16,6 @@ import {
   type TrustedProxies,
   trustedProxiesOf,
 } from "../http/client-address.ts";
-import { createBound } from "../http/concurrency-limit.ts";
 import { type CookieRequest, cookieRequestOf } from "../http/console-cookie.ts";
 import { isLocalCaller } from "../http/local-caller.ts";
 import {

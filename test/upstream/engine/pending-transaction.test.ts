@@ -13,11 +13,13 @@ import {
   type TransactionSerializable,
   toHex,
 } from "viem";
-import { rlpItemAt, rlpItems, rlpListOf } from "../../../src/core/rpc/transactions/rlp.ts";
 import {
   pendingTransaction,
   readTransaction,
-} from "../../../src/core/rpc/transactions/signed-transaction.ts";
+  rlpItemAt,
+  rlpItems,
+  rlpListOf,
+} from "../../../src/core/rpc/signed-transaction.ts";
 import { type AnvilNode, startAnvil } from "../../../src/devnet/anvil-process.ts";
 import { realRuntime } from "../../../src/runtime.ts";
 import { TransactionSenders } from "../../../src/upstream/engine/exchange/transaction-identity.ts";

@@ -2,11 +2,8 @@
 // writes: by hash, and by sender and nonce. Of one process, with what others tell of. Bounded in
 // number and bytes, in all and for one caller. Asks nobody.
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
-import {
-  pendingTransaction,
-  readTransaction,
-} from "../../../core/rpc/transactions/signed-transaction.ts";
-import type { TransactionCall } from "../../../core/rpc/transactions/transaction-call.ts";
+import { pendingTransaction, readTransaction } from "../../../core/rpc/signed-transaction.ts";
+import type { TransactionCall } from "../../../core/rpc/transaction-call.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import { hashOfTransaction, TransactionSenders } from "./transaction-identity.ts";

@@ -2,10 +2,7 @@
 // And who signed it: the curve takes 60 ms and 16 MB to load, so it is loaded with the first
 // transaction that is handed in.
 import { keccak_256 } from "@noble/hashes/sha3.js";
-import {
-  canonicalBytes,
-  type SignedTransaction,
-} from "../../../core/rpc/transactions/signed-transaction.ts";
+import { canonicalBytes, type SignedTransaction } from "../../../core/rpc/signed-transaction.ts";
 
 /**
  * The transaction hash of the body of an `eth_sendRawTransaction` request or one like it; null when

@@ -7,12 +7,12 @@ import { ACCEPTED_SOURCE, providerOf } from "../../../core/routing/answer-source
 import { policyOf } from "../../../core/routing/policy.ts";
 import { type Call, newCall } from "../../../core/rpc/call.ts";
 import { resolveCall } from "../../../core/rpc/resolved-call.ts";
-import { canonicalBytes } from "../../../core/rpc/transactions/signed-transaction.ts";
+import { canonicalBytes } from "../../../core/rpc/signed-transaction.ts";
 import {
   handsInTransaction,
   rawTransactionIn,
   transactionCallOf,
-} from "../../../core/rpc/transactions/transaction-call.ts";
+} from "../../../core/rpc/transaction-call.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { type Answer, isNull, type Outcome, recycle, resultOf } from "../answer.ts";
 import {

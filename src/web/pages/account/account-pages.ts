@@ -10,9 +10,9 @@ import {
 import { isStoreFailure } from "../../../store/store-failure.ts";
 import { CLAIM_PAGE, CONNECTION_PAGE } from "../../api/handlers/claims.ts";
 import type { Api } from "../../api/operation-server.ts";
+import { createBound } from "../../http/activity.ts";
 import { readBody } from "../../http/body.ts";
 import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../../http/client-address.ts";
-import { createBound } from "../../http/concurrency-limit.ts";
 import { headersOf } from "../../http/respond.ts";
 import { showClaim, submitClaim } from "./claim-page.ts";
 import { showConnection, submitConnection } from "./connect-page.ts";

@@ -1,14 +1,24 @@
 // Makes the calls of a request paid with a voucher, through the pipeline, alone or as a batch.
 // Gathers the whole answer, because it is stored with its charge. Knows no channel and no hold.
-import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
+import {
+  type ChargeKind,
+  chargedParts,
+  chargeKindOf,
+  type Interruption,
+  isCharged,
+} from "../../../core/billing/charging.ts";
+import { cachedCuOf } from "../../../core/billing/price.ts";
 import type { Fault } from "../../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
+import type { SourceKind } from "../../../core/routing/answer-source.ts";
 import { readRequest } from "../../../core/rpc/envelope.ts";
 import type { Span } from "../../../core/rpc/json.ts";
+import type { AdmissionRequest } from "../../../hosted/admission/admission.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
 import { FREE_BYTES, type MemoryShare } from "../../../upstream/transport.ts";
 import { renderFault } from "../../http/render-fault.ts";
 import type { Headers } from "../../http/respond.ts";
+import type { CallPayment, VoucherGrant } from "../../payment/call-payment.ts";
 import { addMeta } from "../answers/answer-headers.ts";
 import { renderReply } from "../answers/render-reply.ts";
 import {
@@ -23,8 +33,14 @@ import { runPipeline } from "../calls/pipeline.ts";
 import type { Cancel, PipelineParts } from "../calls/pipeline-request.ts";
 import type { RpcLimits } from "../limits.ts";
 import type { Target } from "../target.ts";
-import type { PricedRequest } from "./session-price.ts";
-import type { VoucherPayment } from "./voucher-payment.ts";
+import {
+  type PartsByStart,
+  type PricedRequest,
+  type Pricing,
+  priceOf,
+  type UnitPrice,
+  unitsOf,
+} from "./session-price.ts";
 
 /** What calls are made with. */
 export interface SessionCallsParts extends PipelineParts {
@@ -183,5 +199,71 @@ export class SessionCalls {
     const { outcome } = reply;
     const why = outcome.kind === "fault" ? outcome.fault : null;
     return { status: why?.status ?? 200, fault: why, headers, body };
+  }
+}
+
+/** Pays for the calls of one request. */
+export class VoucherPayment implements CallPayment {
+  readonly countsParts = false;
+  readonly #pricing: Pick<Pricing, "tariff" | "strategy" | "pinned">;
+  readonly #parts: PartsByStart;
+  #chargedUnits = 0n;
+  #savedCu = 0;
+
+  constructor(
+    pricing: Pick<Pricing, "tariff" | "strategy" | "pinned">,
+    parts: PartsByStart = new Map(),
+  ) {
+    this.#pricing = pricing;
+    this.#parts = parts;
+  }
+
+  /** The price of all calls settled as charged, in base units. */
+  get chargedUnits(): bigint {
+    return this.#chargedUnits;
+  }
+
+  /** Compute units that calls cost less than was held: from the cache, or for parts not sent. */
+  get savedCu(): number {
+    return this.#savedCu;
+  }
+
+  /** As they were planned when the price was held; what is known by now changes nothing. */
+  partsOf(start: number): number {
+    return this.#parts.get(start) ?? 1;
+  }
+
+  admit({ method, parts = 1 }: AdmissionRequest): VoucherGrant {
+    const held = priceOf(method, this.#pricing, parts);
+    return {
+      kind: "voucher",
+      // The range of a filter is not known when the price is held.
+      maxParts: method.handling === "filter" ? 1 : undefined,
+      settle: (source: SourceKind, partsSent: number | null = null) => {
+        const sent = priceOf(method, this.#pricing, chargedParts(parts, partsSent));
+        const kind = chargeKindOf(source);
+        if (kind !== "none") this.#savedCu += held.cu - sent.cu;
+        this.#charge(sent, kind);
+        return null;
+      },
+      release: () => null,
+    };
+  }
+
+  #charge({ units, cu }: UnitPrice, kind: ChargeKind): void {
+    const { tariff } = this.#pricing;
+    switch (kind) {
+      case "full":
+        this.#chargedUnits += units;
+        break;
+      case "cached": {
+        const cachedCu = cachedCuOf(tariff, cu);
+        this.#chargedUnits += unitsOf(tariff, cachedCu);
+        this.#savedCu += cu - cachedCu;
+        break;
+      }
+      case "none":
+        break;
+    }
   }
 }

@@ -30,9 +30,13 @@ import {
   refusedAnswer,
   type SessionAnswer,
 } from "./session-answer.ts";
-import { SessionCalls, type SessionCallsAnswer, type SessionCallsParts } from "./session-calls.ts";
+import {
+  SessionCalls,
+  type SessionCallsAnswer,
+  type SessionCallsParts,
+  VoucherPayment,
+} from "./session-calls.ts";
 import { type PricedRequest, type Pricing, pricedRequest } from "./session-price.ts";
-import { VoucherPayment } from "./voucher-payment.ts";
 
 /** The paywall and the prices of pay-per-call. */
 export interface PayPerCall {

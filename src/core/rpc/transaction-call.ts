@@ -1,7 +1,7 @@
 // Calls that hand in a raw transaction, and calls that ask for a transaction or for the next nonce
 // of its sender, read from their bytes.
-import type { Call } from "../call.ts";
-import { elementAt, membersOf, OPEN_ARRAY, OPEN_OBJECT, type Span } from "../json.ts";
+import type { Call } from "./call.ts";
+import { elementAt, membersOf, OPEN_ARRAY, OPEN_OBJECT, type Span } from "./json.ts";
 
 /** What a call has to do with transactions of callers. */
 export type TransactionCall =

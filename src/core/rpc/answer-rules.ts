@@ -1,4 +1,4 @@
-// How the answers to a method may be kept: the type of a column of the method table.
+// Types of columns of the method table: how answers to a method are kept, and what they name.
 
 /** How the answers to a method may be kept: a column of the method table. */
 export type CacheRule =
@@ -21,3 +21,19 @@ export type CacheRule =
   | { readonly kind: "transaction" }
   /** They depend on the newest block. */
   | { readonly kind: "head" };
+
+/** What an answer is, and names, by which it is held against its question. */
+export type Naming =
+  /** The block that the call names, by number or hash. */
+  | "block"
+  /** The receipts of that block. */
+  | "receipts"
+  /** A transaction in that block, by its index. */
+  | "indexed"
+  /** The transaction whose hash is the first parameter, as `hash` or `transactionHash`. */
+  | "transaction"
+  | "receipt"
+  /** Logs of a filter. */
+  | "logs"
+  /** A number or bytes in hex, never `null`, which name nothing. */
+  | "hex";
