@@ -145,7 +145,7 @@ async function letGo({ store, nodeId }: JobClaimParts, job: SingleJob): Promise<
 
 /** Does jobs again and again, each when it is due; the returned function ends that. */
 export function repeatJobs(
-  { runtime, lookEveryMs, claims, onError }: RepeatParts,
+  { runtime, checkEveryMs, claims, onError }: RepeatParts,
   jobs: readonly SingleJob[],
 ): () => Promise<void> {
   let isClosed = false;
@@ -154,7 +154,7 @@ export function repeatJobs(
 
   function again(job: SingleJob, at: number): void {
     if (isClosed) return;
-    cancels[at] = runtime.after(Math.min(job.everyMs, lookEveryMs), () => {
+    cancels[at] = runtime.after(Math.min(job.everyMs, checkEveryMs), () => {
       running[at] = claims
         .runIfDue(job)
         .catch(onError)
@@ -174,7 +174,7 @@ export function repeatJobs(
 export interface RepeatParts {
   readonly runtime: Runtime;
   /** The longest time between two looks whether a job is due and free. */
-  readonly lookEveryMs: number;
+  readonly checkEveryMs: number;
   readonly claims: JobClaims;
   readonly onError: (error: unknown) => void;
 }

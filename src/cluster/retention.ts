@@ -51,7 +51,7 @@ export function startRetention(parts: SweepParts): () => Promise<void> {
     }
   }
   const job = { name: "retention", everyMs: SWEEP_MS, run };
-  const end = repeatJobs({ runtime, lookEveryMs: SWEEP_MS, claims, onError }, [job]);
+  const end = repeatJobs({ runtime, checkEveryMs: SWEEP_MS, claims, onError }, [job]);
   return () => {
     isClosed = true;
     return end();

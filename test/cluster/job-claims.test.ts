@@ -92,7 +92,7 @@ eachStore(({ engine, open, place }) => {
     const job = { name: "audit", everyMs: LONG_MS, run: async () => void runs++ };
     assert.equal(await claims.runIfDue(job), false);
     const end = repeatJobs(
-      { runtime: realRuntime, lookEveryMs: nodeTimeoutMs / 5, claims, onError: assert.ifError },
+      { runtime: realRuntime, checkEveryMs: nodeTimeoutMs / 5, claims, onError: assert.ifError },
       [job],
     );
     await until("the other one does it", () => runs === 1);

@@ -45,22 +45,22 @@ export interface FilterClaimsParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** Between two looks at all filters that are kept here. */
-const LOOK_MS = 1_000;
+/** Between two checks of all filters that are kept here. */
+const CHECK_MS = 1_000;
 /** How long an answer waits for its record, and after a failure of the database no answer does. */
 const WRITE_MS = 2_000;
 const AWAY_MS = 1_000;
 /** How long a call waits for the record of a filter that is kept elsewhere. */
 const DATABASE_MS = 3_000;
-/** How long a process that keeps a filter may have an answer on its way, and between two looks. */
+/** How long a keeper may have an answer on its way, and the time between two reads of its row. */
 const ANSWERING_MS = 2_000;
-const ANSWERING_LOOK_MS = 20;
+const ANSWERING_CHECK_MS = 20;
 /** How long a poll waits for a filter that moves; what it misses is in the next answer. */
 const MOVING_MS = 3_000;
 /** A record is written again after so many blocks that brought nothing. */
 const QUIET_BLOCKS = 32;
-/** Looks at a record in one poll: for the whole wait, and when other processes are faster. */
-const MAX_LOOKS = (2 * ANSWERING_MS) / ANSWERING_LOOK_MS;
+/** Reads of a record in one poll: for the whole wait, and when other processes are faster. */
+const MAX_READS = (2 * ANSWERING_MS) / ANSWERING_CHECK_MS;
 const MAX_PARAMS = 1_000_000;
 const CLOSE_MS = 3_000;
 /** A record that others polled so lately does not end with a filter that expires here. */
@@ -98,7 +98,7 @@ export class FilterClaims {
   readonly #moving = new Map<string, Promise<Moved>>();
   #awayUntilMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
-  #cancelLook: () => void;
+  #cancelCheck: () => void;
 
   constructor(parts: FilterClaimsParts) {
     this.#parts = parts;
@@ -108,7 +108,7 @@ export class FilterClaims {
       workers === null
         ? null
         : new FilterForwarding({ ...parts, ...workers, pollHere: (ref) => this.#pollHere(ref) });
-    this.#cancelLook = parts.runtime.after(LOOK_MS, () => this.#lookAgain());
+    this.#cancelCheck = parts.runtime.after(CHECK_MS, () => this.#checkLater());
     parts.filters.watchEnds((id, why) => this.#ended(id, why));
   }
 
@@ -155,7 +155,7 @@ export class FilterClaims {
 
   async poll(ref: FilterRef, revival: FilterRevival): Promise<FilterAnswer<PolledFilter>> {
     const startedAtMs = this.#parts.runtime.now();
-    for (let looks = 0; looks < MAX_LOOKS; looks++) {
+    for (let reads = 0; reads < MAX_READS; reads++) {
       const here = await this.#pollArrived(ref);
       if (here !== null) return here;
       const found = await this.#find(ref);
@@ -168,7 +168,7 @@ export class FilterClaims {
       if (elsewhere !== null) return elsewhere;
       const waitedMs = this.#parts.runtime.now() - startedAtMs;
       if (record.isAnswering && waitedMs < ANSWERING_MS) {
-        await this.#pause(ANSWERING_LOOK_MS);
+        await this.#pause(ANSWERING_CHECK_MS);
         continue;
       }
       const request = revival.request(record);
@@ -203,7 +203,7 @@ export class FilterClaims {
   /** Writes what callers have been told, and ends no record. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#cancelLook();
+    this.#cancelCheck();
     const writes = [...this.#kept.values()].map((kept) => {
       if (kept.answering === 0) this.#parts.filters.progress(kept.id)?.passQuiet();
       return kept.unrecorded === null ? this.#write(kept) : this.#record(kept);
@@ -347,17 +347,17 @@ export class FilterClaims {
     }
   }
 
-  #lookAgain(): void {
-    void this.#look()
+  #checkLater(): void {
+    void this.#check()
       .catch(this.#failed)
       .then(() => {
         if (this.#isClosed) return;
-        this.#cancelLook = this.#parts.runtime.after(LOOK_MS, () => this.#lookAgain());
+        this.#cancelCheck = this.#parts.runtime.after(CHECK_MS, () => this.#checkLater());
       });
   }
 
   /** Writes what changed, and notices what another process has taken over. */
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const all = [...this.#kept.values()];
     // The first failure ends the turn: where one statement fails, many would take long to.
     for (const kept of all) if (kept.unrecorded !== null && !(await this.#record(kept))) break;

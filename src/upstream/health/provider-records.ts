@@ -487,7 +487,7 @@ export class ProviderRecords {
     if (isUsable(health, this.runtime.now())) return;
     this.#notifyOutage();
     if (health.breaker.kind !== "open" || before.breaker.kind === "open") return;
-    for (const out of channel.out.all()) out.leave(cause === SILENCE ? SILENCE : "opened");
+    for (const out of channel.out.all()) out.moveAway(cause === SILENCE ? SILENCE : "opened");
   }
 
   #report({ provider, transport, health }: WatchedChannel, before: Circuit, cause: string): void {

@@ -9,7 +9,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { SentBatch } from "../transport.ts";
 
 /** Why an attempt should move to another provider. */
-export type Departure =
+export type MoveReason =
   /** The circuit of its provider opened for silence. */
   | "silence"
   /** The circuit of its provider opened. */
@@ -37,7 +37,7 @@ export interface Outstanding extends Channel, Linked<Outstanding> {
   /** It has counted as silent toward the circuit of its provider. */
   counted: boolean;
   /** Called to move the attempt elsewhere, if possible. */
-  leave(why: Departure): void;
+  moveAway(why: MoveReason): void;
 }
 
 /** A provider on one transport, with its attempts in flight. */
@@ -61,20 +61,20 @@ export interface SilenceListener {
 }
 
 /** Interval of checks while attempts are in flight. */
-const LOOK_EVERY_MS = 100;
+const CHECK_EVERY_MS = 100;
 /**
  * A check later than this means that the process was blocked, and answers may have arrived unread.
  */
-const LATE_LOOK_MS = 2 * LOOK_EVERY_MS;
+const LATE_CHECK_MS = 2 * CHECK_EVERY_MS;
 
 /** Watches the channels of one provider set. */
 export class SilenceWatch {
   readonly #runtime: Runtime;
   readonly #channels: readonly WatchedChannel[];
   readonly #listener: SilenceListener;
-  #looking = false;
+  #isChecking = false;
   /** When it last checked, or began to (ms). */
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
+  #checkedAtMs = Number.NEGATIVE_INFINITY;
   /**
    * When the latest attempt began that this watch was told of (ms). Later ones on its channels
    * belong to the successor of its set.
@@ -90,7 +90,7 @@ export class SilenceWatch {
   begin(channel: WatchedChannel, out: Outstanding): void {
     channel.out.add(out);
     this.#lastBeganMs = out.startedAtMs;
-    if (!this.#looking) this.#lookLater();
+    if (!this.#isChecking) this.#checkLater();
   }
 
   /** What an attempt that ends now without an answer says about its provider. */
@@ -111,17 +111,17 @@ export class SilenceWatch {
    * suspended, which says nothing about any provider.
    */
   #attentiveUntilMs(): number {
-    return Math.min(this.#runtime.now(), this.#lookedAtMs + LATE_LOOK_MS);
+    return Math.min(this.#runtime.now(), this.#checkedAtMs + LATE_CHECK_MS);
   }
 
-  #lookLater(): void {
-    this.#looking = true;
-    this.#lookedAtMs = this.#runtime.now();
-    this.#runtime.after(LOOK_EVERY_MS, () => {
-      this.#looking = false;
-      for (const channel of this.#channels) if (channel.out.size > 0) this.#look(channel);
-      if (!this.#looking && this.#channels.some((channel) => this.#isWatched(channel)))
-        this.#lookLater();
+  #checkLater(): void {
+    this.#isChecking = true;
+    this.#checkedAtMs = this.#runtime.now();
+    this.#runtime.after(CHECK_EVERY_MS, () => {
+      this.#isChecking = false;
+      for (const channel of this.#channels) if (channel.out.size > 0) this.#check(channel);
+      if (!this.#isChecking && this.#channels.some((channel) => this.#isWatched(channel)))
+        this.#checkLater();
     });
   }
 
@@ -130,11 +130,11 @@ export class SilenceWatch {
     return out.first !== null && out.first.startedAtMs <= this.#lastBeganMs;
   }
 
-  #look(channel: WatchedChannel): void {
+  #check(channel: WatchedChannel): void {
     let quiet = false;
     for (const out of channel.out.all()) {
       if (!out.sent && out.queued) {
-        out.leave("queued");
+        out.moveAway("queued");
         continue;
       }
       if (out.sent) out.sentAtMs ??= this.#runtime.now();

@@ -21,7 +21,7 @@ export class Heartbeat {
   #heardAtMs: number;
   #usedAtMs: number;
   /** Samples since the last ping; null = no ping is unanswered. */
-  #looksSincePing: number | null = null;
+  #samplesSincePing: number | null = null;
 
   constructor(limits: SocketLimits, { nowMs, bytesRead, begun }: HeartbeatSample) {
     this.#limits = limits;
@@ -32,11 +32,16 @@ export class Heartbeat {
   }
 
   /** Decides what to do, from a new sample. */
-  look({ nowMs, bytesRead, begun, needed }: HeartbeatSample): "nothing" | "ping" | "dead" | "idle" {
+  judge({
+    nowMs,
+    bytesRead,
+    begun,
+    needed,
+  }: HeartbeatSample): "nothing" | "ping" | "dead" | "idle" {
     if (bytesRead !== this.#bytesRead) {
       this.#bytesRead = bytesRead;
       this.#heardAtMs = nowMs;
-      this.#looksSincePing = null;
+      this.#samplesSincePing = null;
     }
     if (needed || begun !== this.#begun) {
       this.#begun = begun;
@@ -44,14 +49,14 @@ export class Heartbeat {
     }
     if (nowMs - this.#usedAtMs >= this.#limits.idleMs) return "idle";
     const silentMs = nowMs - this.#heardAtMs;
-    if (this.#looksSincePing === null) {
+    if (this.#samplesSincePing === null) {
       if (silentMs < this.#limits.pingAfterMs) return "nothing";
-      this.#looksSincePing = 0;
+      this.#samplesSincePing = 0;
       return "ping";
     }
-    this.#looksSincePing++;
+    this.#samplesSincePing++;
     // A process that was paused for long sees silence although bytes wait to be read: it takes one
     // more sample.
-    return silentMs >= this.#limits.deadAfterMs && this.#looksSincePing > 1 ? "dead" : "nothing";
+    return silentMs >= this.#limits.deadAfterMs && this.#samplesSincePing > 1 ? "dead" : "nothing";
   }
 }

@@ -205,7 +205,7 @@ export class ProviderSocket {
     ws.on("error", (error) => this.#drop(ws, nameOf(error)));
     ws.on("close", (code) => this.#drop(ws, `closed ${code}`));
     const watch = new Heartbeat(this.#parts.limits, this.#seen(wire));
-    this.#lookLater(ws, () => watch.look(this.#seen(wire)));
+    this.#checkLater(ws, () => watch.judge(this.#seen(wire)));
     for (const call of this.#calls.unsent()) this.#write(call);
     for (const { socketListener } of [...this.#listeners]) if (this.#ws === ws) socketListener.up();
   }
@@ -299,16 +299,16 @@ export class ProviderSocket {
     };
   }
 
-  #lookLater(ws: WebSocket, look: () => ReturnType<Heartbeat["look"]>): void {
-    this.#timer = this.#parts.timerWheel.set(this.#parts.limits.lookEveryMs, () => {
-      const found = look();
+  #checkLater(ws: WebSocket, judge: () => ReturnType<Heartbeat["judge"]>): void {
+    this.#timer = this.#parts.timerWheel.set(this.#parts.limits.checkEveryMs, () => {
+      const found = judge();
       if (this.#arriving.isTooSlow(this.#parts.runtime.now()))
         return this.#drop(ws, "a message that does not get on");
       if (found === "dead") return this.#drop(ws, "silent");
       if (found === "idle") return this.#end(NOT_NEEDED);
       if (this.#retirementOver) return this.#end(REMOVED);
       if (found === "ping") ws.ping();
-      this.#lookLater(ws, look);
+      this.#checkLater(ws, judge);
     });
   }
 

@@ -21,7 +21,7 @@ export const SOCKET_LIMITS = {
   /** How long an unused connection stays open. */
   idleMs: 60_000,
   /** Interval of the checks whether it is alive and needed. */
-  lookEveryMs: 3_000,
+  checkEveryMs: 3_000,
   /** Waits between attempts to open it: at first, at most, and after refused credentials. */
   backoffMs: 1_000,
   maxBackoffMs: 30_000,

@@ -207,7 +207,7 @@ test(
       counted: false,
       before: null,
       after: null,
-      leave: () => {},
+      moveAway: () => {},
     });
     runtime.advance(1_400);
     assert.ok(refused > probes, "it was asked");

@@ -346,7 +346,7 @@ test(
         counted: false,
         before: null,
         after: null,
-        leave: () => {},
+        moveAway: () => {},
       };
       tracker.begin(began);
       return () => {

@@ -15,7 +15,7 @@ function looks(
 ): readonly string[] {
   const still: HeartbeatSample = { nowMs: 0, bytesRead: 100, begun: 5, needed: true };
   const watch = new Heartbeat(LIMITS, still);
-  return sights.map((it) => watch.look({ ...still, ...it }));
+  return sights.map((it) => watch.judge({ ...still, ...it }));
 }
 
 test("silence is pinged once and given up later; any byte in between is a sign of life", () => {

@@ -9,7 +9,7 @@ import type { Method } from "../../../core/rpc/method.ts";
 import { isResolved, requestByHash } from "../../../core/rpc/resolved-call.ts";
 import type { WireRequest } from "../../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../../runtime.ts";
-import type { Departure, Outstanding } from "../../health/silence-watch.ts";
+import type { MoveReason, Outstanding } from "../../health/silence-watch.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import type { Timer, TimerWheel } from "../../timer-wheel.ts";
 import type {
@@ -42,7 +42,7 @@ export interface AttemptOwner {
    */
   slow(pending: PendingAttempt): number | null;
   /** It may be better off elsewhere. */
-  shouldMove(pending: PendingAttempt, why: Departure): void;
+  shouldMove(pending: PendingAttempt, why: MoveReason): void;
 }
 
 /** What attempts are made with. */
@@ -217,7 +217,7 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     if (this.attempt === null && this.#timer === null) this.#wait(checkMs, leftMs);
   }
 
-  leave(why: Departure): void {
+  moveAway(why: MoveReason): void {
     if (this.attempt === null) this.#owner.shouldMove(this, why);
   }
 

@@ -19,7 +19,7 @@ import {
   type Extent,
   isNullResult,
 } from "../../../core/rpc/result-block.ts";
-import type { Departure } from "../../health/silence-watch.ts";
+import type { MoveReason } from "../../health/silence-watch.ts";
 import type { AnswerStream } from "../../transport.ts";
 import { type Answer, faultAnswer, providerAnswer } from "../answer.ts";
 import { MAX_VALUE_BYTES } from "../cache/answer-cache.ts";
@@ -341,7 +341,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
     }
   }
 
-  shouldMove(pending: PendingAttempt, why: Departure): void {
+  shouldMove(pending: PendingAttempt, why: MoveReason): void {
     // A trial that nobody waits for any more.
     if (this.#over) return why === "queued" ? undefined : void pending.cut(OVERTAKEN);
     const mayMove =
@@ -360,7 +360,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
   }
 
   /** Takes an attempt back from its provider. */
-  #take(pending: PendingAttempt, why: Departure): void {
+  #take(pending: PendingAttempt, why: MoveReason): void {
     if (pending.sent) return this.#open.giveUp(pending);
     this.#budget.takeBack();
     this.#open.takeBack(pending, why === "queued" ? CROWDED : LEFT);
