@@ -17,7 +17,7 @@ import type { Beneficiaries } from "./purchase/fulfilment.ts";
 import { viewOf } from "./purchase/record.ts";
 import { blankSecrets, resealPurchases } from "./purchase/retention.ts";
 import { byId, resumeAll } from "./purchase/rows.ts";
-import { createPurchaseScheduler } from "./purchase/scheduler.ts";
+import { PurchaseScheduler } from "./purchase/scheduler.ts";
 import { RailCalls } from "./rail-call.ts";
 import type { Rail } from "./rails/rail.ts";
 import { openRail, type PaymentSettings } from "./rails/rails.ts";
@@ -65,7 +65,7 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
     railCalls: new RailCalls(parts),
     notice: noticing(log),
   };
-  const scheduler = createPurchaseScheduler({ ...advanceParts, onError });
+  const scheduler = new PurchaseScheduler({ ...advanceParts, onError });
   const wallets = new Wallets(advanceParts);
   let counts = NO_PURCHASES;
   const count = async (): Promise<void> => {

@@ -6,23 +6,6 @@ import { type AdvanceParts, advance, isRailOf } from "./advance.ts";
 import type { PurchaseRow } from "./record.ts";
 import { byId, type DueRails, due, giveBack, lease } from "./rows.ts";
 
-/** Drives purchases. */
-export interface PurchaseScheduler {
-  /**
-   * Drives a purchase and waits for its end; returns its row when it has ended or the time is over.
-   * Throws where the store does.
-   */
-  follow(row: PurchaseRow, waitMs: number): Promise<PurchaseRow>;
-  /**
-   * Takes one step with every due purchase, within bounds. One function for each rail, so that a
-   * slow chain delays its own purchases only, and one for purchases whose rail is not configured.
-   * Each throws where the store does.
-   */
-  readonly ticks: readonly (() => Promise<void>)[];
-  /** Starts nothing more, and waits for the steps under way. */
-  close(): Promise<void>;
-}
-
 /** What the scheduler works with. */
 export interface PurchaseSchedulerParts extends AdvanceParts {
   readonly onError: (error: unknown) => void;
@@ -42,56 +25,77 @@ const PAUSE_GROWTH = 1.5;
 const FIRST_BACKOFF_MS = 1_000;
 const LONGEST_BACKOFF_MS = 60_000;
 
-/** A scheduler that drives nothing yet. */
-export function createPurchaseScheduler(parts: PurchaseSchedulerParts): PurchaseScheduler {
-  const { store, runtime, onError } = parts;
-  const underWay = new Map<string, Promise<void>>();
-  let isClosed = false;
+/** Drives purchases. */
+export class PurchaseScheduler {
+  readonly #parts: PurchaseSchedulerParts;
+  readonly #underWay = new Map<string, Promise<void>>();
+  #isClosed = false;
+  /**
+   * Each takes one step with every due purchase, within bounds. One function for each rail, so that
+   * a slow chain delays its own purchases only, and one for purchases whose rail is not configured.
+   * Each throws where the store does.
+   */
+  readonly ticks: readonly (() => Promise<void>)[];
 
-  /** Drives a purchase that is not driven in this process. Never rejects. */
-  function start(id: string, drive: () => Promise<void>): Promise<void> {
-    const driving = drive()
-      .catch(onError)
-      .finally(() => underWay.delete(id));
-    underWay.set(id, driving);
-    return driving;
+  constructor(parts: PurchaseSchedulerParts) {
+    this.#parts = parts;
+    this.ticks = [
+      ...parts.rails.map((rail) => () => this.#tick({ kind: "of", rail })),
+      () => this.#tick({ kind: "of_none", rails: parts.rails }),
+    ];
   }
 
-  async function tick(which: DueRails): Promise<void> {
-    const query = { which, limit: MAX_DUE, nowMs: runtime.wallMs(), except: underWay.keys() };
-    const ids = await due(parts, query);
-    for (let from = 0; from < ids.length && !isClosed; from += MAX_STEPS) {
-      const step = (id: string) => underWay.get(id) ?? start(id, () => stepOnce(parts, id));
+  /**
+   * Drives a purchase and waits for its end; returns its row when it has ended or the time is over.
+   * Throws where the store does.
+   */
+  async follow(first: PurchaseRow, waitMs: number): Promise<PurchaseRow> {
+    const { runtime, store } = this.#parts;
+    const untilMs = runtime.now() + waitMs;
+    let pauseMs = FIRST_PAUSE_MS;
+    for (let row = first; ; pauseMs = longer(pauseMs)) {
+      const leftMs = untilMs - runtime.now();
+      if (row.ended_at !== null || this.#isClosed || leftMs <= 0) return row;
+      const driven = this.#driving(first.id, untilMs);
+      if (driven !== null) await within(runtime, driven, leftMs);
+      row = (await byId(store, first.id)) ?? row;
+      // Another process may drive it, or this one may have no place for it.
+      if (row.ended_at === null)
+        await pause(runtime, Math.max(1, Math.min(pauseMs, untilMs - runtime.now())));
+    }
+  }
+
+  /** Starts nothing more, and waits for the steps under way. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(this.#underWay.values());
+  }
+
+  /** A purchase driven by this process; null = too many are. */
+  #driving(id: string, untilMs: number): Promise<void> | null {
+    const there = this.#underWay.get(id);
+    if (there !== undefined || this.#underWay.size >= MAX_DRIVEN) return there ?? null;
+    const period = { untilMs, isClosed: () => this.#isClosed };
+    return this.#start(id, driveUntil(this.#parts, id, period));
+  }
+
+  async #tick(which: DueRails): Promise<void> {
+    const nowMs = this.#parts.runtime.wallMs();
+    const except = this.#underWay.keys();
+    const ids = await due(this.#parts, { which, limit: MAX_DUE, nowMs, except });
+    for (let from = 0; from < ids.length && !this.#isClosed; from += MAX_STEPS) {
+      const step = (id: string) =>
+        this.#underWay.get(id) ?? this.#start(id, stepOnce(this.#parts, id));
       await Promise.all(ids.slice(from, from + MAX_STEPS).map(step));
     }
   }
 
-  return {
-    async follow(first, waitMs) {
-      const untilMs = runtime.now() + waitMs;
-      const drive = () => driveUntil(parts, first.id, { untilMs, isClosed: () => isClosed });
-      let pauseMs = FIRST_PAUSE_MS;
-      for (let row = first; ; pauseMs = longer(pauseMs)) {
-        const leftMs = untilMs - runtime.now();
-        if (row.ended_at !== null || isClosed || leftMs <= 0) return row;
-        const driven =
-          underWay.get(row.id) ?? (underWay.size < MAX_DRIVEN ? start(row.id, drive) : null);
-        if (driven !== null) await within(runtime, driven, leftMs);
-        row = (await byId(store, first.id)) ?? row;
-        // Another process may drive it, or this one may have no place for it.
-        if (row.ended_at === null)
-          await pause(runtime, Math.max(1, Math.min(pauseMs, untilMs - runtime.now())));
-      }
-    },
-    ticks: [
-      ...parts.rails.map((rail) => () => tick({ kind: "of", rail })),
-      () => tick({ kind: "of_none", rails: parts.rails }),
-    ],
-    async close() {
-      isClosed = true;
-      await Promise.all(underWay.values());
-    },
-  };
+  /** Keeps what drives a purchase. Never rejects. */
+  #start(id: string, work: Promise<void>): Promise<void> {
+    const driving = work.catch(this.#parts.onError).finally(() => this.#underWay.delete(id));
+    this.#underWay.set(id, driving);
+    return driving;
+  }
 }
 
 interface DrivePeriod {

@@ -38,7 +38,7 @@ import { addressOf, createSettler } from "./settlement-wallet.ts";
 import { isOffered, offerOf, type Snapshot, termsOf } from "./terms.ts";
 import { TransactionRecord } from "./transaction-record.ts";
 import { VoucherAcceptor, type VoucherHold } from "./voucher-acceptor.ts";
-import { createVoucherChecker, type VoucherChecker } from "./voucher-checker.ts";
+import { VoucherChecker } from "./voucher-checker.ts";
 
 /** What opening pay-per-call needs. */
 export interface SessionsParts {
@@ -81,11 +81,9 @@ export async function openSessions(parts: SessionsParts): Promise<Sessions> {
       },
     });
   const protocol = createProtocol({ realm, ...challengeSecrets(secret, previousSecret) });
-  const vouchers = createVoucherChecker({
-    runtime,
-    onError: (error) =>
-      log.error({ problem: errorText(error) }, "the thread that checks vouchers ended"),
-  });
+  const vouchers = new VoucherChecker(runtime, (error) =>
+    log.error({ problem: errorText(error) }, "the thread that checks vouchers ended"),
+  );
   const rails = parts.rails.map((settings) => openRail(parts, settings, vouchers));
   return new AllRails(parts, { protocol, rails, vouchers });
 }

@@ -31,7 +31,7 @@ export interface SessionRail {
   readonly policy: SettlePolicy;
   readonly escrow: Escrow;
   readonly settler: Settler;
-  readonly vouchers: VoucherChecker;
+  readonly vouchers: Pick<VoucherChecker, "isSigned">;
   readonly channels: ChannelRecord;
   readonly transactions: TransactionRecord;
   readonly live: LiveChannels;

@@ -187,7 +187,6 @@ function startLife(
     vouchers: {
       isSigned: async ({ channelId, units, signature }) =>
         signature === signatureOf(channelId, units),
-      close: async () => {},
     },
     channels,
     transactions: new TransactionRecord(sealer),
