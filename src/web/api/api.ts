@@ -18,8 +18,11 @@ import { agentHandlers } from "./handlers/agent.ts";
 import { claimHandlers, connectionHandlers } from "./handlers/claims.ts";
 import { feedbackHandlers } from "./handlers/feedback.ts";
 import { keyHandlers } from "./handlers/keys.ts";
-import { operatorAccountHandlers, operatorHandlers } from "./handlers/operator.ts";
-import { operatorMoneyHandlers } from "./handlers/operator-money.ts";
+import {
+  operatorAccountHandlers,
+  operatorHandlers,
+  operatorMoneyHandlers,
+} from "./handlers/operator.ts";
 import { profileHandlers } from "./handlers/profiles.ts";
 import { purchaseHandlers } from "./handlers/purchases.ts";
 import {
