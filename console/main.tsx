@@ -8,7 +8,7 @@ import { createSession } from "./app/session.ts";
 import { Shell } from "./app/shell.tsx";
 import { createStore } from "./app/store.ts";
 import { applyTheme } from "./app/theme-button.tsx";
-import { createToasts } from "./app/toasts.ts";
+import { createToasts } from "./app/toasts.tsx";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/shell.css";

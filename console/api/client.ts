@@ -1,5 +1,6 @@
 // Calls the HTTP API of the service that serves this page. The session cookie goes along by itself;
 // no credential is ever held by script.
+import { listIn, memberOf, textIn } from "../format/json.ts";
 import type { AnswerOf, Endpoint, RequestOf } from "./contract-types.ts";
 
 /** Why a request brought no answer of success. */
@@ -28,18 +29,16 @@ const TIMEOUT_MS = 15_000;
 /** The address of the service, with a trailing slash; the script lies in `dashboard/assets/`. */
 export const SERVICE_URL: URL = new URL("../../", import.meta.url);
 
-/** Optional where an operation takes neither parameters of the path nor a body. */
-type Arguments<E extends Endpoint> =
-  RequestOf<E> extends { readonly params?: undefined; readonly body?: undefined }
-    ? [request?: RequestOf<E>, signal?: AbortSignal]
-    : [request: RequestOf<E>, signal?: AbortSignal];
-
 type Headers = Readonly<Record<string, string>>;
 
 /** Calls the API. */
 export interface Client {
   /** Calls one operation of the contract. */
-  call<E extends Endpoint>(endpoint: E, ...args: Arguments<E>): Promise<Result<AnswerOf<E>>>;
+  call<E extends Endpoint>(
+    endpoint: E,
+    request: RequestOf<E>,
+    signal?: AbortSignal,
+  ): Promise<Result<AnswerOf<E>>>;
   /** Sends a request to a path that is no operation of the contract, or that needs headers. */
   request<T>(method: string, path: string, body?: unknown, headers?: Headers): Promise<Result<T>>;
 }
@@ -55,11 +54,9 @@ export interface ClientHooks {
 /** Creates the client of the service that this page came from. */
 export function createClient(hooks: ClientHooks): Client {
   return {
-    async call<E extends Endpoint>(endpoint: E, ...args: Arguments<E>) {
-      const [request, signal] = args;
+    call(endpoint, { params, query, body }, signal) {
       const [method = "GET", path = "/"] = endpoint.split(" ");
-      const url = urlOf(path, request?.params, request?.query);
-      return send<AnswerOf<E>>(url, { method, body: request?.body, signal }, hooks);
+      return send(urlOf(path, params, query), { method, body, signal }, hooks);
     },
     request: (method, path, body, extra = {}) =>
       send(urlOf(path, null, null), { method, body, extra, signal: undefined }, hooks),
@@ -119,7 +116,7 @@ function bodyOf(method: string, body: unknown): string | null {
 
 /** Readiness answers 503 with a document of its own, which is no refusal. */
 function isOwnAnswer(status: number, answer: unknown): boolean {
-  return status === 503 && fieldOf(answer, "error") === undefined;
+  return status === 503 && memberOf(answer, "error") === undefined;
 }
 
 /** Reads both forms of refusal: of the API, and of JSON-RPC as the older pages answer it. */
@@ -127,33 +124,20 @@ export function refusalOf(
   response: Pick<Response, "status" | "headers">,
   answer: unknown,
 ): Failure {
-  const error = fieldOf(answer, "error");
-  const data = fieldOf(error, "data");
-  const code = fieldOf(data, "code") ?? fieldOf(error, "code");
-  const nextAction = fieldOf(data, "next_action") ?? fieldOf(error, "next_action");
+  const error = memberOf(answer, "error");
+  const data = memberOf(error, "data");
+  const code = memberOf(data, "code") ?? memberOf(error, "code");
+  const nextAction = memberOf(data, "next_action") ?? memberOf(error, "next_action");
   const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
   return {
     kind: "refused",
     status: response.status,
-    code: textOf(code),
-    message: textOf(fieldOf(error, "message")) || `The service answered ${response.status}.`,
-    nextAction: textOf(nextAction),
-    details: textsOf(fieldOf(error, "details")),
+    code: textIn(code),
+    message: textIn(memberOf(error, "message")) || `The service answered ${response.status}.`,
+    nextAction: textIn(nextAction),
+    details: listIn(memberOf(error, "details")).filter((item) => typeof item === "string"),
     retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null,
   };
-}
-
-function fieldOf(value: unknown, name: string): unknown {
-  if (typeof value !== "object" || value === null) return undefined;
-  return Object.getOwnPropertyDescriptor(value, name)?.value;
-}
-
-function textsOf(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
-}
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
 }
 
 function entriesOf(record: unknown): ReadonlyMap<string, string> {

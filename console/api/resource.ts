@@ -103,3 +103,29 @@ function after<T>(before: Reading<T>, key: string, result: Result<T>): Reading<T
   const kept = before.key === key ? before : unread<T>(key);
   return { ...kept, failure: result.failure };
 }
+
+/** A request that changes something: whether it is under way, and why the last one failed. */
+export interface Action {
+  readonly busy: boolean;
+  readonly failure: Failure | null;
+  readonly run: <T>(request: Promise<Result<T>>, then: (body: T) => void) => void;
+}
+
+/** An action of a component. */
+export function useAction(): Action {
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<Failure | null>(null);
+  return {
+    busy,
+    failure,
+    run(request, then) {
+      setBusy(true);
+      setFailure(null);
+      void request.then((result) => {
+        setBusy(false);
+        if (result.kind === "ok") then(result.body);
+        else setFailure(result.failure);
+      });
+    },
+  };
+}

@@ -1,8 +1,9 @@
 // The live feed in a component: the latest calls, gathered and drawn at most twice a second.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { parseJson } from "../format/json.ts";
 import { SERVICE_URL } from "./client.ts";
 import type { AnswerOf } from "./contract-types.ts";
-import type { StreamEvent } from "./event-parser.ts";
+import type { StreamEvent } from "./feed.ts";
 import { type FeedState, watchFeed } from "./feed.ts";
 
 /** A call at its end. */
@@ -74,7 +75,7 @@ function sameState(left: FeedState, right: FeedState): boolean {
 }
 
 function gather(gathered: Gathered, { name, data }: StreamEvent, paused: boolean): void {
-  const event = fieldsOf(data);
+  const event: Fields = Object(parseJson(data));
   switch (name) {
     case "call": {
       const call = parseCall(event);
@@ -106,15 +107,6 @@ function resyncText(event: Fields): string {
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-
-function fieldsOf(text: string): Fields {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? { ...value } : {};
-  } catch {
-    return {};
-  }
-}
 
 function numberIn(fields: Fields, name: string): number | null {
   const value = fields[name];

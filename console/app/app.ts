@@ -1,13 +1,15 @@
 // What every page may use: the API, the session, the router, the clock, messages. Made once in
 // `main.tsx`, and handed down by a context.
-import { createContext } from "preact";
+import { type ComponentChildren, type ComponentType, createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
 import type { Client } from "../api/client.ts";
+import type { AnswerOf, Endpoint, RequestOf } from "../api/contract-types.ts";
+import { type Resource, useResource } from "../api/resource.ts";
 import type { ClockReading } from "./clock.ts";
 import type { Router } from "./router.ts";
 import type { Session } from "./session.ts";
 import type { Store } from "./store.ts";
-import type { Toasts } from "./toasts.ts";
+import type { Toasts } from "./toasts.tsx";
 
 /** The parts of the running application. */
 export interface App {
@@ -48,9 +50,40 @@ export function useTimed(textAt: (nowMs: number) => string): string {
   return textAt(nowMs.get());
 }
 
+/** What one operation answers, read at once, when the request changes, and every `everyMs`. */
+export function useCall<E extends Endpoint>(
+  endpoint: E,
+  request: RequestOf<E>,
+  everyMs = 0,
+): Resource<AnswerOf<E>> {
+  const { client } = useApp();
+  return useResource(`${endpoint} ${JSON.stringify(request)}`, everyMs, (signal) =>
+    client.call(endpoint, request, signal),
+  );
+}
+
+/** Whether the operator is signed in. */
+export function useIsOperator(): boolean {
+  return useStore(useApp().session.state)?.role === "operator";
+}
+
+/** Shows its children to the operator alone. */
+export function ForOperator(props: { readonly children: ComponentChildren }): ComponentChildren {
+  return useIsOperator() ? props.children : null;
+}
+
 /** A parameter of the query: its value ("" = absent), and the function that changes it. */
 export function useQuery(name: string): readonly [string, (value: string) => void] {
   const { router } = useApp();
   const { query } = useStore(router.place);
   return [query[name] ?? "", (value) => router.setQuery({ [name]: value })];
 }
+
+/** What a page is given. */
+export interface PageProps {
+  /** The named parts of its address. */
+  readonly params: Readonly<Record<string, string>>;
+}
+
+/** A page as it is shown. */
+export type PageComponent = ComponentType<PageProps>;

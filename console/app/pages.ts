@@ -4,8 +4,8 @@ import type { IconName } from "../components/icons.tsx";
 import { ChainPage } from "../pages/chain/chain-page.tsx";
 import { OverviewPage } from "../pages/overview/overview-page.tsx";
 import { SignInPage } from "../pages/sign-in/sign-in-page.tsx";
-import { matchPath } from "./address.ts";
-import type { PageComponent, PageProps } from "./page.ts";
+import type { PageComponent, PageProps } from "./app.ts";
+import { matchPath } from "./router.ts";
 
 import type { SessionState } from "./session.ts";
 

@@ -31,7 +31,7 @@ export function createSession(client: Client): Session {
     state.set(next);
   }
   async function refresh(): Promise<void> {
-    const result = await client.call("GET /api/v1/console/session");
+    const result = await client.call("GET /api/v1/console/session", {});
     if (result.kind !== "ok") return;
     // The answer that told of the end took the cookie away: only this page knows that it was there,
     // and several answers may tell of the same end.
@@ -51,7 +51,7 @@ export function createSession(client: Client): Session {
       return null;
     },
     async signOut() {
-      const result = await client.call("DELETE /api/v1/console/session");
+      const result = await client.call("DELETE /api/v1/console/session", {});
       if (result.kind === "failed") return result.failure;
       state.set(null);
       await refresh();

@@ -3,16 +3,16 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Card, PageHead } from "../components/card.tsx";
+import { Button } from "../components/controls.tsx";
 import { Icon } from "../components/icons.tsx";
 import { Link } from "../components/link.tsx";
 import { Empty, Forbidden, Loading } from "../components/page-state.tsx";
-import { ToastList } from "../components/toast-list.tsx";
 import { duration } from "../format/durations.ts";
-import { signInPath } from "./address.ts";
-import { useApp, useStore } from "./app.ts";
-import type { PageComponent } from "./page.ts";
-import { isOffered, NAV_GROUPS, PAGES, type PageEntry, pageAt } from "./pages.ts";
+import { type PageComponent, type PageProps, useApp, useStore } from "./app.ts";
+import { isOffered, NAV_GROUPS, PAGES, pageAt } from "./pages.ts";
+import { signInPath } from "./router.ts";
 import { ThemeButton } from "./theme-button.tsx";
+import { ToastList } from "./toasts.tsx";
 
 /** The application as it is seen. */
 export function Shell(): JSX.Element {
@@ -83,7 +83,15 @@ function Sidebar({ path }: { readonly path: string }): JSX.Element {
             <div key={group} class="nav-group">
               <h2>{group}</h2>
               {entries.map((entry) => (
-                <NavLink key={entry.pattern} entry={entry} isCurrent={entry === current} />
+                <Link
+                  key={entry.pattern}
+                  to={entry.pattern}
+                  class="nav-link"
+                  current={entry === current}
+                >
+                  {entry.nav === null ? null : <Icon name={entry.nav.icon} />}
+                  {entry.title}
+                </Link>
               ))}
             </div>
           );
@@ -91,21 +99,6 @@ function Sidebar({ path }: { readonly path: string }): JSX.Element {
       </nav>
       <SidebarFoot />
     </aside>
-  );
-}
-
-function NavLink({
-  entry,
-  isCurrent,
-}: {
-  readonly entry: PageEntry;
-  readonly isCurrent: boolean;
-}): JSX.Element {
-  return (
-    <Link to={entry.pattern} class="nav-link" current={isCurrent}>
-      {entry.nav === null ? null : <Icon name={entry.nav.icon} />}
-      {entry.title}
-    </Link>
   );
 }
 
@@ -128,9 +121,9 @@ function SidebarFoot(): JSX.Element {
           <span class="who" title={state.account_id ?? "Operator"}>
             {state.role === "operator" ? "Operator" : (state.account_id ?? "Account")}
           </span>
-          <button type="button" class="button button-small" onClick={leave}>
+          <Button look="small" press={leave}>
             Sign out
-          </button>
+          </Button>
         </div>
       )}
       {canSignIn ? (
@@ -201,13 +194,11 @@ function CurrentPage({ path }: { readonly path: string }): JSX.Element {
 
 type LoadState = "loading" | "failed" | { readonly show: PageComponent };
 
-function LoadedPage({
-  load,
-  params,
-}: {
+interface LoadedPageProps extends PageProps {
   readonly load: () => Promise<PageComponent>;
-  readonly params: Readonly<Record<string, string>>;
-}): JSX.Element {
+}
+
+function LoadedPage({ load, params }: LoadedPageProps): JSX.Element {
   const [state, setState] = useState<LoadState>("loading");
   useEffect(() => {
     load().then(
@@ -221,9 +212,7 @@ function LoadedPage({
       <div class="state" role="alert">
         <strong>This page could not be loaded</strong>
         <p>The service may have been updated since this tab was opened.</p>
-        <button type="button" class="button" onClick={() => window.location.reload()}>
-          Load again
-        </button>
+        <Button press={() => window.location.reload()}>Load again</Button>
       </div>
     );
   return <state.show params={params} />;

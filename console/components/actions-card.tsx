@@ -2,11 +2,11 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../api/contract-types.ts";
-import { useResource } from "../api/resource.ts";
-import { useApp, useStore } from "../app/app.ts";
+import { useApp, useCall } from "../app/app.ts";
 import { DASH } from "../format/numbers.ts";
-import { Badge } from "./badge.tsx";
 import { Card } from "./card.tsx";
+import { Noted, stateColumn } from "./columns.tsx";
+import { Button } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 import { failureText, Loaded } from "./page-state.tsx";
 import { type Column, Table } from "./table.tsx";
@@ -16,23 +16,9 @@ type Action = AnswerOf<"GET /api/v1/operator/actions">["actions"][number];
 
 const POLL_MS = 10_000;
 
-interface ActionsProps {
-  /** The most that are shown. */
-  readonly limit: number;
-}
-
-/** The latest actions; nothing for anybody but the operator. */
-export function ActionsCard(props: ActionsProps): JSX.Element | null {
-  const { session } = useApp();
-  const role = useStore(session.state)?.role;
-  return role === "operator" ? <Actions {...props} /> : null;
-}
-
-function Actions({ limit }: ActionsProps): JSX.Element {
-  const { client } = useApp();
-  const actions = useResource(`actions ${limit}`, POLL_MS, (signal) =>
-    client.call("GET /api/v1/operator/actions", { query: { limit } }, signal),
-  );
+/** The latest actions, `limit` at most. */
+export function ActionsCard({ limit }: { readonly limit: number }): JSX.Element {
+  const actions = useCall("GET /api/v1/operator/actions", { query: { limit } }, POLL_MS);
   return (
     <Card
       title="Actions of operators"
@@ -63,7 +49,7 @@ function ReloadButton({ done }: { readonly done: () => void }): JSX.Element {
   const { client, toasts } = useApp();
   const [problem, setProblem] = useState<string | null>(null);
   const reload = async (): Promise<void> => {
-    const result = await client.call("POST /api/v1/operator/reload");
+    const result = await client.call("POST /api/v1/operator/reload", {});
     done();
     if (result.kind === "failed") return toasts.show("bad", failureText(result.failure));
     if (result.body.reloaded) return toasts.show("good", reloadedText(result.body));
@@ -71,9 +57,9 @@ function ReloadButton({ done }: { readonly done: () => void }): JSX.Element {
   };
   return (
     <>
-      <button type="button" class="button button-small" onClick={() => void reload()}>
+      <Button look="small" press={reload}>
         Reload configuration
-      </button>
+      </Button>
       {problem === null ? null : (
         <Dialog title="The configuration stays as it was" close={() => setProblem(null)} wide>
           <pre class="problem-text">{problem}</pre>
@@ -119,24 +105,13 @@ const COLUMNS: readonly Column<Action>[] = [
       </span>
     ),
   },
-  {
-    id: "outcome",
-    label: "Outcome",
-    render: ({ outcome }) => (
-      <Badge tone={outcome === "done" ? "good" : "warn"}>
-        {outcome === "done" ? "Done" : "Refused"}
-      </Badge>
-    ),
-  },
+  stateColumn("outcome", "Outcome", ({ outcome }) =>
+    outcome === "done" ? { tone: "good", word: "Done" } : { tone: "warn", word: "Refused" },
+  ),
   {
     id: "actor",
     label: "By",
-    render: ({ actor, address }) => (
-      <>
-        {actor}
-        <small>{address}</small>
-      </>
-    ),
+    render: ({ actor, address }) => <Noted note={address}>{actor}</Noted>,
   },
   { id: "node", label: "Node", render: ({ node }) => node ?? DASH },
   { id: "at", label: "When", kind: "number", render: ({ at }) => <Time at={at} /> },

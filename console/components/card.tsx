@@ -1,4 +1,4 @@
-// Frames of pages: the head of a page, cards, figures, choices.
+// Frames of pages: the head of a page, cards, figures.
 import type { ComponentChildren, JSX } from "preact";
 
 interface HeadProps {
@@ -72,32 +72,6 @@ export function Figure({ label, value, unit, note }: FigureProps): JSX.Element {
 /** A row of large numbers. */
 export function Figures({ children }: { readonly children: ComponentChildren }): JSX.Element {
   return <dl class="card figures">{children}</dl>;
-}
-
-interface ChoicesProps<T extends string> {
-  readonly label: string;
-  readonly options: readonly { readonly value: T; readonly label: string }[];
-  readonly value: T;
-  readonly choose: (value: T) => void;
-}
-
-/** A few options, of which one holds. */
-export function Choices<T extends string>(props: ChoicesProps<T>): JSX.Element {
-  const { label, options, value, choose } = props;
-  return (
-    <fieldset class="choices" aria-label={label}>
-      {options.map((option) => (
-        <button
-          key={option.value}
-          type="button"
-          aria-pressed={option.value === value}
-          onClick={() => choose(option.value)}
-        >
-          {option.label}
-        </button>
-      ))}
-    </fieldset>
-  );
 }
 
 /** A part of 1 as a bar and in words. */

@@ -1,6 +1,8 @@
 // Copies a text, and says so.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { LANGUAGES, type Language, type SnippetCall, snippet } from "../format/snippets.ts";
+import { Choices, named } from "./controls.tsx";
 
 const SAID_MS = 1_500;
 
@@ -62,6 +64,21 @@ export function Snippet({ text, what }: CopyProps): JSX.Element {
         <code>{text}</code>
       </pre>
       <CopyButton text={text} what={what} />
+    </div>
+  );
+}
+
+const OPTIONS = named(LANGUAGES);
+
+/** The call in the chosen language. */
+export function Snippets({ call }: { readonly call: SnippetCall }): JSX.Element {
+  const [language, setLanguage] = useState<Language>("curl");
+  return (
+    <div class="stack">
+      <div>
+        <Choices label="Language" options={OPTIONS} value={language} choose={setLanguage} />
+      </div>
+      <Snippet text={snippet(language, call)} what={`the call for ${language}`} />
     </div>
   );
 }

@@ -3,8 +3,8 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { axisTexts } from "../format/axis.ts";
-import { DASH } from "../format/numbers.ts";
+import { axisTexts, DASH, rate } from "../format/numbers.ts";
+import { Card } from "./card.tsx";
 
 /** One line of a graph. */
 export interface GraphSeries {
@@ -33,6 +33,27 @@ interface GraphProps {
 
 const HEIGHT = 168;
 const SERIES_COLORS = 6;
+
+interface GraphCardProps extends Omit<GraphProps, "title"> {
+  readonly title: string;
+  readonly lead?: string | undefined;
+  /** What the graph shows, where the title of the card is shorter. */
+  readonly summary?: string;
+}
+
+/** A card with a graph. */
+export function GraphCard({ title, lead, summary, ...graph }: GraphCardProps): JSX.Element {
+  return (
+    <Card title={title} lead={lead}>
+      <Graph {...graph} title={summary ?? title} />
+    </Card>
+  );
+}
+
+/** Errors a second over time, by their kind. */
+export function ErrorCard(props: Pick<GraphProps, "title" | "times" | "series">): JSX.Element {
+  return <GraphCard {...props} format={rate} stacked empty="No errors in this time." />;
+}
 
 /** A graph that is as wide as its place. */
 export function Graph(props: GraphProps): JSX.Element {

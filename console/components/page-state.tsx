@@ -2,8 +2,8 @@
 import type { ComponentChildren, JSX } from "preact";
 import type { Failure } from "../api/client.ts";
 import type { Resource } from "../api/resource.ts";
-import { signInPath } from "../app/address.ts";
 import { useApp, useStore } from "../app/app.ts";
+import { signInPath } from "../app/router.ts";
 import { duration } from "../format/durations.ts";
 import { Age } from "./time.tsx";
 

@@ -1,8 +1,6 @@
 // The columns that every table of subscriptions has: how each is, who feeds it, what it counted.
 import { DASH } from "../format/numbers.ts";
-import type { Tone } from "../format/tone.ts";
-import { Badge } from "./badge.tsx";
-import { numberColumn } from "./columns.ts";
+import { numberColumn, stateColumn, textColumn, type Word } from "./columns.tsx";
 import type { Column } from "./table.tsx";
 
 type State = "opening" | "live" | "recovering";
@@ -20,36 +18,55 @@ interface ShownStream {
 }
 
 /** How each state is shown. */
-export const STREAM_STATES: Readonly<
-  Record<State, { readonly tone: Tone; readonly word: string }>
-> = {
+export const STREAM_STATES: Readonly<Record<State, Word>> = {
   opening: { tone: "idle", word: "Opening" },
   live: { tone: "good", word: "Live" },
   recovering: { tone: "warn", word: "Recovering" },
 };
 
+/** Why streams moved to another provider. */
+export const FAILOVER_WORDS = {
+  lost: "Connection lost",
+  stale_heads: "Stale heads",
+  far: "Too many blocks missing",
+  unanswered: "Missing blocks not given",
+  backlog: "Too much held back",
+  removed: "Provider removed",
+  missing_logs: "Left out logs",
+};
+
+/** What checks of logs came to. */
+export const CHECK_WORDS = {
+  agreed: "Agreed",
+  missing: "Left out by the stream's provider",
+  surplus: "Left out by the one asked",
+  unanswered: "Unanswered",
+  over_budget: "Over the budget",
+  given_up: "Too few answered",
+  calls: "Calls for checks",
+};
+
+type Counts = Readonly<Record<string, number>>;
+
+/** All counts together. */
+export function sumOf(counts: Counts): number {
+  return Object.values(counts).reduce((total, n) => total + n, 0);
+}
+
 /** State, source under this label, subscribers and blocks. */
 export function sourceColumns<Row extends ShownStream>(label: string): readonly Column<Row>[] {
   return [
-    {
-      id: "state",
-      label: "State",
+    stateColumn("state", "State", ({ state }) => STREAM_STATES[state], {
       value: ({ state }) => ["recovering", "opening", "live"].indexOf(state),
-      render: ({ state }) => (
-        <Badge tone={STREAM_STATES[state].tone}>{STREAM_STATES[state].word}</Badge>
-      ),
-    },
-    {
-      id: "provider",
-      label,
-      value: ({ provider }) => provider,
+    }),
+    textColumn("provider", label, ({ provider }) => provider, {
       render: ({ provider, pinned }) => (
         <span class="wrap-anywhere">
           {provider ?? DASH}
           {pinned ? ", pinned" : ""}
         </span>
       ),
-    },
+    }),
     numberColumn("subscribers", "Subscribers", ({ subscribers }) => subscribers),
     numberColumn("height", "Height", ({ block_height: height }) => height),
     numberColumn("behind", "Behind", ({ blocks_behind: behind }) => behind),

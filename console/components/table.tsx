@@ -4,6 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { useQuery } from "../app/app.ts";
 import { count } from "../format/numbers.ts";
+import { Button } from "./controls.tsx";
 import { Icon } from "./icons.tsx";
 import { Empty } from "./page-state.tsx";
 import {
@@ -43,7 +44,9 @@ interface TableProps<Row> {
   readonly textOf?: (row: Row) => string;
   /** What a click or Enter on a row does. */
   readonly open?: (row: Row) => void;
-  /** Shown below a row; null = nothing. */
+  /** What is shown below a row after a click or Enter on it, until the next; null = nothing. */
+  readonly expand?: (row: Row) => ComponentChildren;
+  /** What is always shown below a row; null = nothing. */
   readonly detail?: (row: Row) => ComponentChildren;
   readonly empty?: string;
 }
@@ -164,16 +167,19 @@ function sortAttribute(
 }
 
 function Body<Row>(props: TableProps<Row>): JSX.Element {
-  const { rows, keyOf, columns, open, detail } = props;
+  const { rows, keyOf, columns, open, expand, detail = () => null } = props;
+  const [opened, setOpened] = useState<string | null>(null);
+  const toggle = (row: Row): void => setOpened(opened === keyOf(row) ? null : keyOf(row));
   return (
     // biome-ignore lint/a11y/noRedundantRoles: see the table
     <tbody role="rowgroup" onKeyDown={moveByKeys}>
       {rows.map((row) => (
         <RowView
           key={keyOf(row)}
-          {...{ row, columns, open }}
-          expands={detail !== undefined}
-          detail={detail?.(row) ?? null}
+          {...{ row, columns }}
+          open={expand === undefined ? open : toggle}
+          expands={expand !== undefined}
+          detail={(keyOf(row) === opened ? expand?.(row) : detail(row)) ?? null}
         />
       ))}
     </tbody>
@@ -267,22 +273,12 @@ function Pager({ total, page, pages, go }: PagerProps): JSX.Element {
         {count(page * PAGE_ROWS + 1)}–{count(last)} of {count(total)}
       </span>
       <span class="page-actions">
-        <button
-          type="button"
-          class="button button-small"
-          disabled={page === 0}
-          onClick={() => go(page - 1)}
-        >
+        <Button look="small" disabled={page === 0} press={() => go(page - 1)}>
           Back
-        </button>
-        <button
-          type="button"
-          class="button button-small"
-          disabled={page >= pages - 1}
-          onClick={() => go(page + 1)}
-        >
+        </Button>
+        <Button look="small" disabled={page >= pages - 1} press={() => go(page + 1)}>
           Next
-        </button>
+        </Button>
       </span>
     </nav>
   );

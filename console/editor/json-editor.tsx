@@ -3,7 +3,8 @@
 import type { JSX, RefObject } from "preact";
 import { useId, useState } from "preact/hooks";
 import { type Completion, completionsAt, type KnownKeys } from "./completions.ts";
-import { type JsonPlace, lineOf, placeAt } from "./json-place.ts";
+import { type JsonPlace, lineOf, offsetOf, offsetsOf, placeAt } from "./json-place.ts";
+import type { SchemaProblem } from "./schema-check.ts";
 
 interface EditorProps {
   readonly label: string;
@@ -173,4 +174,36 @@ function OfferList({ id, offer, place, takeAt }: ListProps): JSX.Element {
       ))}
     </div>
   );
+}
+
+interface ProblemsProps {
+  readonly text: string;
+  readonly problems: readonly SchemaProblem[];
+  readonly field: RefObject<HTMLTextAreaElement | null>;
+}
+
+/** The problems, in the order of their lines. */
+export function ProblemList({ text, problems, field }: ProblemsProps): JSX.Element | null {
+  if (problems.length === 0) return null;
+  const offsets = offsetsOf(text);
+  const placed = problems
+    .map((problem) => ({ ...problem, offset: offsetOf(offsets, problem.path) ?? 0 }))
+    .sort((left, right) => left.offset - right.offset);
+  return (
+    <ul class="problems">
+      {placed.map(({ path, message, offset }) => (
+        <li key={`${path} ${message}`}>
+          <button type="button" class="button-link" onClick={() => goTo(field, offset)}>
+            Line {lineOf(text, offset).line}
+          </button>{" "}
+          <code>{path === "" ? "the document" : path}</code> {message}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function goTo({ current }: RefObject<HTMLTextAreaElement | null>, offset: number): void {
+  current?.focus();
+  current?.setSelectionRange(offset, offset);
 }

@@ -58,3 +58,32 @@ export function bytes(value: Maybe): string {
 export function plural(n: number, noun: string): string {
   return `${whole.format(n)} ${noun}${n === 1 ? "" : "s"}`;
 }
+
+const MAX_PLACES = 6;
+const SMALL = 0.01;
+
+const cents = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const exact = new Intl.NumberFormat("en", { maximumFractionDigits: MAX_PLACES });
+
+/** An amount; what is not known is a dash, and something is never 0. */
+export function usd(amount: string | number | null | undefined): string {
+  const value = Number(amount ?? Number.NaN);
+  if (!Number.isFinite(value)) return DASH;
+  const size = Math.abs(value);
+  if (size > 0 && size < 10 ** -MAX_PLACES) return "<$0.000001";
+  const text = size === 0 || size >= SMALL ? cents.format(size) : exact.format(size);
+  return `${value < 0 ? "−" : ""}$${text}`;
+}
+
+const EMPTY_DECIMALS = /\.0+(?!\d)/;
+
+/** Values at the axis, without decimals where none of them has any. */
+export function axisTexts(values: readonly number[], format: (value: number) => string): string[] {
+  const texts = values.map(format);
+  const isWhole = values.every(
+    (value, at) => value === 0 || !/\.\d/.test((texts[at] ?? "").replace(EMPTY_DECIMALS, "")),
+  );
+  return texts.map((text, at) =>
+    isWhole || values[at] === 0 ? text.replace(EMPTY_DECIMALS, "") : text,
+  );
+}

@@ -1,6 +1,8 @@
 // Sends requests that cost money: first without a payment, to be told the offers, then with one.
 // A payment that was recorded is never sent anew: its purchase is watched.
+
 import { type Failure, refusalOf, SERVICE_URL } from "../api/client.ts";
+import { memberOf } from "../format/json.ts";
 import { type PaymentOffer, readOffers } from "./x402-offer.ts";
 
 /** What is bought: an operation with its body. */
@@ -67,8 +69,4 @@ function settledOf(answer: unknown): PaidAnswer {
     purchaseId: String(memberOf(answer, "purchase_id")),
     txHash: typeof txHash === "string" ? txHash : null,
   };
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }

@@ -1,5 +1,6 @@
 // An x402 offer of the service, what a wallet signs for it (EIP-3009), and the payment as a header.
 // Pure; what comes from outside is checked field by field.
+import { memberOf, textIn } from "../format/json.ts";
 
 /** What is asked for: a transfer of a token on a chain. */
 export interface PaymentOffer {
@@ -41,14 +42,13 @@ export function readOffers(header: string | null): readonly PaymentOffer[] {
 
 function offerOf(terms: unknown, resource: unknown): PaymentOffer | null {
   const extra = memberOf(terms, "extra");
-  const text = (value: unknown): string => (typeof value === "string" ? value : "");
-  const chainId = Number(/^eip155:(\d{1,15})$/.exec(text(memberOf(terms, "network")))?.[1]);
+  const chainId = Number(/^eip155:(\d{1,15})$/.exec(textIn(memberOf(terms, "network")))?.[1]);
   const offer = {
-    amount: text(memberOf(terms, "amount")),
-    token: text(memberOf(terms, "asset")),
-    recipient: text(memberOf(terms, "payTo")),
-    tokenName: text(memberOf(extra, "name")),
-    tokenVersion: text(memberOf(extra, "version")),
+    amount: textIn(memberOf(terms, "amount")),
+    token: textIn(memberOf(terms, "asset")),
+    recipient: textIn(memberOf(terms, "payTo")),
+    tokenName: textIn(memberOf(extra, "name")),
+    tokenVersion: textIn(memberOf(extra, "version")),
     validForS: Math.min(Number(memberOf(terms, "maxTimeoutSeconds")), MAX_VALID_S),
   };
   const isWhole =
@@ -140,8 +140,4 @@ function decodeJson(base64: string): unknown {
   } catch {
     return null;
   }
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }

@@ -6,9 +6,9 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { checkDocument } from "../../console/editor/schema-check.ts";
 import { differs, lineDiff } from "../../console/format/line-diff.ts";
-import { usd } from "../../console/format/usd.ts";
-import { burnOf } from "../../console/pages/account/burn.ts";
-import { columnsOf } from "../../console/pages/account/usage-days.ts";
+import { usd } from "../../console/format/numbers.ts";
+import { LANGUAGES, shell, snippet } from "../../console/format/snippets.ts";
+import { burnOf, columnsOf } from "../../console/pages/account/usage.ts";
 import { groupsOf } from "../../console/pages/tester/compare.ts";
 import {
   METHOD_FORMS,
@@ -16,7 +16,6 @@ import {
   paramsOfForm,
   paramsOfJson,
 } from "../../console/pages/tester/method-forms.ts";
-import { LANGUAGES, shell, snippet } from "../../console/snippets/snippets.ts";
 import {
   amountText,
   authorizationFor,
@@ -218,7 +217,7 @@ test("equal answers are one group, and the largest comes first", () => {
 
 test("the command that pays is the one that the documents tell", async () => {
   const text = await import("node:fs/promises").then(({ readFile }) =>
-    readFile(new URL("../../console/pages/account/payment-command.ts", import.meta.url), "utf8"),
+    readFile(new URL("../../console/pages/account/top-up.tsx", import.meta.url), "utf8"),
   );
   assert.ok(text.includes(MPPX_COMMAND));
 });

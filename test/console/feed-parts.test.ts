@@ -2,7 +2,7 @@
 // columns of history.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createEventParser, type StreamEvent } from "../../console/api/event-parser.ts";
+import { createEventParser, type StreamEvent } from "../../console/api/feed.ts";
 import {
   busiest,
   errorRates,

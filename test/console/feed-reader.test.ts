@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import type { StreamEvent } from "../../console/api/event-parser.ts";
+import type { StreamEvent } from "../../console/api/feed.ts";
 import { type FeedState, watchFeed } from "../../console/api/feed.ts";
 import { type CallEvent, mergeCalls } from "../../console/api/use-feed.ts";
 

@@ -1,6 +1,7 @@
 // The pure parts of the console: addresses, orders of tables, words for states, clocks, numbers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { readClock, SAME_CLOCK } from "../../console/app/clock.ts";
 import {
   matchPath,
   pathTo,
@@ -8,8 +9,7 @@ import {
   placeOf,
   queryText,
   signInPath,
-} from "../../console/app/address.ts";
-import { readClock, SAME_CLOCK } from "../../console/app/clock.ts";
+} from "../../console/app/router.ts";
 import {
   filterRows,
   nextOrder,
@@ -17,10 +17,15 @@ import {
   parseOrder,
   sortRows,
 } from "../../console/components/table-rows.ts";
-import { axisTexts } from "../../console/format/axis.ts";
 import { ago, duration } from "../../console/format/durations.ts";
-import { count, milliseconds, share, success } from "../../console/format/numbers.ts";
-import { usd } from "../../console/format/usd.ts";
+import {
+  axisTexts,
+  count,
+  milliseconds,
+  share,
+  success,
+  usd,
+} from "../../console/format/numbers.ts";
 import {
   headline,
   type JudgedChain,

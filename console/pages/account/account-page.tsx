@@ -2,20 +2,17 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { useResource } from "../../api/resource.ts";
-import { useApp, useStore } from "../../app/app.ts";
-import { Badge } from "../../components/badge.tsx";
-import { Card, Choices, Figure, Figures, PageHead } from "../../components/card.tsx";
-import { numberColumn } from "../../components/columns.ts";
+import { useApp, useCall, useStore } from "../../app/app.ts";
+import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { KeyName, numberColumn, StateBadge, textColumn } from "../../components/columns.tsx";
+import { Choices, lookOf } from "../../components/controls.tsx";
 import { Graph } from "../../components/graph.tsx";
 import { Link } from "../../components/link.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
-import { compact, count, DASH } from "../../format/numbers.ts";
-import { usd } from "../../format/usd.ts";
-import { burnOf } from "./burn.ts";
-import { columnsOf, type Measure } from "./usage-days.ts";
+import { compact, count, DASH, usd } from "../../format/numbers.ts";
+import { burnOf, columnsOf, type Measure } from "./usage.ts";
 
 type Account = AnswerOf<"GET /api/v1/accounts/current">;
 type Usage = AnswerOf<"GET /api/v1/usage">;
@@ -25,17 +22,12 @@ const DAYS = 30;
 
 /** The page. */
 export function AccountPage(): JSX.Element {
-  const { client } = useApp();
-  const account = useResource("account", POLL_MS, (signal) =>
-    client.call("GET /api/v1/accounts/current", {}, signal),
-  );
-  const usage = useResource("usage", POLL_MS, (signal) =>
-    client.call("GET /api/v1/usage", { query: { days: DAYS } }, signal),
-  );
+  const account = useCall("GET /api/v1/accounts/current", {}, POLL_MS);
+  const usage = useCall("GET /api/v1/usage", { query: { days: DAYS } }, POLL_MS);
   return (
     <>
       <PageHead title="Account" lead={<span class="mono">{account.data?.id ?? ""}</span>}>
-        <Link class="button button-primary" to="/account/payments">
+        <Link class={lookOf("primary")} to="/account/payments">
           Top up
         </Link>
       </PageHead>
@@ -83,7 +75,7 @@ function Standing({ account, usage }: StandingProps): JSX.Element {
             </>
           }
         />
-        <Figure label="Providers" value={<Access account={account} />} />
+        <Figure label="Providers" value={<StateBadge {...ACCESS[account.managed_access]} />} />
         <Figure label="Keys" value={count(account.keys)} />
       </Figures>
       <AccessNotice account={account} />
@@ -99,22 +91,18 @@ function dayText(atMs: number, nowMs: number): string {
 }
 
 const ACCESS = {
-  premium: { tone: "good", words: "Premium" },
-  public: { tone: "warn", words: "Public" },
-  none: { tone: "bad", words: "None" },
+  premium: { tone: "good", word: "Premium" },
+  public: { tone: "warn", word: "Public" },
+  none: { tone: "bad", word: "None" },
 } as const;
 
-function Access({ account }: { readonly account: Account }): JSX.Element {
-  const { tone, words } = ACCESS[account.managed_access];
-  return <Badge tone={tone}>{words}</Badge>;
-}
-
 function AccessNotice({ account }: { readonly account: Account }): JSX.Element | null {
-  if (account.managed_access === "premium") return null;
+  const { managed_access: access } = account;
+  if (access === "premium") return null;
   const until = account.fallback?.until ?? null;
   return (
-    <p class={`notice ${account.managed_access === "none" ? "bad" : "warn"}`}>
-      {account.managed_access === "none"
+    <p class={`notice ${ACCESS[access].tone}`}>
+      {access === "none"
         ? "The balance and the free allowance are used up: calls are refused until you top up."
         : "Without a balance, calls go to public providers, with the strategy load-balanced only."}{" "}
       {until === null ? null : (
@@ -189,12 +177,7 @@ function UsageCards({ usage }: { readonly usage: Usage }): JSX.Element {
   );
 }
 
-interface Used {
-  readonly calls: number;
-  readonly cached_calls: number;
-  readonly cu: number;
-  readonly usd: string;
-}
+type Used = Usage["by_key"][number] | Usage["by_method"][number];
 
 function usedColumns<Row extends Used>(): readonly Column<Row>[] {
   return [
@@ -206,29 +189,19 @@ function usedColumns<Row extends Used>(): readonly Column<Row>[] {
 }
 
 const KEY_COLUMNS: readonly Column<Usage["by_key"][number]>[] = [
-  {
-    id: "name",
-    label: "Key",
+  textColumn("name", "Key", (row) => row.name, {
     kind: "lead",
-    value: (row) => row.name,
-    render: (row) => (
-      <>
-        <bdi>{row.name === "" ? "Unnamed" : row.name}</bdi>{" "}
-        <span class="mono muted small">{row.key_prefix}…</span>
-        {row.revoked ? <span class="muted small"> deleted</span> : null}
-      </>
+    render: ({ name, key_prefix: prefix, revoked }) => (
+      <KeyName {...{ name, prefix }} isDeleted={revoked} />
     ),
-  },
+  }),
   ...usedColumns<Usage["by_key"][number]>(),
 ];
 
 const METHOD_COLUMNS: readonly Column<Usage["by_method"][number]>[] = [
-  {
-    id: "method",
-    label: "Method",
+  textColumn("method", "Method", (row) => row.method, {
     kind: "lead",
-    value: (row) => row.method,
     render: (row) => <span class="mono">{row.method}</span>,
-  },
+  }),
   ...usedColumns<Usage["by_method"][number]>(),
 ];

@@ -1,90 +1,66 @@
-// Dialogs that create, change, rotate and delete a key.
-import type { ComponentChildren, JSX } from "preact";
+// Dialogs that create, change, rotate and delete a key, and the one that shows its secret once.
+import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Failure, Result } from "../../api/client.ts";
+import type { AnswerOf } from "../../api/contract-types.ts";
+import { useAction } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
+import { Button, Check, Field, named, Question, Select } from "../../components/controls.tsx";
+import { Snippet, Snippets } from "../../components/copy-button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
-import { failureText } from "../../components/page-state.tsx";
-import type { Key, KeyDialog } from "./keys-page.tsx";
+import { Time } from "../../components/time.tsx";
 
-/** A key is another than before; what is shown next. */
-type Changed = (next: KeyDialog) => void;
+/** A key as the API lists it. */
+export type Key = AnswerOf<"GET /api/v1/keys">["keys"][number];
+
+/** What is shown once. */
+type ShownSecret = Pick<AnswerOf<"POST /api/v1/keys/{id}/rotate">, "key" | "rpc_url" | "ws_url"> & {
+  /** Until when the secret before works; absent = there was none. */
+  readonly previous_valid_until?: string | null;
+};
+
+/** Which dialog is open. */
+export type KeyDialog =
+  | { readonly kind: "none" }
+  | { readonly kind: "create" }
+  | { readonly kind: "edit" | "rotate" | "delete"; readonly key: Key }
+  | { readonly kind: "secret"; readonly secret: ShownSecret };
 
 const NO_DIALOG: KeyDialog = { kind: "none" };
 
-/** An action under way, and why the last one failed. */
-function useAction(): {
-  readonly busy: boolean;
-  readonly failure: Failure | null;
-  readonly run: <T>(request: Promise<Result<T>>, then: (body: T) => void) => void;
-} {
-  const [busy, setBusy] = useState(false);
-  const [failure, setFailure] = useState<Failure | null>(null);
-  return {
-    busy,
-    failure,
-    run(request, then) {
-      setBusy(true);
-      setFailure(null);
-      void request.then((result) => {
-        setBusy(false);
-        if (result.kind === "ok") then(result.body);
-        else setFailure(result.failure);
-      });
-    },
-  };
-}
-
-interface FormProps {
-  readonly submit: () => void;
+interface OpenDialogProps {
+  readonly dialog: KeyDialog;
+  /** A key is another than before; what is shown next. */
+  readonly changed: (next: KeyDialog) => void;
   readonly close: () => void;
-  readonly action: { readonly busy: boolean; readonly failure: Failure | null };
-  readonly verb: string;
-  readonly danger?: boolean;
-  readonly children: ComponentChildren;
+  readonly profiles: readonly string[];
 }
 
-function Form({ submit, close, action, verb, danger = false, children }: FormProps): JSX.Element {
-  return (
-    <form
-      class="stack"
-      onSubmit={(event) => {
-        event.preventDefault();
-        submit();
-      }}
-    >
-      {children}
-      {action.failure === null ? null : (
-        <p class="notice bad" role="alert">
-          {failureText(action.failure)}
-        </p>
-      )}
-      <div class="dialog-foot">
-        <button type="button" class="button" onClick={close}>
-          Cancel
-        </button>
-        <button
-          type="submit"
-          class={danger ? "button button-danger" : "button button-primary"}
-          disabled={action.busy}
-        >
-          {verb}
-        </button>
-      </div>
-    </form>
-  );
+/** The dialog that is open. */
+export function OpenDialog(props: OpenDialogProps): JSX.Element | null {
+  const { dialog, close } = props;
+  switch (dialog.kind) {
+    case "none":
+      return null;
+    case "create":
+      return <EditKey {...props} keyShown={null} />;
+    case "edit":
+      return <EditKey {...props} keyShown={dialog.key} />;
+    case "rotate":
+      return <RotateKey {...props} keyShown={dialog.key} />;
+    case "delete":
+      return <DeleteKey {...props} keyShown={dialog.key} />;
+    case "secret":
+      return <SecretDialog secret={dialog.secret} close={close} />;
+  }
 }
 
-interface EditProps {
+interface EditProps extends OpenDialogProps {
   /** Null = a new key. */
   readonly keyShown: Key | null;
-  readonly profiles: readonly string[];
-  readonly changed: Changed;
-  readonly close: () => void;
 }
 
 /** Creates a key, or changes its name and profiles. */
-export function EditKey({ keyShown, profiles, changed, close }: EditProps): JSX.Element {
+function EditKey({ keyShown, profiles, changed, close }: EditProps): JSX.Element {
   const { client, toasts } = useApp();
   const action = useAction();
   const [name, setName] = useState(keyShown?.name ?? "");
@@ -97,8 +73,8 @@ export function EditKey({ keyShown, profiles, changed, close }: EditProps): JSX.
       allowed_profiles: allowed.length === 0 ? null : [...allowed],
     };
     if (keyShown === null)
-      return action.run(client.call("POST /api/v1/keys", { body }), (made) =>
-        changed({ kind: "secret", secret: secretOf(name, made, null) }),
+      return action.run(client.call("POST /api/v1/keys", { body }), (secret) =>
+        changed({ kind: "secret", secret }),
       );
     const change = client.call("PATCH /api/v1/keys/{id}", { params: { id: keyShown.id }, body });
     return action.run(change, () => {
@@ -107,135 +83,75 @@ export function EditKey({ keyShown, profiles, changed, close }: EditProps): JSX.
     });
   };
   return (
-    <Dialog title={keyShown === null ? "Create a key" : "Change a key"} close={close}>
-      <Form {...{ submit, close, action }} verb={keyShown === null ? "Create" : "Save"}>
-        <div class="field">
-          <label for="key-name">Name</label>
-          <input
-            id="key-name"
-            class="input"
-            value={name}
-            maxLength={100}
-            placeholder="For you, to tell keys apart"
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </div>
-        <ProfileFields {...{ profiles, first, setFirst, allowed, setAllowed }} />
-      </Form>
-    </Dialog>
-  );
-}
-
-interface ProfileFieldsProps {
-  readonly profiles: readonly string[];
-  readonly first: string;
-  readonly setFirst: (slug: string) => void;
-  readonly allowed: readonly string[];
-  readonly setAllowed: (slugs: readonly string[]) => void;
-}
-
-function ProfileFields(props: ProfileFieldsProps): JSX.Element {
-  const { profiles, first, setFirst, allowed, setAllowed } = props;
-  return (
-    <>
-      <div class="field">
-        <label for="key-profile">Profile of calls that name none</label>
-        <select
-          id="key-profile"
-          class="input"
-          value={first}
-          onChange={(event) => setFirst(event.currentTarget.value)}
-        >
-          <option value="">premium, or the first allowed one</option>
-          {profiles.map((slug) => (
-            <option key={slug} value={slug}>
-              {slug}
-            </option>
-          ))}
-        </select>
-      </div>
+    <Question
+      title={keyShown === null ? "Create a key" : "Change a key"}
+      verb={keyShown === null ? "Create" : "Save"}
+      {...{ action, submit, close }}
+    >
+      <Field
+        label="Name"
+        value={name}
+        maxLength={100}
+        placeholder="For you, to tell keys apart"
+        change={setName}
+      />
+      <Select
+        label="Profile of calls that name none"
+        value={first}
+        options={[{ value: "", label: "premium, or the first allowed one" }, ...named(profiles)]}
+        choose={setFirst}
+      />
       <fieldset class="field">
         <legend class="muted small">Profiles that it may use; none chosen = all</legend>
         {profiles.map((slug) => (
-          <label key={slug} class="check">
-            <input
-              type="checkbox"
-              checked={allowed.includes(slug)}
-              onChange={(event) =>
-                setAllowed(
-                  event.currentTarget.checked
-                    ? [...allowed, slug]
-                    : allowed.filter((other) => other !== slug),
-                )
-              }
-            />
-            {slug}
-          </label>
+          <Check
+            key={slug}
+            label={slug}
+            checked={allowed.includes(slug)}
+            change={(checked) =>
+              setAllowed(checked ? [...allowed, slug] : allowed.filter((other) => other !== slug))
+            }
+          />
         ))}
       </fieldset>
-    </>
+    </Question>
   );
 }
 
 const GRACES = [
-  { seconds: 0, words: "At once" },
-  { seconds: 3_600, words: "In an hour" },
-  { seconds: 86_400, words: "In a day" },
-] as const;
-const USUAL_GRACE = 3_600;
+  { value: "0", label: "At once" },
+  { value: "3600", label: "In an hour" },
+  { value: "86400", label: "In a day" },
+];
 
-interface KeyProps {
+interface KeyProps extends OpenDialogProps {
   readonly keyShown: Key;
-  readonly changed: Changed;
-  readonly close: () => void;
 }
 
 /** Replaces the secret of a key. */
-export function RotateKey({ keyShown, changed, close }: KeyProps): JSX.Element {
+function RotateKey({ keyShown, changed, close }: KeyProps): JSX.Element {
   const { client } = useApp();
   const action = useAction();
-  const [grace, setGrace] = useState<number>(USUAL_GRACE);
-  const submit = (): void =>
-    action.run(
-      client.call("POST /api/v1/keys/{id}/rotate", {
-        params: { id: keyShown.id },
-        body: { grace_seconds: grace },
-      }),
-      (rotated) =>
-        changed({
-          kind: "secret",
-          secret: secretOf(keyShown.name, rotated, rotated.previous_valid_until),
-        }),
+  const [grace, setGrace] = useState("3600");
+  const submit = (): void => {
+    const request = { params: { id: keyShown.id }, body: { grace_seconds: Number(grace) } };
+    action.run(client.call("POST /api/v1/keys/{id}/rotate", request), (secret) =>
+      changed({ kind: "secret", secret }),
     );
+  };
   return (
-    <Dialog title="Rotate a key" close={close}>
-      <Form {...{ submit, close, action }} verb="Rotate">
-        <p>
-          <bdi>{keyShown.name}</bdi> <span class="mono">{keyShown.key_prefix}…</span> gets a new
-          secret. Programs need it before the old one ends.
-        </p>
-        <div class="field">
-          <label for="key-grace">The old secret ends</label>
-          <select
-            id="key-grace"
-            class="input"
-            value={String(grace)}
-            onChange={(event) => setGrace(Number(event.currentTarget.value))}
-          >
-            {GRACES.map(({ seconds, words }) => (
-              <option key={seconds} value={String(seconds)}>
-                {words}
-              </option>
-            ))}
-          </select>
-        </div>
-      </Form>
-    </Dialog>
+    <Question title="Rotate a key" verb="Rotate" {...{ action, submit, close }}>
+      <p>
+        <bdi>{keyShown.name}</bdi> <span class="mono">{keyShown.key_prefix}…</span> gets a new
+        secret. Programs need it before the old one ends.
+      </p>
+      <Select label="The old secret ends" options={GRACES} value={grace} choose={setGrace} />
+    </Question>
   );
 }
 
 /** Deletes a key after a question. */
-export function DeleteKey({ keyShown, changed, close }: KeyProps): JSX.Element {
+function DeleteKey({ keyShown, changed, close }: KeyProps): JSX.Element {
   const { client, toasts } = useApp();
   const action = useAction();
   const submit = (): void =>
@@ -244,21 +160,69 @@ export function DeleteKey({ keyShown, changed, close }: KeyProps): JSX.Element {
       changed(NO_DIALOG);
     });
   return (
-    <Dialog title="Delete a key" close={close}>
-      <Form {...{ submit, close, action }} verb="Delete" danger>
-        <p>
-          <bdi>{keyShown.name}</bdi> <span class="mono">{keyShown.key_prefix}…</span> stops working
-          at once, and its sockets are closed. This cannot be undone.
+    <Question title="Delete a key" verb="Delete" danger {...{ action, submit, close }}>
+      <p>
+        <bdi>{keyShown.name}</bdi> <span class="mono">{keyShown.key_prefix}…</span> stops working at
+        once, and its sockets are closed. This cannot be undone.
+      </p>
+    </Question>
+  );
+}
+
+interface SecretProps {
+  readonly secret: ShownSecret;
+  readonly close: () => void;
+}
+
+/** The secret of a key with addresses and programs that are ready to use. */
+function SecretDialog({ secret, close }: SecretProps): JSX.Element {
+  const { key, rpc_url: rpcUrl, ws_url: wsUrl, previous_valid_until: until = null } = secret;
+  const call = { url: rpcUrl, method: "eth_blockNumber", params: [] };
+  return (
+    <Dialog title={until === null ? "The key is ready" : "The new secret"} wide close={close}>
+      <div class="stack">
+        <p class="notice warn">
+          The secret is shown only now. Store it where your programs read secrets: anybody who has
+          it can spend the balance of the account.
         </p>
-      </Form>
+        <Named name="Secret" text={key} what="the secret" />
+        <Named name="HTTP URL" text={rpcUrl} what="the HTTP URL" />
+        <Named name="WebSocket URL" text={wsUrl} what="the WebSocket URL" />
+        {until === null ? null : (
+          <p class="muted small">
+            The old secret ends <Time at={until} />.
+          </p>
+        )}
+        <h3>First call</h3>
+        <Snippets call={call} />
+        <Saved close={close} />
+      </div>
     </Dialog>
   );
 }
 
-function secretOf(
-  name: string,
-  made: { readonly key: string; readonly rpc_url: string; readonly ws_url: string },
-  previousUntil: string | null,
-) {
-  return { name, key: made.key, rpcUrl: made.rpc_url, wsUrl: made.ws_url, previousUntil };
+/** Closes a dialog that shows a secret. */
+export function Saved({ close }: Pick<SecretProps, "close">): JSX.Element {
+  return (
+    <div class="dialog-foot">
+      <Button look="primary" press={close}>
+        I have saved it
+      </Button>
+    </div>
+  );
+}
+
+interface NamedProps {
+  readonly name: string;
+  readonly text: string;
+  readonly what: string;
+}
+
+function Named({ name, text, what }: NamedProps): JSX.Element {
+  return (
+    <div class="field">
+      <span class="muted small">{name}</span>
+      <Snippet text={text} what={what} />
+    </div>
+  );
 }

@@ -3,26 +3,16 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Client, Result } from "../../api/client.ts";
-import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
-import { useApp, useStore } from "../../app/app.ts";
+import { useApp, useCall, useStore } from "../../app/app.ts";
 import { Card, PageHead } from "../../components/card.tsx";
+import { textColumn, timeColumn } from "../../components/columns.tsx";
+import { Button } from "../../components/controls.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
-import { count, plural } from "../../format/numbers.ts";
-import { DeleteKey, EditKey, RotateKey } from "./key-dialogs.tsx";
-import { SecretDialog, type ShownSecret } from "./secret-dialog.tsx";
-
-/** A key as the API lists it. */
-export type Key = AnswerOf<"GET /api/v1/keys">["keys"][number];
-
-/** Which dialog is open. */
-export type KeyDialog =
-  | { readonly kind: "none" }
-  | { readonly kind: "create" }
-  | { readonly kind: "edit" | "rotate" | "delete"; readonly key: Key }
-  | { readonly kind: "secret"; readonly secret: ShownSecret };
+import { count, DASH, plural } from "../../format/numbers.ts";
+import { type Key, type KeyDialog, OpenDialog } from "./key-dialogs.tsx";
 
 const POLL_MS = 15_000;
 /** Of 1,000 keys each. */
@@ -38,9 +28,7 @@ export function KeysPage(): JSX.Element {
   const keys = useResource("keys", pollMs, () => allKeys(client));
   // Thousands of keys are read when something changed, not every few seconds.
   useEffect(() => setPollMs((keys.data?.rows.length ?? 0) > MAX_POLLED ? 0 : POLL_MS), [keys.data]);
-  const account = useResource("account", 0, (signal) =>
-    client.call("GET /api/v1/accounts/current", {}, signal),
-  );
+  const account = useCall("GET /api/v1/accounts/current", {});
   const isReadOnly = state?.read_only === true;
   const columns = useMemo(
     () => (isReadOnly ? COLUMNS : [...COLUMNS, actionsColumn(setDialog)]),
@@ -57,15 +45,14 @@ export function KeysPage(): JSX.Element {
         title="Keys"
         lead="A key is what programs call with. All keys spend the one balance of the account."
       >
-        <button
-          type="button"
-          class="button button-primary"
+        <Button
+          look="primary"
           disabled={isReadOnly}
           title={isReadOnly ? "You signed in with a token that may only read" : undefined}
-          onClick={() => setDialog({ kind: "create" })}
+          press={() => setDialog({ kind: "create" })}
         >
           Create a key
-        </button>
+        </Button>
       </PageHead>
       <Card flush>
         <Loaded resource={keys}>
@@ -94,32 +81,6 @@ export function KeysPage(): JSX.Element {
   );
 }
 
-interface OpenDialogProps {
-  readonly dialog: KeyDialog;
-  /** A key is another than before; what is shown next. */
-  readonly changed: (next: KeyDialog) => void;
-  readonly close: () => void;
-  readonly profiles: readonly string[];
-}
-
-function OpenDialog(props: OpenDialogProps): JSX.Element | null {
-  const { dialog, changed, close, profiles } = props;
-  switch (dialog.kind) {
-    case "none":
-      return null;
-    case "create":
-      return <EditKey keyShown={null} {...{ profiles, changed, close }} />;
-    case "edit":
-      return <EditKey keyShown={dialog.key} {...{ profiles, changed, close }} />;
-    case "rotate":
-      return <RotateKey keyShown={dialog.key} {...{ changed, close }} />;
-    case "delete":
-      return <DeleteKey keyShown={dialog.key} {...{ changed, close }} />;
-    case "secret":
-      return <SecretDialog secret={dialog.secret} close={close} />;
-  }
-}
-
 interface KeyList {
   readonly rows: readonly Key[];
   /** True = there are more. */
@@ -143,76 +104,66 @@ async function allKeys(client: Client): Promise<Result<KeyList>> {
 }
 
 const COLUMNS: readonly Column<Key>[] = [
-  {
-    id: "name",
-    label: "Name",
+  textColumn("name", "Name", (row) => row.name, {
     kind: "lead",
-    value: (row) => row.name,
     render: (row) => <bdi>{row.name === "" ? "Unnamed" : row.name}</bdi>,
-  },
+  }),
   {
     id: "prefix",
     label: "Begins with",
     render: (row) => <span class="mono">{row.key_prefix}…</span>,
   },
-  { id: "profile", label: "Profile", value: (row) => row.profile, render: profilesOf },
-  {
-    id: "created",
-    label: "Created",
-    value: (row) => Date.parse(row.created_at),
-    render: (row) => <Time at={row.created_at} />,
-  },
+  textColumn("profile", "Profile", (row) => row.profile, { render: profilesOf }),
+  timeColumn("created", "Created", (row) => row.created_at),
   {
     id: "previous",
     label: "Old secret",
     title: "Until when the secret before the last rotation works",
-    render: (row) =>
-      row.previous_valid_until === null ? (
-        "–"
+    render: ({ previous_valid_until: until }) =>
+      until === null ? (
+        DASH
       ) : (
         <>
-          ends <Time at={row.previous_valid_until} />
+          ends <Time at={until} />
         </>
       ),
   },
 ];
 
-function profilesOf({ profile, allowed_profiles }: Key): JSX.Element {
+function profilesOf({ profile, allowed_profiles: allowed }: Key): JSX.Element {
   return (
-    <span
-      class="tight"
-      title={allowed_profiles === null ? "Every profile" : allowed_profiles.join(", ")}
-    >
+    <span class="tight" title={allowed === null ? "Every profile" : allowed.join(", ")}>
       {profile}
       <span class="muted small">
-        {allowed_profiles === null
-          ? " of all"
-          : ` of ${plural(allowed_profiles.length, "profile")}`}
+        {allowed === null ? " of all" : ` of ${plural(allowed.length, "profile")}`}
       </span>
     </span>
   );
 }
 
+const ACTIONS = [
+  { kind: "edit", word: "Change", look: "small" },
+  { kind: "rotate", word: "Rotate", look: "small" },
+  { kind: "delete", word: "Delete", look: "small danger" },
+] as const;
+
 function actionsColumn(open: (dialog: KeyDialog) => void): Column<Key> {
-  const button = (key: Key, kind: "edit" | "rotate" | "delete", word: string): JSX.Element => (
-    <button
-      type="button"
-      class={kind === "delete" ? "button button-small button-danger" : "button button-small"}
-      aria-label={`${word} ${key.name === "" ? key.key_prefix : key.name}`}
-      onClick={() => open({ kind, key })}
-    >
-      {word}
-    </button>
-  );
   return {
     id: "actions",
     label: "Actions",
     kind: "tight",
     render: (key) => (
       <span class="page-actions">
-        {button(key, "edit", "Change")}
-        {button(key, "rotate", "Rotate")}
-        {button(key, "delete", "Delete")}
+        {ACTIONS.map(({ kind, word, look }) => (
+          <Button
+            key={kind}
+            look={look}
+            label={`${word} ${key.name === "" ? key.key_prefix : key.name}`}
+            press={() => open({ kind, key })}
+          >
+            {word}
+          </Button>
+        ))}
       </span>
     ),
   };

@@ -2,18 +2,15 @@
 import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
-import { useApp } from "../../app/app.ts";
+import { useApp, useCall } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
-import { numberColumn } from "../../components/columns.ts";
+import { numberColumn, PURCHASE_TONES, textColumn, timeColumn } from "../../components/columns.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import type { Tone } from "../../format/tone.ts";
-import { usd } from "../../format/usd.ts";
-import { readTerms } from "./payment-terms.ts";
-import { TopUp } from "./top-up.tsx";
+import { DASH, usd } from "../../format/numbers.ts";
+import { readTerms, TopUp } from "./top-up.tsx";
 
 type Purchase = AnswerOf<"GET /api/v1/purchases">["purchases"][number];
 
@@ -22,12 +19,8 @@ const POLL_MS = 10_000;
 /** The page. */
 export function PaymentsPage(): JSX.Element {
   const { client } = useApp();
-  const account = useResource("account", POLL_MS, (signal) =>
-    client.call("GET /api/v1/accounts/current", {}, signal),
-  );
-  const purchases = useResource("purchases", POLL_MS, (signal) =>
-    client.call("GET /api/v1/purchases", { query: { limit: 100 } }, signal),
-  );
+  const account = useCall("GET /api/v1/accounts/current", {}, POLL_MS);
+  const purchases = useCall("GET /api/v1/purchases", { query: { limit: 100 } }, POLL_MS);
   const terms = useResource("agent.json", 0, () => client.request<unknown>("GET", "/agent.json"));
   const bought = (): void => {
     account.reload();
@@ -81,63 +74,33 @@ export function PaymentsPage(): JSX.Element {
   );
 }
 
-const TONES: Readonly<Record<Purchase["state"], Tone>> = {
-  accepted: "warn",
-  submitted: "warn",
-  settled: "good",
-  failed: "bad",
-};
-
 const COLUMNS: readonly Column<Purchase>[] = [
-  {
-    id: "created",
-    label: "When",
-    kind: "lead",
-    value: (row) => Date.parse(row.created_at ?? ""),
-    render: (row) => <Time at={row.created_at} />,
-  },
-  {
-    id: "state",
-    label: "State",
-    value: (row) => row.state,
+  timeColumn("created", "When", (row) => row.created_at, { kind: "lead" }),
+  textColumn("state", "State", (row) => row.state, {
     render: (row) => (
       <>
-        <Badge tone={TONES[row.state]}>{row.state}</Badge>
+        <Badge tone={PURCHASE_TONES[row.state]}>{row.state}</Badge>
         {row.reason === null ? null : <span class="small muted"> {row.reason}</span>}
       </>
     ),
-  },
-  {
-    id: "buys",
-    label: "Buys",
-    value: (row) => row.buys,
-    render: (row) =>
-      row.buys === "custom_access" ? `${row.days} days of Custom access` : "Credit",
-  },
+  }),
+  textColumn("buys", "Buys", (row) => row.buys, {
+    render: ({ buys, days }) =>
+      buys === "custom_access" ? `${days} days of Custom access` : "Credit",
+  }),
   numberColumn("amount", "Amount", (row) => Number(row.amount_usd), usd),
-  {
-    id: "chain",
-    label: "Chain",
-    value: (row) => row.chain_id,
+  textColumn("chain", "Chain", (row) => row.chain_id, {
     render: (row) => `${row.rail}, chain ${row.chain_id}`,
-  },
-  {
-    id: "transaction",
-    label: "Transaction",
-    render: (row) => <Hash text={row.tx_hash ?? null} />,
-  },
-  {
-    id: "id",
-    label: "Receipt",
-    render: (row) => <Hash text={row.id ?? null} />,
-  },
+  }),
+  { id: "transaction", label: "Transaction", render: (row) => <Hash text={row.tx_hash} /> },
+  { id: "id", label: "Receipt", render: (row) => <Hash text={row.id} /> },
 ];
 
 const SHOWN_CHARS = 10;
 
 /** A hash or id, shortened, with a button that copies the whole. */
-function Hash({ text }: { readonly text: string | null }): JSX.Element {
-  if (text === null) return <span>–</span>;
+function Hash({ text }: { readonly text: string | null | undefined }): JSX.Element {
+  if (text === null || text === undefined) return <span>{DASH}</span>;
   return (
     <span class="page-actions">
       <span class="mono small" title={text}>

@@ -7,10 +7,10 @@ import type { AnswerOf } from "../../api/contract-types.ts";
 import { type App, useApp } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card } from "../../components/card.tsx";
+import { Button, Notice, Select } from "../../components/controls.tsx";
 import { DiffView } from "../../components/diff-view.tsx";
 import { failureText } from "../../components/page-state.tsx";
-import { JsonEditor } from "../../editor/json-editor.tsx";
-import { ProblemList } from "../../editor/problem-list.tsx";
+import { JsonEditor, ProblemList } from "../../editor/json-editor.tsx";
 import { checkDocument, type SchemaProblem } from "../../editor/schema-check.ts";
 import { draftOf, hiddenProblems, parseDraft, providersOf, textOf } from "./profile-draft.ts";
 import { RevisionsCard } from "./revisions-card.tsx";
@@ -142,17 +142,12 @@ interface ActionsProps {
 function Actions({ isReady, put }: ActionsProps): JSX.Element {
   return (
     <p class="page-actions">
-      <button type="button" class="button" disabled={!isReady} onClick={() => put(true)}>
+      <Button disabled={!isReady} press={() => put(true)}>
         Test the providers
-      </button>
-      <button
-        type="button"
-        class="button button-primary"
-        disabled={!isReady}
-        onClick={() => put(false)}
-      >
+      </Button>
+      <Button look="primary" disabled={!isReady} press={() => put(false)}>
         Save
-      </button>
+      </Button>
     </p>
   );
 }
@@ -186,24 +181,21 @@ interface RecipesProps {
   readonly choose: (text: string) => void;
 }
 
-function Recipes({ rules, choose }: RecipesProps): JSX.Element {
+function Recipes({ rules: { workload_recipes: recipes }, choose }: RecipesProps): JSX.Element {
   return (
-    <select
-      class="input"
-      aria-label="Begin with a document for a workload"
+    <Select
+      label="Begin with a document for a workload"
+      name="hidden"
       value=""
-      onChange={(event) => {
-        const recipe = rules.workload_recipes.find(({ id }) => id === event.currentTarget.value);
+      options={[
+        { value: "", label: "Begin with…" },
+        ...recipes.map(({ id, purpose }) => ({ value: id, label: id, title: purpose })),
+      ]}
+      choose={(chosen) => {
+        const recipe = recipes.find(({ id }) => id === chosen);
         if (recipe !== undefined) choose(textOf(recipe.document));
       }}
-    >
-      <option value="">Begin with…</option>
-      {rules.workload_recipes.map(({ id, purpose }) => (
-        <option key={id} value={id} title={purpose}>
-          {id}
-        </option>
-      ))}
-    </select>
+    />
   );
 }
 
@@ -214,17 +206,12 @@ interface FieldProps {
 
 function Problems(props: FieldProps & { readonly draft: Draft }): JSX.Element | null {
   const { why, problems } = props.draft;
-  if (why !== null)
-    return (
-      <p class="notice bad" role="alert">
-        This is no JSON: {why}
-      </p>
-    );
+  if (why !== null) return <Notice tone="bad">This is no JSON: {why}</Notice>;
   if (problems.length === 0) return null;
   return (
-    <div class="notice warn" role="status">
+    <Notice tone="warn">
       <ProblemList text={props.text} field={props.field} problems={problems} />
-    </div>
+    </Notice>
   );
 }
 
@@ -234,17 +221,13 @@ function OutcomeNotice(props: FieldProps & { readonly outcome: Outcome }): JSX.E
     case "none":
       return null;
     case "busy":
-      return (
-        <p class="notice" role="status">
-          {outcome.words}
-        </p>
-      );
+      return <Notice>{outcome.words}</Notice>;
     case "checked":
       return (
-        <div class="notice good" role="status">
+        <Notice tone="good">
           Every provider answered as it should.
           <Tested document={outcome.document} failed={[]} />
-        </div>
+        </Notice>
       );
     case "failed":
       return <FailureNotice {...props} {...outcome} />;
@@ -263,7 +246,7 @@ function FailureNotice({ failure, document, text, field }: FailureProps): JSX.El
   const paths = providersOf(document).map(({ path }) => path);
   const isNamed = details.every((path) => paths.includes(path));
   return (
-    <div class="notice bad" role="alert">
+    <Notice tone="bad">
       {code === "revision_conflict"
         ? "Somebody saved another revision meanwhile. Compare below, load the page again, and save."
         : failureText(failure)}
@@ -275,7 +258,7 @@ function FailureNotice({ failure, document, text, field }: FailureProps): JSX.El
           problems={details.map((path) => ({ path, message: "was refused" }))}
         />
       )}
-    </div>
+    </Notice>
   );
 }
 

@@ -3,10 +3,11 @@ import type { JSX } from "preact";
 import type { Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
-import { type App, useApp } from "../../app/app.ts";
-import type { PageProps } from "../../app/page.ts";
+import type { PageProps } from "../../app/app.ts";
+import { type App, useApp, useCall } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, PageHead } from "../../components/card.tsx";
+import { textColumn } from "../../components/columns.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
@@ -21,9 +22,7 @@ const NOT_FOUND = 404;
 export function ProfilePage({ params }: PageProps): JSX.Element {
   const { client } = useApp();
   const { slug = "" } = params;
-  const rules = useResource("configuration schema", 0, (signal) =>
-    client.call("GET /api/v1/configuration-schema", {}, signal),
-  );
+  const rules = useCall("GET /api/v1/configuration-schema", {});
   const saved = useResource(`profile ${slug}`, POLL_MS, () => savedProfile(client, slug));
   return (
     <>
@@ -57,19 +56,11 @@ async function savedProfile(
     : result;
 }
 
-interface ProviderRow {
-  readonly chain: string;
-  readonly name: string;
-  readonly url: string | null;
-  readonly ws_url: string | null;
-  readonly status: "verified" | "verifying" | "failed";
-}
+type ProviderRow = Profile["chains"][string]["providers"][number] & { readonly chain: string };
 
 function SavedCard({ profile }: { readonly profile: Profile }): JSX.Element {
   const rows = Object.entries(profile.chains).flatMap(([chain, { providers }]) =>
-    providers.map(
-      ({ name, url, ws_url, status }): ProviderRow => ({ chain, name, url, ws_url, status }),
-    ),
+    providers.map((provider): ProviderRow => ({ ...provider, chain })),
   );
   return (
     <Card
@@ -96,20 +87,14 @@ function SavedCard({ profile }: { readonly profile: Profile }): JSX.Element {
 const TONES = { verified: "good", verifying: "warn", failed: "bad" } as const;
 
 const PROVIDER_COLUMNS: readonly Column<ProviderRow>[] = [
-  {
-    id: "name",
-    label: "Provider",
+  textColumn("name", "Provider", (row) => row.name, {
     kind: "lead",
-    value: (row) => row.name,
     render: (row) => <bdi>{row.name}</bdi>,
-  },
-  { id: "chain", label: "Chain", value: (row) => row.chain, render: (row) => row.chain },
-  {
-    id: "status",
-    label: "Now",
-    value: (row) => row.status,
-    render: (row) => <Badge tone={TONES[row.status]}>{row.status}</Badge>,
-  },
+  }),
+  textColumn("chain", "Chain", (row) => row.chain),
+  textColumn("status", "Now", (row) => row.status, {
+    render: ({ status }) => <Badge tone={TONES[status]}>{status}</Badge>,
+  }),
   {
     id: "url",
     label: "Address",

@@ -2,18 +2,23 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { useResource } from "../../api/resource.ts";
-import { pathTo } from "../../app/address.ts";
-import { useApp } from "../../app/app.ts";
+import { useApp, useCall } from "../../app/app.ts";
+import { pathTo } from "../../app/router.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, PageHead } from "../../components/card.tsx";
-import { numberColumn } from "../../components/columns.ts";
+import {
+  numberColumn,
+  stateColumn,
+  textColumn,
+  timeColumn,
+  type Word,
+} from "../../components/columns.tsx";
+import { Button, Field, Form } from "../../components/controls.tsx";
 import { Link } from "../../components/link.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { count, plural } from "../../format/numbers.ts";
-import type { Tone } from "../../format/tone.ts";
 
 type Profiles = AnswerOf<"GET /api/v1/profiles">;
 type Profile = Profiles["profiles"][number];
@@ -22,10 +27,8 @@ const POLL_MS = 10_000;
 
 /** The page. */
 export function ProfilesPage(): JSX.Element {
-  const { client, router } = useApp();
-  const profiles = useResource("profiles", POLL_MS, (signal) =>
-    client.call("GET /api/v1/profiles", {}, signal),
-  );
+  const { router } = useApp();
+  const profiles = useCall("GET /api/v1/profiles", {}, POLL_MS);
   const open = (slug: string): void => router.go(pathTo("account", "profiles", slug));
   return (
     <>
@@ -81,70 +84,42 @@ function NewProfile({ open }: { readonly open: (slug: string) => void }): JSX.El
   const [slug, setSlug] = useState("");
   return (
     <Card title="New profile">
-      <form
-        class="filters"
-        onSubmit={(event) => {
-          event.preventDefault();
-          open(slug);
-        }}
-      >
-        <div class="field">
-          <label for="slug">Name in URLs</label>
-          <input
-            id="slug"
-            class="input mono"
-            required
-            pattern="[a-z0-9][a-z0-9\-]{1,62}"
-            title="2 to 63 lower-case letters, digits and hyphens"
-            value={slug}
-            onInput={(event) => setSlug(event.currentTarget.value)}
-          />
-        </div>
-        <button type="submit" class="button">
-          Write the profile
-        </button>
-      </form>
+      <Form class="filters" submit={() => open(slug)}>
+        <Field
+          label="Name in URLs"
+          class="mono"
+          required
+          pattern="[a-z0-9][a-z0-9\-]{1,62}"
+          title="2 to 63 lower-case letters, digits and hyphens"
+          value={slug}
+          change={setSlug}
+        />
+        <Button>Write the profile</Button>
+      </Form>
     </Card>
   );
 }
 
-const STATES: Readonly<Record<Profile["state"], { readonly tone: Tone; readonly words: string }>> =
-  {
-    active: { tone: "good", words: "active" },
-    suspended: { tone: "warn", words: "suspended: Custom access has ended" },
-    unreadable: { tone: "bad", words: "unreadable: send it again" },
-  };
+const STATES: Readonly<Record<Profile["state"], Word>> = {
+  active: { tone: "good", word: "active" },
+  suspended: { tone: "warn", word: "suspended: Custom access has ended" },
+  unreadable: { tone: "bad", word: "unreadable: send it again" },
+};
 
 const COLUMNS: readonly Column<Profile>[] = [
-  {
-    id: "slug",
-    label: "Profile",
+  textColumn("slug", "Profile", (row) => row.slug, {
     kind: "lead",
-    value: (row) => row.slug,
     render: (row) => (
       <>
         <Link to={pathTo("account", "profiles", row.slug)}>{row.slug}</Link>{" "}
         <bdi class="muted small">{row.name}</bdi>
       </>
     ),
-  },
-  {
-    id: "state",
-    label: "State",
-    render: (row) => <Badge tone={STATES[row.state].tone}>{STATES[row.state].words}</Badge>,
-  },
-  {
-    id: "providers",
-    label: "Providers",
-    render: (row) => <Providers profile={row} />,
-  },
+  }),
+  stateColumn("state", "State", ({ state }) => STATES[state]),
+  { id: "providers", label: "Providers", render: (row) => <Providers profile={row} /> },
   numberColumn("revision", "Revision", (row) => row.revision),
-  {
-    id: "updated",
-    label: "Saved",
-    value: (row) => Date.parse(row.updated_at ?? ""),
-    render: (row) => <Time at={row.updated_at} />,
-  },
+  timeColumn("updated", "Saved", (row) => row.updated_at),
 ];
 
 function Providers({ profile }: { readonly profile: Profile }): JSX.Element {

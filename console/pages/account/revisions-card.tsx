@@ -1,10 +1,11 @@
 // The revisions of a Custom profile: what differs from the present one, and the way back.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
-import { useApp } from "../../app/app.ts";
+import { useApp, useCall } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
+import { textColumn } from "../../components/columns.tsx";
+import { Button } from "../../components/controls.tsx";
 import { DiffView } from "../../components/diff-view.tsx";
 import { failureText, Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
@@ -29,12 +30,11 @@ interface RevisionsProps {
 export function RevisionsCard({ saved, restore }: RevisionsProps): JSX.Element {
   const { client, toasts } = useApp();
   const { slug } = saved;
-  const [opened, setOpened] = useState<number | null>(null);
   const list = useResource(`revisions ${slug} ${saved.revision}`, 0, (signal) =>
     client.call("GET /api/v1/profiles/{slug}/revisions", { params: { slug } }, signal),
   );
   const put = (revision: number): void => {
-    void readRevision(client, slug, revision).then((result) => {
+    void client.call(REVISION, requestOf(slug, revision)).then((result) => {
       if (result.kind === "ok") restore(draftOf(result.body), revision);
       else toasts.show("bad", failureText(result.failure));
     });
@@ -53,11 +53,8 @@ export function RevisionsCard({ saved, restore }: RevisionsProps): JSX.Element {
             columns={columnsOf(saved, put)}
             rows={revisions}
             keyOf={(row) => String(row.revision)}
-            open={({ revision }) => setOpened(revision === opened ? null : revision)}
-            detail={({ revision }) =>
-              revision === opened && revision !== saved.revision ? (
-                <Difference saved={saved} revision={revision} />
-              ) : null
+            expand={({ revision }) =>
+              revision === saved.revision ? null : <Difference {...{ saved, revision }} />
             }
           />
         )}
@@ -66,22 +63,15 @@ export function RevisionsCard({ saved, restore }: RevisionsProps): JSX.Element {
   );
 }
 
-type Client = ReturnType<typeof useApp>["client"];
+const REVISION = "GET /api/v1/profiles/{slug}/revisions/{revision}";
 
-function readRevision(client: Client, slug: string, revision: number, signal?: AbortSignal) {
-  return client.call(
-    "GET /api/v1/profiles/{slug}/revisions/{revision}",
-    { params: { slug, revision: String(revision) } },
-    signal,
-  );
+function requestOf(slug: string, revision: number) {
+  return { params: { slug, revision: String(revision) } };
 }
 
 function Difference(props: { readonly saved: Saved; readonly revision: number }): JSX.Element {
   const { saved, revision } = props;
-  const { client } = useApp();
-  const earlier = useResource(`revision ${saved.slug} ${revision}`, 0, (signal) =>
-    readRevision(client, saved.slug, revision, signal),
-  );
+  const earlier = useCall(REVISION, requestOf(saved.slug, revision));
   return (
     <Loaded resource={earlier}>
       {(shown) => (
@@ -98,13 +88,10 @@ function Difference(props: { readonly saved: Saved; readonly revision: number })
 
 function columnsOf(saved: Saved, put: (revision: number) => void): readonly Column<Entry>[] {
   return [
-    {
-      id: "revision",
-      label: "Revision",
+    textColumn("revision", "Revision", (row) => row.revision, {
       kind: "lead",
-      value: (row) => row.revision,
       render: (row) => `Revision ${row.revision}`,
-    },
+    }),
     { id: "saved", label: "Saved", render: (row) => <Time at={row.saved_at} /> },
     {
       id: "actions",
@@ -114,14 +101,9 @@ function columnsOf(saved: Saved, put: (revision: number) => void): readonly Colu
         revision === saved.revision ? (
           <span class="muted">serves now</span>
         ) : (
-          <button
-            type="button"
-            class="button button-small"
-            aria-label={`Restore revision ${revision}`}
-            onClick={() => put(revision)}
-          >
+          <Button look="small" label={`Restore revision ${revision}`} press={() => put(revision)}>
             Restore
-          </button>
+          </Button>
         ),
     },
   ];

@@ -2,17 +2,20 @@
 // hands the account over.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { SERVICE_URL } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { useResource } from "../../api/resource.ts";
-import { useApp, useStore } from "../../app/app.ts";
+import { useAction } from "../../api/resource.ts";
+import { useApp, useCall, useStore } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, PageHead } from "../../components/card.tsx";
+import { textColumn, timeColumn } from "../../components/columns.tsx";
+import { ActionNotice, Button, Field, Form, lookOf } from "../../components/controls.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { failureText, Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
-import { pollConnection } from "./connection-poll.ts";
+import { Saved } from "./key-dialogs.tsx";
 
 type Connection = AnswerOf<"GET /api/v1/connections">["connections"][number];
 
@@ -23,9 +26,7 @@ export function TokensPage(): JSX.Element {
   const { client, session, toasts } = useApp();
   const state = useStore(session.state);
   const [isAsking, setAsking] = useState(false);
-  const connections = useResource("connections", POLL_MS, (signal) =>
-    client.call("GET /api/v1/connections", {}, signal),
-  );
+  const connections = useCall("GET /api/v1/connections", {}, POLL_MS);
   const revoke = (row: Connection): void => {
     void client
       .call("DELETE /api/v1/connections/{id}", { params: { id: row.id } })
@@ -42,9 +43,9 @@ export function TokensPage(): JSX.Element {
         title="Management tokens"
         lead="A management token sees the account and changes what it may. It never pays, and it makes no calls."
       >
-        <button type="button" class="button button-primary" onClick={() => setAsking(true)}>
+        <Button look="primary" press={() => setAsking(true)}>
           New token
-        </button>
+        </Button>
       </PageHead>
       <Card
         title="Given to programs"
@@ -79,13 +80,10 @@ export function TokensPage(): JSX.Element {
 }
 
 const COLUMNS: readonly Column<Connection>[] = [
-  {
-    id: "name",
-    label: "Program",
+  textColumn("name", "Program", (row) => row.name, {
     kind: "lead",
-    value: (row) => row.name,
     render: (row) => <bdi>{row.name}</bdi>,
-  },
+  }),
   {
     id: "may",
     label: "May",
@@ -96,27 +94,18 @@ const COLUMNS: readonly Column<Connection>[] = [
     label: "Profiles",
     render: ({ restrictions }) => restrictions.profiles?.join(", ") ?? "all",
   },
-  {
-    id: "state",
-    label: "State",
-    value: (row) => row.status,
+  textColumn("state", "State", (row) => row.status, {
     render: ({ status, agent_id }) => (
       <Badge tone={status === "approved" ? "good" : "idle"}>
         {status === "approved" && agent_id === null ? "waits to be fetched" : status}
       </Badge>
     ),
-  },
-  {
-    id: "approved",
-    label: "Approved",
-    value: (row) => Date.parse(row.approved_at ?? ""),
-    render: (row) => <Time at={row.approved_at} />,
-  },
+  }),
+  timeColumn("approved", "Approved", (row) => row.approved_at),
   {
     id: "ends",
     label: "Ends",
-    render: ({ restrictions }) =>
-      restrictions.expires_at === null ? "never" : <Time at={restrictions.expires_at} />,
+    render: ({ restrictions: { expires_at: at } }) => (at === null ? "never" : <Time at={at} />),
   },
 ];
 
@@ -126,28 +115,23 @@ function revokeColumn(revoke: (row: Connection) => void): Column<Connection> {
     label: "Actions",
     kind: "tight",
     render: (row) => (
-      <button
-        type="button"
-        class="button button-small button-danger"
-        aria-label={`Revoke ${row.name}`}
-        onClick={() => revoke(row)}
-      >
+      <Button look="small danger" label={`Revoke ${row.name}`} press={() => revoke(row)}>
         Revoke
-      </button>
+      </Button>
     ),
   };
 }
 
 /** Where a new token stands. */
 type Request =
-  | { readonly kind: "naming"; readonly problem: string | null }
+  | { readonly kind: "naming" }
   | { readonly kind: "waiting"; readonly id: string; readonly token: string; readonly url: string }
   | { readonly kind: "approved"; readonly token: string | null }
   | { readonly kind: "ended"; readonly status: string };
 
 /** Asks for a token as a program does: the owner decides on the page of the connection. */
 function NewToken({ close }: { readonly close: () => void }): JSX.Element {
-  const [request, setRequest] = useState<Request>({ kind: "naming", problem: null });
+  const [request, setRequest] = useState<Request>({ kind: "naming" });
   return (
     <Dialog title="New management token" close={close}>
       <RequestView {...{ request, setRequest, close }} />
@@ -164,7 +148,7 @@ interface RequestProps {
 function RequestView({ request, setRequest, close }: RequestProps): JSX.Element {
   switch (request.kind) {
     case "naming":
-      return <Naming problem={request.problem} setRequest={setRequest} />;
+      return <Naming setRequest={setRequest} />;
     case "waiting":
       return <Waiting waiting={request} setRequest={setRequest} />;
     case "ended":
@@ -178,74 +162,42 @@ function RequestView({ request, setRequest, close }: RequestProps): JSX.Element 
               : "The token is shown only now."}
           </p>
           {request.token === null ? null : <Snippet text={request.token} what="the token" />}
-          <div class="dialog-foot">
-            <button type="button" class="button button-primary" onClick={close}>
-              I have saved it
-            </button>
-          </div>
+          <Saved close={close} />
         </div>
       );
   }
 }
 
-interface NamingProps {
-  readonly problem: string | null;
-  readonly setRequest: (request: Request) => void;
-}
-
-function Naming({ problem, setRequest }: NamingProps): JSX.Element {
+function Naming({ setRequest }: Pick<RequestProps, "setRequest">): JSX.Element {
   const { client } = useApp();
   const [name, setName] = useState("");
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    void client.call("POST /api/v1/connections", { body: { name } }).then((result) => {
-      if (result.kind === "failed")
-        return setRequest({ kind: "naming", problem: failureText(result.failure) });
-      const { id, token, approval_url: url } = result.body;
-      setRequest({ kind: "waiting", id, token, url });
-    });
-  };
+  const action = useAction();
+  const submit = (): void =>
+    action.run(client.call("POST /api/v1/connections", { body: { name } }), (asked) =>
+      setRequest({ kind: "waiting", id: asked.id, token: asked.token, url: asked.approval_url }),
+    );
   return (
-    <form class="stack" onSubmit={submit}>
-      <div class="field">
-        <label for="token-name">Program that gets it</label>
-        <input
-          id="token-name"
-          class="input"
-          required
-          maxLength={100}
-          value={name}
-          onInput={(event) => setName(event.currentTarget.value)}
-        />
-      </div>
-      {problem === null ? null : (
-        <p class="notice bad" role="alert">
-          {problem}
-        </p>
-      )}
+    <Form submit={submit}>
+      <Field label="Program that gets it" required maxLength={100} value={name} change={setName} />
+      <ActionNotice failure={action.failure} />
       <div class="dialog-foot">
-        <button type="submit" class="button button-primary">
-          Continue
-        </button>
+        <Button look="primary">Continue</Button>
       </div>
-    </form>
+    </Form>
   );
 }
 
-interface WaitingProps {
+interface WaitingProps extends Pick<RequestProps, "setRequest"> {
   readonly waiting: Extract<Request, { readonly kind: "waiting" }>;
-  readonly setRequest: (request: Request) => void;
 }
 
 function Waiting({ waiting, setRequest }: WaitingProps): JSX.Element {
   const { id, token, url } = waiting;
   useEffect(
     () =>
-      pollConnection({ id, token }, (polled) => {
-        if (polled.status === "pending") return;
-        if (polled.status === "approved")
-          setRequest({ kind: "approved", token: polled.managementToken });
-        else setRequest({ kind: "ended", status: polled.status });
+      pollConnection(id, token, ({ status, management_token: given }) => {
+        if (status === "approved") setRequest({ kind: "approved", token: given ?? null });
+        else if (status !== "pending") setRequest({ kind: "ended", status });
       }),
     [id],
   );
@@ -256,7 +208,7 @@ function Waiting({ waiting, setRequest }: WaitingProps): JSX.Element {
         Then come back here.
       </p>
       <p>
-        <a class="button button-primary" href={url} target="_blank" rel="noopener noreferrer">
+        <a class={lookOf("primary")} href={url} target="_blank" rel="noopener noreferrer">
           Open the approval page
         </a>
       </p>
@@ -265,16 +217,58 @@ function Waiting({ waiting, setRequest }: WaitingProps): JSX.Element {
   );
 }
 
+/** What became of a connection, as it is told to the program that asked for it. */
+interface PolledConnection {
+  readonly status: string;
+  /** In the first answer that says `approved`, and never again. */
+  readonly management_token?: string;
+}
+
+/** As often as the service allows. */
+const CONNECTION_POLL_MS = 5_200;
+
+/**
+ * Polls a connection with its own token until it is decided, and tells every answer; the returned
+ * function ends it.
+ */
+function pollConnection(
+  id: string,
+  token: string,
+  tell: (polled: PolledConnection) => void,
+): () => void {
+  const abort = new AbortController();
+  const { signal } = abort;
+  const poll = async (): Promise<void> => {
+    const response = await fetch(new URL(`api/v1/connections/${id}`, SERVICE_URL), {
+      cache: "no-store",
+      credentials: "omit",
+      headers: { authorization: `Bearer ${token}` },
+      signal,
+    });
+    if (!response.ok) return;
+    const polled = (await response.json()) as PolledConnection;
+    if (signal.aborted) return;
+    if (polled.status !== "pending") abort.abort();
+    tell(polled);
+  };
+  // An answer that did not come is asked for again.
+  const again = (): void => void poll().catch(() => {});
+  const timer = setInterval(again, CONNECTION_POLL_MS);
+  signal.addEventListener("abort", () => clearInterval(timer));
+  again();
+  return () => abort.abort();
+}
+
 /** A link that makes another account the owner of all this. */
 function HandOver(): JSX.Element {
   const { client } = useApp();
   const [link, setLink] = useState<string | null>(null);
-  const [problem, setProblem] = useState<string | null>(null);
+  const action = useAction();
   const make = (): void => {
-    void client.call("POST /api/v1/accounts/current/claim-link").then((result) => {
-      setLink(result.kind === "ok" ? result.body.claim_url : null);
-      setProblem(result.kind === "ok" ? null : failureText(result.failure));
-    });
+    setLink(null);
+    action.run(client.call("POST /api/v1/accounts/current/claim-link", {}), (made) =>
+      setLink(made.claim_url),
+    );
   };
   return (
     <Card
@@ -283,15 +277,11 @@ function HandOver(): JSX.Element {
     >
       <div class="stack">
         {link === null ? null : <Snippet text={link} what="the claim link" />}
-        {problem === null ? null : (
-          <p class="notice bad" role="alert">
-            {problem}
-          </p>
-        )}
+        <ActionNotice failure={action.failure} />
         <p>
-          <button type="button" class="button button-danger" onClick={make}>
+          <Button look="danger" press={make}>
             Make a claim link
-          </button>
+          </Button>
         </p>
       </div>
     </Card>

@@ -2,23 +2,23 @@
 // a wallet of this browser sign it, and follows the purchase until it has settled.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { useResource } from "../../api/resource.ts";
-import { type App, useApp } from "../../app/app.ts";
-import { Card, Choices } from "../../components/card.tsx";
+import { SERVICE_URL } from "../../api/client.ts";
+import { useApp, useCall } from "../../app/app.ts";
+import { Card } from "../../components/card.tsx";
+import { Button, Choices, Field, Form, Notice } from "../../components/controls.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { failureText } from "../../components/page-state.tsx";
-import { usd } from "../../format/usd.ts";
+import { memberOf, textIn } from "../../format/json.ts";
+import { usd } from "../../format/numbers.ts";
+import { shell } from "../../format/snippets.ts";
 import {
   type PaidAnswer,
   type PaidRequest,
   requestOffers,
   sendPayment,
 } from "../../wallet/paid-request.ts";
-import { signPayment } from "../../wallet/sign-payment.ts";
-import { type Wallet, watchWallets } from "../../wallet/wallets.ts";
+import { signPayment, type Wallet, watchWallets } from "../../wallet/wallets.ts";
 import { amountText, type PaymentOffer } from "../../wallet/x402-offer.ts";
-import { paymentCommand } from "./payment-command.ts";
-import type { PaymentTerms } from "./payment-terms.ts";
 
 interface TopUpProps {
   readonly accountId: string;
@@ -55,40 +55,20 @@ export function TopUp({ accountId, terms, bought }: TopUpProps): JSX.Element {
     setStep({ kind: "asking" });
     void requestOffers(request).then((answer) => show(answer, request));
   };
-  const pay = (wallet: Wallet, offer: PaymentOffer, request: PaidRequest): void => {
-    const back = (problem: string): void =>
-      setStep({ kind: "offered", request, offers: [offer], problem });
-    void payBy({ app, wallet, offer, request, back, setStep }).then((answer) => {
-      if (answer !== null) show(answer, request);
-    });
+  /** Signs and sends; where nothing was sent, the offer stays, with why. */
+  const pay = async (wallet: Wallet, offer: PaymentOffer, request: PaidRequest): Promise<void> => {
+    setStep({ kind: "paying", words: "Sign the payment in your wallet." });
+    const signed = await signPayment(wallet, offer, app.nowMs.get());
+    if (signed.kind === "not_signed")
+      return setStep({ kind: "offered", request, offers: [offer], problem: signed.why });
+    setStep({ kind: "paying", words: "The payment was sent. Its chain is confirming it." });
+    show(await sendPayment(request, signed.header), request);
   };
   return (
     <Card title="Top up" lead={`${usd(terms.minUsd)} to ${usd(terms.maxUsd)} at a time`}>
       <StepView {...{ step, accountId, terms, requestOffer, pay, setStep, bought }} />
     </Card>
   );
-}
-
-interface Paying {
-  readonly app: App;
-  readonly wallet: Wallet;
-  readonly offer: PaymentOffer;
-  readonly request: PaidRequest;
-  readonly back: (problem: string) => void;
-  readonly setStep: (step: Step) => void;
-}
-
-/** Signs and sends; null = nothing was sent, and the page says why. */
-async function payBy(paying: Paying): Promise<PaidAnswer | null> {
-  const { app, wallet, offer, request, back, setStep } = paying;
-  setStep({ kind: "paying", words: "Sign the payment in your wallet." });
-  const signed = await signPayment(wallet, offer, app.nowMs.get());
-  if (signed.kind === "not_signed") {
-    back(signed.why);
-    return null;
-  }
-  setStep({ kind: "paying", words: "The payment was sent. Its chain is confirming it." });
-  return sendPayment(request, signed.header);
 }
 
 function stepAfter(answer: PaidAnswer, request: PaidRequest): Step {
@@ -109,7 +89,7 @@ function stepAfter(answer: PaidAnswer, request: PaidRequest): Step {
 interface StepViewProps extends TopUpProps {
   readonly step: Step;
   readonly requestOffer: (request: PaidRequest) => void;
-  readonly pay: (wallet: Wallet, offer: PaymentOffer, request: PaidRequest) => void;
+  readonly pay: (wallet: Wallet, offer: PaymentOffer, request: PaidRequest) => unknown;
   readonly setStep: (step: Step) => void;
 }
 
@@ -139,9 +119,7 @@ function StepView(props: StepViewProps): JSX.Element {
     case "failed":
       return (
         <div class="stack">
-          <p class="notice bad" role="alert">
-            {step.words}
-          </p>
+          <Notice tone="bad">{step.words}</Notice>
           <Again again={again} />
         </div>
       );
@@ -151,9 +129,7 @@ function StepView(props: StepViewProps): JSX.Element {
 function Again({ again }: { readonly again: () => void }): JSX.Element {
   return (
     <p>
-      <button type="button" class="button" onClick={again}>
-        Buy more
-      </button>
+      <Button press={again}>Buy more</Button>
     </p>
   );
 }
@@ -164,13 +140,10 @@ const KINDS = [
 ] as const;
 
 function Choosing({ step, accountId, terms, requestOffer }: StepViewProps): JSX.Element {
-  const { client } = useApp();
   const [kind, setKind] = useState<"credit" | "access">("credit");
   const [amount, setAmount] = useState("5");
   const [days, setDays] = useState("1");
-  const keys = useResource("a key", 0, () =>
-    client.call("GET /api/v1/keys", { query: { limit: 1 } }),
-  );
+  const keys = useCall("GET /api/v1/keys", { query: { limit: 1 } });
   const keyId = keys.data?.keys[0]?.id ?? "";
   const request: PaidRequest =
     kind === "credit"
@@ -180,88 +153,44 @@ function Choosing({ step, accountId, terms, requestOffer }: StepViewProps): JSX.
           body: { days: Number(days), key_id: keyId },
         };
   return (
-    <form
-      class="stack"
-      onSubmit={(event) => {
-        event.preventDefault();
-        requestOffer(request);
-      }}
-    >
+    <Form submit={() => requestOffer(request)}>
       <div>
         <Choices label="What to buy" options={KINDS} value={kind} choose={setKind} />
       </div>
       {kind === "credit" ? (
-        <AmountField {...{ amount, setAmount, terms }} />
+        <Field
+          label="Amount in US dollars"
+          class="narrow"
+          inputMode="decimal"
+          required
+          pattern="\d{1,9}(\.\d{1,6})?"
+          title={`A decimal from ${terms.minUsd} to ${terms.maxUsd}`}
+          value={amount}
+          change={setAmount}
+        />
       ) : (
-        <DaysField {...{ days, setDays, terms }} />
+        <Field
+          label={`Days, ${usd(terms.dayUsd)} each`}
+          class="narrow"
+          type="number"
+          min={1}
+          max={terms.maxDays}
+          required
+          value={days}
+          change={setDays}
+        />
       )}
-      {step.kind === "choosing" && step.problem !== null ? (
-        <p class="notice warn" role="alert">
-          {step.problem}
-        </p>
-      ) : null}
+      <Notice tone="warn">{step.kind === "choosing" ? step.problem : null}</Notice>
       <p>
-        <button
-          type="submit"
-          class="button button-primary"
-          disabled={step.kind === "asking" || !terms.byWallet}
-        >
+        <Button look="primary" disabled={step.kind === "asking" || !terms.byWallet}>
           Continue with a wallet
-        </button>
+        </Button>
       </p>
       <details>
         <summary>Pay by a command instead</summary>
         <Snippet text={paymentCommand(request, terms.byWalletOnly)} what="the command" />
       </details>
-    </form>
-  );
-}
-
-interface AmountProps {
-  readonly amount: string;
-  readonly setAmount: (text: string) => void;
-  readonly terms: PaymentTerms;
-}
-
-function AmountField({ amount, setAmount, terms }: AmountProps): JSX.Element {
-  return (
-    <div class="field">
-      <label for="amount">Amount in US dollars</label>
-      <input
-        id="amount"
-        class="input narrow"
-        inputMode="decimal"
-        required
-        pattern="\d{1,9}(\.\d{1,6})?"
-        title={`A decimal from ${terms.minUsd} to ${terms.maxUsd}`}
-        value={amount}
-        onInput={(event) => setAmount(event.currentTarget.value)}
-      />
-    </div>
-  );
-}
-
-interface DaysProps {
-  readonly days: string;
-  readonly setDays: (text: string) => void;
-  readonly terms: PaymentTerms;
-}
-
-function DaysField({ days, setDays, terms }: DaysProps): JSX.Element {
-  return (
-    <div class="field">
-      <label for="days">Days, {usd(terms.dayUsd)} each</label>
-      <input
-        id="days"
-        class="input narrow"
-        type="number"
-        min={1}
-        max={terms.maxDays}
-        required
-        value={days}
-        onInput={(event) => setDays(event.currentTarget.value)}
-      />
-    </div>
+    </Form>
   );
 }
 
@@ -290,30 +219,19 @@ function Offered({ step, pay, again }: OfferedProps): JSX.Element {
         />
       )}
       <OfferFacts offer={offer} />
-      {step.problem === null ? null : (
-        <p class="notice warn" role="alert">
-          {step.problem}
-        </p>
-      )}
+      <Notice tone="warn">{step.problem}</Notice>
       {wallets.length === 0 ? (
         <p class="notice warn">This browser has no wallet. Install one, or pay by the command.</p>
       ) : null}
       <p class="page-actions">
         {wallets.map((wallet) => (
-          <button
-            key={wallet.id}
-            type="button"
-            class="button button-primary"
-            onClick={() => pay(wallet, offer, step.request)}
-          >
+          <Button key={wallet.id} look="primary" press={() => pay(wallet, offer, step.request)}>
             <span>
               Pay with <bdi>{wallet.name}</bdi>
             </span>
-          </button>
+          </Button>
         ))}
-        <button type="button" class="button" onClick={again}>
-          Back
-        </button>
+        <Button press={again}>Back</Button>
       </p>
     </div>
   );
@@ -343,10 +261,8 @@ function Pending({
   setStep,
   bought,
 }: StepViewProps & { readonly purchaseId: string }): JSX.Element {
-  const { client } = useApp();
-  const purchase = useResource(purchaseId, PENDING_POLL_MS, (signal) =>
-    client.call("GET /api/v1/purchases/{id}", { params: { id: purchaseId } }, signal),
-  );
+  const request = { params: { id: purchaseId } };
+  const purchase = useCall("GET /api/v1/purchases/{id}", request, PENDING_POLL_MS);
   const { state, reason, tx_hash } = purchase.data ?? {};
   useEffect(() => {
     if (state === "settled") setStep({ kind: "settled", txHash: tx_hash ?? null });
@@ -359,4 +275,50 @@ function Pending({
       may be closed.
     </p>
   );
+}
+
+/** The terms of purchases. */
+export interface PaymentTerms {
+  readonly minUsd: string;
+  readonly maxUsd: string;
+  readonly dayUsd: string;
+  readonly maxDays: number;
+  /** Whether a wallet of a browser can pay here: by EIP-3009. */
+  readonly byWallet: boolean;
+  /** Whether that is the only way to pay once. */
+  readonly byWalletOnly: boolean;
+}
+
+/** Reads them; null = nothing can be bought. */
+export function readTerms(document: unknown): PaymentTerms | null {
+  const payments = memberOf(document, "payments");
+  const range = memberOf(payments, "purchase_usd");
+  const access = memberOf(payments, "custom_access");
+  const rails = memberOf(payments, "rails");
+  if (memberOf(payments, "enabled") !== true || !Array.isArray(rails)) return null;
+  return {
+    minUsd: textIn(memberOf(range, "min")),
+    maxUsd: textIn(memberOf(range, "max")),
+    dayUsd: textIn(memberOf(access, "usd_per_day")),
+    maxDays: Number(memberOf(memberOf(access, "days"), "max")),
+    byWallet: rails.some((rail) => memberOf(rail, "kind") === "evm"),
+    byWalletOnly: !rails.some((rail) => memberOf(rail, "kind") === "tempo"),
+  };
+}
+
+/** The stock command line of the protocol. */
+const COMMAND = "npx -y -p mppx@0.11.0 -p viem@2.57.1 mppx";
+
+/**
+ * The command that pays from a terminal: token and wallet stand in variables, never in the text.
+ * `byX402` = the service takes EIP-3009 payments alone.
+ */
+export function paymentCommand({ path, body }: PaidRequest, byX402: boolean): string {
+  const url = new URL(path.slice(1), SERVICE_URL).href;
+  return [
+    "# SVC_TOKEN: your management token; MPPX_PRIVATE_KEY: the key of a wallet",
+    `${COMMAND} ${shell(url)} \\`,
+    `  -H "Authorization: Bearer $SVC_TOKEN" \\`,
+    `  -J ${shell(JSON.stringify(body))}${byX402 ? " --protocol x402" : ""}`,
+  ].join("\n");
 }

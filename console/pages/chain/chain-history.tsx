@@ -1,11 +1,9 @@
 // The providers of a chain over time: latency, share, errors, head lag, and circuits as bands; of
 // all providers together, or of one.
 import type { JSX } from "preact";
-import { useResource } from "../../api/resource.ts";
-import { useApp, useQuery } from "../../app/app.ts";
-import { Card, Choices } from "../../components/card.tsx";
-import { ErrorCard } from "../../components/error-card.tsx";
-import { Graph } from "../../components/graph.tsx";
+import { useCall, useQuery } from "../../app/app.ts";
+import { Choices, Notice, named, Select } from "../../components/controls.tsx";
+import { ErrorCard, GraphCard, type GraphSeries } from "../../components/graph.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { count, milliseconds, share } from "../../format/numbers.ts";
 import { hoursNotice, pollMsOf, rangeIn, rangesOf } from "../../health/ranges.ts";
@@ -29,65 +27,37 @@ const MAX_POINTS = 360;
 
 /** The graphs of a chain. */
 export function ChainHistory({ profile, chain }: ChainHistoryProps): JSX.Element {
-  const { client } = useApp();
   const [rangeText, setRange] = useQuery("range");
   const [chosen, setChosen] = useQuery("provider");
   const range = rangeIn(rangeText);
-  const history = useResource(`history ${profile} ${chain} ${range}`, pollMsOf(range), (signal) =>
-    client.call(
-      "GET /api/v1/history",
-      { query: { range, profile, chain, points: MAX_POINTS } },
-      signal,
-    ),
-  );
+  const query = { range, profile, chain, points: MAX_POINTS };
+  const history = useCall("GET /api/v1/history", { query }, pollMsOf(range));
   const { data } = history;
-  const series = data?.series ?? [];
+  const names = data?.series.flatMap(({ provider }) => provider ?? []) ?? [];
   return (
     <>
       <div class="section-head">
         <h2>Over time</h2>
         <div class="page-actions">
-          <ProviderChoice series={series} value={chosen} choose={setChosen} />
+          <Select
+            label="Provider"
+            name="hidden"
+            value={chosen}
+            options={[{ value: "", label: "All providers" }, ...named([...new Set(names)])]}
+            choose={setChosen}
+          />
           <Choices label="Time" options={rangesOf(data, range)} value={range} choose={setRange} />
         </div>
       </div>
       <Loaded resource={history}>
-        {(known) => {
-          const notice = hoursNotice(known);
-          return (
-            <>
-              {notice === null ? null : <p class="notice warn">{notice}</p>}
-              <Graphs history={trimHistory(known)} chosen={chosen} />
-            </>
-          );
-        }}
+        {(known) => (
+          <>
+            <Notice tone="warn">{hoursNotice(known)}</Notice>
+            <Graphs history={trimHistory(known)} chosen={chosen} />
+          </>
+        )}
       </Loaded>
     </>
-  );
-}
-
-interface ProviderChoiceProps {
-  readonly series: readonly HistorySeries[];
-  readonly value: string;
-  readonly choose: (provider: string) => void;
-}
-
-function ProviderChoice({ series, value, choose }: ProviderChoiceProps): JSX.Element {
-  const names = series.flatMap(({ provider }) => (provider === null ? [] : [provider]));
-  return (
-    <select
-      class="input"
-      aria-label="Provider"
-      value={value}
-      onChange={(event) => choose(event.currentTarget.value)}
-    >
-      <option value="">All providers</option>
-      {[...new Set(names)].map((name) => (
-        <option key={name} value={name}>
-          {name}
-        </option>
-      ))}
-    </select>
   );
 }
 
@@ -108,58 +78,48 @@ function Graphs({ history, chosen }: GraphsProps): JSX.Element {
   return (
     <>
       <div class="grid grid-2">
-        <Card title={chosen === "" ? "Latency p95, ms" : "Latency, ms"} lead={lead}>
-          <Graph
-            title="Latency in milliseconds"
-            times={times}
-            series={latencyLines(lines, chosen)}
-            format={milliseconds}
-          />
-        </Card>
-        <Card title="Share of traffic" lead={lead}>
-          <Graph
-            title="Share of traffic"
-            times={times}
-            series={linesOf(lines, (each) => each.share)}
-            format={share}
-            stacked
-          />
-        </Card>
+        <GraphCard
+          title={chosen === "" ? "Latency p95, ms" : "Latency, ms"}
+          summary="Latency in milliseconds"
+          series={latencyLines(lines, chosen)}
+          format={milliseconds}
+          {...{ times, lead }}
+        />
+        <GraphCard
+          title="Share of traffic"
+          series={linesOf(lines, (each) => each.share)}
+          format={share}
+          stacked
+          {...{ times, lead }}
+        />
         <ErrorCard
           title="Errors a second, by kind"
           times={times}
-          rates={errorRates(history, providers, MAX_LINES)}
+          series={errorRates(history, providers, MAX_LINES)}
         />
-        <Card title="Blocks behind" lead={lead}>
-          <Graph
-            title="Blocks behind the newest"
-            times={times}
-            series={linesOf(lines, (each) => each.lag_blocks)}
-            format={count}
-            whole
-          />
-        </Card>
+        <GraphCard
+          title="Blocks behind"
+          summary="Blocks behind the newest"
+          series={linesOf(lines, (each) => each.lag_blocks)}
+          format={count}
+          whole
+          {...{ times, lead }}
+        />
       </div>
       <CircuitBands times={times} stepS={stepS} series={providers} />
     </>
   );
 }
 
-type Values = readonly (number | null)[];
-interface Line {
-  readonly label: string;
-  readonly values: Values;
-}
-
 function linesOf(
   series: readonly HistorySeries[],
-  read: (series: HistorySeries) => Values | null,
-): readonly Line[] {
+  read: (series: HistorySeries) => GraphSeries["values"] | null,
+): readonly GraphSeries[] {
   return series.map((each) => ({ label: each.provider ?? "", values: read(each) ?? [] }));
 }
 
 /** Of one provider three percentiles, of several the 95th of each. */
-function latencyLines(series: readonly HistorySeries[], chosen: string): readonly Line[] {
+function latencyLines(series: readonly HistorySeries[], chosen: string): readonly GraphSeries[] {
   const [only] = series;
   if (chosen === "" || only === undefined) return linesOf(series, (each) => each.p95_ms);
   return [

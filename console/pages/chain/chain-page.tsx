@@ -1,16 +1,15 @@
 // A profile on a chain: its providers, its subscriptions, and the addresses to call it.
 import type { JSX } from "preact";
-import { useResource } from "../../api/resource.ts";
-import { queryText } from "../../app/address.ts";
-import { useApp, useStore } from "../../app/app.ts";
-import type { PageProps } from "../../app/page.ts";
+import { SERVICE_URL } from "../../api/client.ts";
+import { type PageProps, useCall, useIsOperator } from "../../app/app.ts";
+import { queryText } from "../../app/router.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { Snippet } from "../../components/copy-button.tsx";
 import { Link } from "../../components/link.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { compact, count } from "../../format/numbers.ts";
 import { type ChainMetrics, judgeProfile, type ProfileMetrics } from "../../health/judge.ts";
-import { Addresses } from "./addresses.tsx";
 import { ChainHistory } from "./chain-history.tsx";
 import { ProviderTable } from "./provider-table.tsx";
 import { SubscriptionsCard } from "./subscriptions-card.tsx";
@@ -20,11 +19,8 @@ const POLL_MS = 1_000;
 
 /** The page of a chain. */
 export function ChainPage({ params }: PageProps): JSX.Element {
-  const { client } = useApp();
   const { profile: slug = "", chain = "" } = params;
-  const metrics = useResource(`chain ${chain}`, POLL_MS, (signal) =>
-    client.call("GET /api/metrics/{chain}", { params: { chain } }, signal),
-  );
+  const metrics = useCall("GET /api/metrics/{chain}", { params: { chain } }, POLL_MS);
   const { failure } = metrics;
   if (failure?.kind === "refused" && failure.status === NOT_FOUND)
     return (
@@ -56,8 +52,7 @@ interface ChainViewProps {
 }
 
 function ChainView({ chain, profile, changed }: ChainViewProps): JSX.Element {
-  const { session } = useApp();
-  const isOperator = useStore(session.state)?.role === "operator";
+  const isOperator = useIsOperator();
   const verdict = judgeProfile(profile);
   return (
     <>
@@ -100,14 +95,13 @@ function ChainView({ chain, profile, changed }: ChainViewProps): JSX.Element {
   );
 }
 
-/** Where an operator goes from here. */
-function Ways({
-  chain,
-  profile,
-}: {
+interface NameProps {
   readonly chain: string;
   readonly profile: string;
-}): JSX.Element {
+}
+
+/** Where an operator goes from here. */
+function Ways({ chain, profile }: NameProps): JSX.Element {
   const query = queryText({ chain, profile });
   return (
     <>
@@ -118,5 +112,24 @@ function Ways({
         Compare providers
       </Link>
     </>
+  );
+}
+
+/** The addresses of a profile on a chain, and a first call. */
+function Addresses({ profile, chain }: NameProps): JSX.Element {
+  const folder = profile === "public" ? "rpc/" : `rpc/profile/${encodeURIComponent(profile)}/`;
+  const path = `${folder}${encodeURIComponent(chain)}`;
+  const address = `${SERVICE_URL.href}${path}`;
+  const socket = `${SERVICE_URL.href.replace(/^http/, "ws")}ws/${path}`;
+  const body = '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}';
+  const command = `curl -s ${address} -H 'content-type: application/json' -d '${body}'`;
+  return (
+    <Card title="Call it">
+      <div class="stack">
+        <Snippet text={address} what="RPC URL" />
+        <Snippet text={socket} what="WebSocket URL" />
+        <Snippet text={command} what="curl command" />
+      </div>
+    </Card>
   );
 }

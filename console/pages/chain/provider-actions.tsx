@@ -1,18 +1,20 @@
 // What the operator can do with a provider: test it, end a wait, cordon it and take it back.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import type { Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { queryText } from "../../app/address.ts";
-import { useApp, useStore } from "../../app/app.ts";
+import { useAction } from "../../api/resource.ts";
+import { useApp } from "../../app/app.ts";
+import { queryText } from "../../app/router.ts";
 import { Badge } from "../../components/badge.tsx";
+import { Button, Field, lookOf, Question } from "../../components/controls.tsx";
 import { Link } from "../../components/link.tsx";
 import { failureText } from "../../components/page-state.tsx";
 import { count, milliseconds } from "../../format/numbers.ts";
 import type { ProviderMetrics } from "../../health/judge.ts";
-import { CordonDialog } from "./cordon-dialog.tsx";
 
 /** Which provider it is about. */
-export interface ProviderName {
+interface ProviderName {
   readonly profile: string;
   readonly chain: string;
   readonly provider: string;
@@ -27,19 +29,13 @@ interface ActionsProps {
   readonly changed: () => void;
 }
 
-/** The buttons, for the operator alone. */
-export function ProviderActions(props: ActionsProps): JSX.Element | null {
-  const { session } = useApp();
-  return useStore(session.state)?.role === "operator" ? <Actions {...props} /> : null;
-}
-
-function Actions({ name, provider, changed }: ActionsProps): JSX.Element {
+/** The buttons. */
+export function ProviderActions({ name, provider, changed }: ActionsProps): JSX.Element {
   const { client, toasts } = useApp();
   const [results, setResults] = useState<readonly TestResult[] | null>(null);
   const [busy, setBusy] = useState(false);
   const [isAsking, setAsking] = useState(false);
   const isOpen = provider.transports.some((each) => each.circuit_breaker_state === "open");
-  const cordon = provider.cordon ?? null;
   const test = async (): Promise<void> => {
     setBusy(true);
     const result = await client.call("POST /api/v1/operator/tests", { body: name });
@@ -47,50 +43,45 @@ function Actions({ name, provider, changed }: ActionsProps): JSX.Element {
     if (result.kind === "failed") return toasts.show("bad", failureText(result.failure));
     setResults(result.body.results);
   };
-  const finish = (text: string, result: { readonly kind: "ok" | "failed" }): void => {
-    toasts.show(result.kind === "ok" ? "good" : "bad", text);
+  const act = async (request: Promise<Result<unknown>>, done: string): Promise<void> => {
+    const result = await request;
+    if (result.kind === "failed") return toasts.show("bad", failureText(result.failure));
+    toasts.show("good", done);
     changed();
   };
-  const endWait = async (): Promise<void> => {
-    const result = await client.call("POST /api/v1/operator/waits/end", { body: name });
-    if (result.kind === "failed") return toasts.show("bad", failureText(result.failure));
-    finish(`The wait of ${name.provider} has ended: the next call is its trial.`, result);
-  };
-  const uncordon = async (): Promise<void> => {
-    const result = await client.call("DELETE /api/v1/operator/cordons", { query: name });
-    if (result.kind === "failed") return toasts.show("bad", failureText(result.failure));
-    finish(`${name.provider} gets calls again.`, result);
-  };
+  const endWait = (): Promise<void> =>
+    act(
+      client.call("POST /api/v1/operator/waits/end", { body: name }),
+      `The wait of ${name.provider} has ended: the next call is its trial.`,
+    );
+  const uncordon = (): Promise<void> =>
+    act(
+      client.call("DELETE /api/v1/operator/cordons", { query: name }),
+      `${name.provider} gets calls again.`,
+    );
   return (
     <div class="provider-actions">
-      <button type="button" class="button button-small" disabled={busy} onClick={() => void test()}>
+      <Button look="small" disabled={busy} press={test}>
         {busy ? "Testing" : "Test now"}
-      </button>
+      </Button>
       {isOpen ? (
-        <button type="button" class="button button-small" onClick={() => void endWait()}>
+        <Button look="small" press={endWait}>
           End the wait
-        </button>
+        </Button>
       ) : null}
-      {cordon === null ? (
-        <button
-          type="button"
-          class="button button-small button-danger"
-          onClick={() => setAsking(true)}
-        >
+      {provider.cordon == null ? (
+        <Button look="small danger" press={() => setAsking(true)}>
           Cordon
-        </button>
+        </Button>
       ) : (
-        <button type="button" class="button button-small" onClick={() => void uncordon()}>
+        <Button look="small" press={uncordon}>
           Uncordon
-        </button>
+        </Button>
       )}
-      <Link class="button button-small" to={`/requests${queryText({ ...name })}`}>
+      <Link class={lookOf("small")} to={`/requests${queryText({ ...name })}`}>
         Requests
       </Link>
-      <Link
-        class="button button-small"
-        to={`/errors${queryText({ "errors.find": name.provider })}`}
-      >
+      <Link class={lookOf("small")} to={`/errors${queryText({ "errors.find": name.provider })}`}>
         Errors
       </Link>
       {results === null ? null : <TestResults results={results} />}
@@ -98,6 +89,44 @@ function Actions({ name, provider, changed }: ActionsProps): JSX.Element {
         <CordonDialog name={name} changed={changed} close={() => setAsking(false)} />
       ) : null}
     </div>
+  );
+}
+
+interface CordonDialogProps {
+  readonly name: ProviderName;
+  readonly changed: () => void;
+  readonly close: () => void;
+}
+
+const MAX_REASON = 200;
+
+/** Asks for a reason before a provider is cordoned. */
+function CordonDialog({ name, changed, close }: CordonDialogProps): JSX.Element {
+  const { client, toasts } = useApp();
+  const [reason, setReason] = useState("");
+  const action = useAction();
+  const submit = (): void => {
+    const given = reason.trim();
+    const body = given === "" ? name : { ...name, reason: given };
+    action.run(client.call("POST /api/v1/operator/cordons", { body }), () => {
+      toasts.show("good", `${name.provider} gets no more calls.`);
+      changed();
+      close();
+    });
+  };
+  return (
+    <Question title={`Cordon ${name.provider}`} verb="Cordon" danger {...{ action, submit, close }}>
+      <p>
+        It gets no calls on {name.chain} in profile {name.profile} until it is uncordoned, also
+        after a reload. Calls that are under way go on.
+      </p>
+      <Field
+        label="Reason, for the record (optional)"
+        maxLength={MAX_REASON}
+        value={reason}
+        change={setReason}
+      />
+    </Question>
   );
 }
 

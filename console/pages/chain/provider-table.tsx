@@ -1,11 +1,12 @@
 // The providers of a profile on a chain, one row for each transport in use; a row opens to what
 // each method came to.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { ForOperator } from "../../app/app.ts";
 import { Dot } from "../../components/badge.tsx";
 import { ShareBar } from "../../components/card.tsx";
-import { numberColumn } from "../../components/columns.ts";
+import { Noted, numberColumn, textColumn } from "../../components/columns.tsx";
 import { type Column, Table } from "../../components/table.tsx";
+import { duration } from "../../format/durations.ts";
 import { count, milliseconds, share, success } from "../../format/numbers.ts";
 import {
   isSilent,
@@ -18,11 +19,10 @@ import {
   type TransportMetrics,
   type Verdict,
 } from "../../health/judge.ts";
-import { MethodTable } from "./method-table.tsx";
 import { ProviderActions } from "./provider-actions.tsx";
 
 /** A row: one transport of a provider. */
-export interface ProviderRow {
+interface ProviderRow {
   readonly provider: ProviderMetrics;
   readonly transport: TransportMetrics;
   readonly verdict: Verdict;
@@ -39,7 +39,6 @@ interface ProviderTableProps {
 
 /** The table of providers. */
 export function ProviderTable({ profile, chain, changed }: ProviderTableProps): JSX.Element {
-  const [opened, setOpened] = useState<string | null>(null);
   const rows = profile.providers.flatMap((provider) =>
     shownTransports(provider).map((transport): ProviderRow => {
       const verdict = judgeTransport(transport, profile.max_lag_blocks);
@@ -57,19 +56,18 @@ export function ProviderTable({ profile, chain, changed }: ProviderTableProps): 
         `${provider.name} ${provider.id} ${provider.region ?? ""} ${transport.transport} ` +
         verdict.word
       }
-      open={(row) => setOpened(opened === keyOf(row) ? null : keyOf(row))}
-      detail={(row) =>
-        opened !== keyOf(row) ? null : (
-          <>
+      expand={(row) => (
+        <>
+          <ForOperator>
             <ProviderActions
               name={{ profile: profile.profile, chain, provider: row.provider.id }}
               provider={row.provider}
               changed={changed}
             />
-            <MethodTable methods={row.transport.methods} />
-          </>
-        )
-      }
+          </ForOperator>
+          <MethodTable methods={row.transport.methods} />
+        </>
+      )}
       empty="This profile has no provider on this chain"
     />
   );
@@ -80,49 +78,34 @@ function keyOf({ provider, transport }: ProviderRow): string {
 }
 
 const COLUMNS: readonly Column<ProviderRow>[] = [
-  {
-    id: "provider",
-    label: "Provider",
+  textColumn("provider", "Provider", ({ provider }) => provider.name, {
     kind: "lead",
-    value: ({ provider }) => provider.name,
     render: (row) => <Name {...row} />,
-  },
-  {
-    id: "circuit",
-    label: "Circuit",
+  }),
+  textColumn("circuit", "Circuit", ({ transport }) => transport.circuit_breaker_state, {
     kind: "wide",
-    value: ({ transport }) => transport.circuit_breaker_state,
     render: (row) => <Circuit {...row} />,
-  },
-  {
-    id: "share",
-    label: "Share of traffic",
+  }),
+  textColumn("share", "Share of traffic", ({ transport }) => transport.share, {
     kind: "wide",
-    value: ({ transport }) => transport.share,
     render: ({ transport }) => <ShareBar value={transport.share} text={share(transport.share)} />,
-  },
+  }),
   numbers("calls", "Calls", ({ calls }) => calls, count),
-  {
-    id: "success",
-    label: "Success",
+  textColumn("success", "Success", ({ transport }) => transport.success_rate, {
     kind: "number",
     title:
       "A recent average of attempts that say how the provider does: no reverts, wrong calls or " +
       "unknown errors. Unknown after 10 minutes without a call.",
-    value: ({ transport }) => transport.success_rate,
     render: ({ transport: { success_rate: rate } }) => (
       <span class={rate !== null && rate < LOW_SUCCESS ? "warn toned" : ""}>{success(rate)}</span>
     ),
-  },
-  {
-    id: "height",
-    label: "Height",
+  }),
+  textColumn("height", "Height", ({ transport }) => transport.block_height, {
     kind: "number",
-    value: ({ transport }) => transport.block_height,
     render: ({ transport }) => (
       <span class={isSilent(transport) ? "muted" : ""}>{count(transport.block_height)}</span>
     ),
-  },
+  }),
   numbers("lag", "Lag", ({ lag_blocks: lag }) => lag, count),
   numbers("p50", "p50 ms", ({ latency_ms: { p50 } }) => p50, milliseconds),
   numbers("p95", "p95 ms", ({ latency_ms: { p95 } }) => p95, milliseconds),
@@ -146,12 +129,7 @@ function Name({ provider, transport }: ProviderRow): JSX.Element {
     transport.transport === "ws" ? "WebSocket" : "HTTP",
     socketText(provider, transport),
   ].filter((fact) => fact !== "");
-  return (
-    <span class="wrap-anywhere">
-      {provider.name}
-      <small>{facts.join(", ")}</small>
-    </span>
-  );
+  return <Noted note={facts.join(", ")}>{provider.name}</Noted>;
 }
 
 const SOCKETS: Readonly<Record<string, string>> = {
@@ -197,3 +175,36 @@ function Circuit({ provider, transport, verdict }: ProviderRow): JSX.Element {
     </>
   );
 }
+
+type MethodRow = TransportMetrics["methods"][number];
+
+/** What each method came to in the latest 10 minutes. */
+function MethodTable({ methods }: { readonly methods: readonly MethodRow[] }): JSX.Element {
+  return (
+    <div class="inner-table">
+      <Table
+        name="methods"
+        caption="Methods"
+        columns={METHOD_COLUMNS}
+        rows={methods}
+        keyOf={({ method }) => method}
+        order="-calls"
+        empty="No calls in the last 10 minutes"
+      />
+    </div>
+  );
+}
+
+const METHOD_COLUMNS: readonly Column<MethodRow>[] = [
+  textColumn("method", "Method", ({ method }) => method, {
+    kind: "lead",
+    render: ({ method }) => <code>{method}</code>,
+  }),
+  numberColumn("calls", "Calls", ({ calls }) => calls),
+  numberColumn("success", "Success", ({ success_rate: rate }) => rate, success),
+  numberColumn("latency", "Average ms", ({ latency_ms: ms }) => ms, milliseconds),
+  textColumn("age", "Last call", ({ age_ms: ms }) => -ms, {
+    kind: "number",
+    render: ({ age_ms: ms }) => `${duration(ms)} ago`,
+  }),
+];

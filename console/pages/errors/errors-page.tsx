@@ -1,16 +1,13 @@
 // The errors of providers by shape: unknown ones first, with the rule that would classify them.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { useResource } from "../../api/resource.ts";
-import { useApp } from "../../app/app.ts";
+import { useCall } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, PageHead } from "../../components/card.tsx";
-import { numberColumn } from "../../components/columns.ts";
+import { Noted, numberColumn, textColumn, timeColumn } from "../../components/columns.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
 import { DASH } from "../../format/numbers.ts";
 
 type Errors = AnswerOf<"GET /api/v1/operator/errors">;
@@ -20,10 +17,7 @@ const POLL_MS = 10_000;
 
 /** The page of errors. */
 export function ErrorsPage(): JSX.Element {
-  const { client } = useApp();
-  const errors = useResource("errors", POLL_MS, (signal) =>
-    client.call("GET /api/v1/operator/errors", { query: { limit: 500 } }, signal),
-  );
+  const errors = useCall("GET /api/v1/operator/errors", { query: { limit: 500 } }, POLL_MS);
   return (
     <>
       <PageHead
@@ -41,7 +35,6 @@ export function ErrorsPage(): JSX.Element {
 }
 
 function ErrorTable({ shapes }: Errors): JSX.Element {
-  const [opened, setOpened] = useState<string | null>(null);
   const rows = shapes.map((shape, at) => ({ ...shape, at }));
   return (
     <Table
@@ -53,23 +46,14 @@ function ErrorTable({ shapes }: Errors): JSX.Element {
       textOf={({ provider, chain, method, category, sample, code }) =>
         `${provider} ${chain} ${method} ${category} ${code ?? ""} ${sample ?? ""}`
       }
-      open={(row) => setOpened(opened === keyOf(row) ? null : keyOf(row))}
-      detail={(row) => (opened === keyOf(row) ? <ShapeDetail shape={row} /> : null)}
+      expand={(row) => <ShapeDetail shape={row} />}
       empty="No provider has answered with an error"
     />
   );
 }
 
-function keyOf({
-  provider,
-  chain,
-  profile,
-  method,
-  category,
-  code,
-  http_status: status,
-  sample,
-}: Shape): string {
+function keyOf(shape: Shape): string {
+  const { provider, chain, profile, method, category, code, http_status: status, sample } = shape;
   return [provider, chain, profile, method, category, code, status, sample].join(" ");
 }
 
@@ -99,37 +83,23 @@ const COLUMNS: readonly Column<Shape>[] = [
       <Badge tone={rule === null ? "idle" : "warn"}>{category.replaceAll("_", " ")}</Badge>
     ),
   },
-  {
-    id: "provider",
-    label: "Provider",
-    value: ({ provider }) => provider,
+  textColumn("provider", "Provider", ({ provider }) => provider, {
     render: ({ provider, chain, profile }) => (
-      <span class="wrap-anywhere">
-        {provider}
-        <small>
-          {chain}, {profile}
-        </small>
-      </span>
+      <Noted note={`${chain}, ${profile}`}>{provider}</Noted>
     ),
-  },
-  {
-    id: "method",
-    label: "Method",
-    value: ({ method }) => method,
+  }),
+  textColumn("method", "Method", ({ method }) => method, {
     render: ({ method }) => <code>{method}</code>,
-  },
-  {
-    id: "code",
-    label: "Code",
+  }),
+  textColumn("code", "Code", ({ code }) => code, {
     kind: "number",
-    value: ({ code }) => code,
     render: ({ code, http_status: status }) => (
       <>
         {code ?? DASH}
         <small>{status === null ? "" : `HTTP ${status}`}</small>
       </>
     ),
-  },
+  }),
   {
     id: "sample",
     label: "Sample",
@@ -137,11 +107,5 @@ const COLUMNS: readonly Column<Shape>[] = [
     render: ({ sample }) => <code class="clamp">{sample ?? DASH}</code>,
   },
   numberColumn("count", "Count", (shape) => shape.count),
-  {
-    id: "last",
-    label: "Last seen",
-    kind: "number",
-    value: ({ last_seen: at }) => Date.parse(at),
-    render: ({ last_seen: at }) => <Time at={at} />,
-  },
+  timeColumn("last", "Last seen", (shape) => shape.last_seen, { kind: "number" }),
 ];

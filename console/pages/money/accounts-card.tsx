@@ -1,15 +1,18 @@
 // Accounts by what they spent, searched and read by pages at the service; one opens to its keys.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { useResource } from "../../api/resource.ts";
-import { useApp, useQuery } from "../../app/app.ts";
-import { Card, Choices } from "../../components/card.tsx";
+import type { AnswerOf } from "../../api/contract-types.ts";
+import { useCall, useQuery } from "../../app/app.ts";
+import { Card } from "../../components/card.tsx";
+import { KeyName, plainNumber } from "../../components/columns.tsx";
+import { Button, Choices } from "../../components/controls.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
-import { count } from "../../format/numbers.ts";
-import { usd } from "../../format/usd.ts";
-import type { AccountPage, AccountRow, KeyPage, KeyRow } from "./money.ts";
+import { count, usd } from "../../format/numbers.ts";
+
+type AccountRow = AnswerOf<"GET /api/v1/operator/accounts">["accounts"][number];
+type KeyRow = AnswerOf<"GET /api/v1/operator/accounts/{id}/keys">["keys"][number];
 
 const POLL_MS = 30_000;
 const HOURS = 720;
@@ -23,31 +26,39 @@ type Sort = (typeof SORTS)[number]["value"];
 
 /** The card. */
 export function AccountsCard(): JSX.Element {
-  const { client } = useApp();
   const [search, setSearch] = useQuery("account");
   const [sort, setSort] = useState<Sort>("spend");
   const [pages, setPages] = useState<readonly string[]>([]);
-  const [opened, setOpened] = useState<string | null>(null);
-  const after = pages.at(-1) ?? "";
-  const query = new URLSearchParams({ hours: String(HOURS), sort });
-  if (search !== "") query.set("search", search);
-  if (after !== "") query.set("after", after);
-  const path = `/api/v1/operator/accounts?${query}`;
-  const accounts = useResource(path, POLL_MS, () => client.request<AccountPage>("GET", path));
+  const query = { hours: HOURS, sort, ...beginOf(pages), ...(search === "" ? {} : { search }) };
+  const accounts = useCall("GET /api/v1/operator/accounts", { query }, POLL_MS);
   return (
     <Card
       title="Accounts"
       lead="Spent in the last 30 days"
       actions={
-        <Order
-          search={search}
-          sort={sort}
-          choose={(next) => {
-            setPages([]);
-            if (next.search !== search) setSearch(next.search);
-            setSort(next.sort);
-          }}
-        />
+        <>
+          <input
+            class="input narrow"
+            type="search"
+            aria-label="Search accounts and keys"
+            placeholder="Id, key, name"
+            maxLength={100}
+            value={search}
+            onInput={(event) => {
+              setPages([]);
+              setSearch(event.currentTarget.value);
+            }}
+          />
+          <Choices
+            label="Order"
+            options={SORTS}
+            value={sort}
+            choose={(next) => {
+              setPages([]);
+              setSort(next);
+            }}
+          />
+        </>
       }
       flush
     >
@@ -60,17 +71,10 @@ export function AccountsCard(): JSX.Element {
               columns={ACCOUNT_COLUMNS}
               rows={data.accounts}
               keyOf={(row) => row.id}
-              open={(row) => setOpened(opened === row.id ? null : row.id)}
-              detail={(row) => (opened === row.id ? <Keys accountId={row.id} /> : null)}
+              expand={(row) => <Keys accountId={row.id} />}
               empty="No account"
             />
-            <Pager
-              of="accounts"
-              hasBefore={pages.length > 0}
-              next={data.next}
-              back={() => setPages(pages.slice(0, -1))}
-              go={(next) => setPages([...pages, next])}
-            />
+            <Pager of="accounts" next={data.next} {...{ pages, setPages }} />
           </>
         )}
       </Loaded>
@@ -78,60 +82,37 @@ export function AccountsCard(): JSX.Element {
   );
 }
 
-interface OrderProps {
-  readonly search: string;
-  readonly sort: Sort;
-  readonly choose: (next: { readonly search: string; readonly sort: Sort }) => void;
-}
-
-/** What is searched, and what comes first. */
-function Order({ search, sort, choose }: OrderProps): JSX.Element {
-  return (
-    <>
-      <input
-        class="input narrow"
-        type="search"
-        aria-label="Search accounts and keys"
-        placeholder="Id, key, name"
-        maxLength={100}
-        value={search}
-        onInput={(event) => choose({ search: event.currentTarget.value, sort })}
-      />
-      <Choices
-        label="Order"
-        options={SORTS}
-        value={sort}
-        choose={(next) => choose({ search, sort: next })}
-      />
-    </>
-  );
+/** Where a page of the service begins; nothing for the first one. */
+function beginOf(pages: readonly string[]): { readonly after?: string } {
+  const after = pages.at(-1);
+  return after === undefined ? {} : { after };
 }
 
 interface PagerProps {
   /** What the pages list. */
   readonly of: string;
-  readonly hasBefore: boolean;
+  /** The marks of the pages that were opened. */
+  readonly pages: readonly string[];
+  readonly setPages: (pages: readonly string[]) => void;
+  /** The mark of the next page; null = this is the last one. */
   readonly next: string | null;
-  readonly back: () => void;
-  readonly go: (next: string) => void;
 }
 
 /** Moves between pages of the service. */
-function Pager({ of, hasBefore, next, back, go }: PagerProps): JSX.Element | null {
-  if (!hasBefore && next === null) return null;
+function Pager({ of, pages, setPages, next }: PagerProps): JSX.Element | null {
+  if (pages.length === 0 && next === null) return null;
   return (
     <nav class="pager" aria-label={`Pages of ${of}`}>
-      <button type="button" class="button button-small" disabled={!hasBefore} onClick={back}>
+      <Button look="small" disabled={pages.length === 0} press={() => setPages(pages.slice(0, -1))}>
         Back
-      </button>
-      <button
-        type="button"
-        class="button button-small"
+      </Button>
+      <Button
+        look="small"
         disabled={next === null}
-        onClick={() => next !== null && go(next)}
+        press={() => next !== null && setPages([...pages, next])}
       >
         More
-      </button>
+      </Button>
     </nav>
   );
 }
@@ -151,24 +132,21 @@ const ACCOUNT_COLUMNS: readonly Column<AccountRow>[] = [
       </>
     ),
   },
-  { id: "spent", label: "Spent", kind: "number", render: (row) => usd(row.spent_usd) },
-  { id: "calls", label: "Calls", kind: "number", render: (row) => count(row.calls) },
-  { id: "cu", label: "CU", kind: "number", render: (row) => count(row.cu) },
-  { id: "balance", label: "Balance", kind: "number", render: (row) => usd(row.balance_usd) },
-  { id: "funded", label: "Credited", kind: "number", render: (row) => usd(row.funded_usd) },
-  { id: "keys", label: "Keys", kind: "number", render: (row) => count(row.keys) },
+  plainNumber("spent", "Spent", (row) => usd(row.spent_usd)),
+  plainNumber("calls", "Calls", (row) => count(row.calls)),
+  plainNumber("cu", "CU", (row) => count(row.cu)),
+  plainNumber("balance", "Balance", (row) => usd(row.balance_usd)),
+  plainNumber("funded", "Credited", (row) => usd(row.funded_usd)),
+  plainNumber("keys", "Keys", (row) => count(row.keys)),
   { id: "created", label: "Created", render: (row) => <Time at={row.created_at} /> },
 ];
 
 /** The keys of an account, oldest first, also those that were deleted. */
 function Keys({ accountId }: { readonly accountId: string }): JSX.Element {
-  const { client } = useApp();
   const [pages, setPages] = useState<readonly string[]>([]);
-  const query = new URLSearchParams({ hours: String(HOURS), limit: String(KEYS_A_PAGE) });
-  const after = pages.at(-1) ?? "";
-  if (after !== "") query.set("after", after);
-  const path = `/api/v1/operator/accounts/${accountId}/keys?${query}`;
-  const keys = useResource(path, 0, () => client.request<KeyPage>("GET", path));
+  const query = { hours: HOURS, limit: KEYS_A_PAGE, ...beginOf(pages) };
+  const request = { params: { id: accountId }, query };
+  const keys = useCall("GET /api/v1/operator/accounts/{id}/keys", request);
   return (
     <Loaded resource={keys}>
       {(data) => (
@@ -181,13 +159,7 @@ function Keys({ accountId }: { readonly accountId: string }): JSX.Element {
             keyOf={(row) => row.id}
             empty="No key"
           />
-          <Pager
-            of={`keys of ${accountId}`}
-            hasBefore={pages.length > 0}
-            next={data.next}
-            back={() => setPages(pages.slice(0, -1))}
-            go={(next) => setPages([...pages, next])}
-          />
+          <Pager of={`keys of ${accountId}`} next={data.next} {...{ pages, setPages }} />
         </div>
       )}
     </Loaded>
@@ -199,15 +171,11 @@ const KEY_COLUMNS: readonly Column<KeyRow>[] = [
     id: "name",
     label: "Key",
     kind: "lead",
-    render: (row) => (
-      <>
-        <bdi>{row.name === "" ? "Unnamed" : row.name}</bdi>{" "}
-        <span class="mono muted small">{row.prefix}…</span>
-        {row.revoked_at === null ? null : <span class="muted small"> deleted</span>}
-      </>
+    render: ({ name, prefix, revoked_at: revokedAt }) => (
+      <KeyName {...{ name, prefix }} isDeleted={revokedAt !== null} />
     ),
   },
-  { id: "spent", label: "Spent", kind: "number", render: (row) => usd(row.spent_usd) },
-  { id: "calls", label: "Calls", kind: "number", render: (row) => count(row.calls) },
+  plainNumber("spent", "Spent", (row) => usd(row.spent_usd)),
+  plainNumber("calls", "Calls", (row) => count(row.calls)),
   { id: "created", label: "Created", render: (row) => <Time at={row.created_at} /> },
 ];

@@ -3,30 +3,29 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { useResource } from "../../api/resource.ts";
-import { useApp } from "../../app/app.ts";
+import { useApp, useCall } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
+import { Button, Notice } from "../../components/controls.tsx";
 import { failureText, Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
+import { usd } from "../../format/numbers.ts";
 import type { Tone } from "../../format/tone.ts";
-import { usd } from "../../format/usd.ts";
 
 type Audit = AnswerOf<"GET /api/v1/operator/audit">;
 type LastAudit = AnswerOf<"GET /api/v1/operator/audit/last">;
 type AuditPart = NonNullable<LastAudit["books"]>;
 
-const LAST = "/api/v1/operator/audit/last";
 const POLL_MS = 60_000;
 
 /** The card. */
 export function AuditCard(): JSX.Element {
   const { client } = useApp();
   const [result, setResult] = useState<Result<Audit> | "running" | null>(null);
-  const last = useResource(LAST, POLL_MS, () => client.request<LastAudit>("GET", LAST));
+  const last = useCall("GET /api/v1/operator/audit/last", {}, POLL_MS);
   const run = (): void => {
     setResult("running");
-    void client.call("GET /api/v1/operator/audit").then((found) => {
+    void client.call("GET /api/v1/operator/audit", {}).then((found) => {
       setResult(found);
       last.reload();
     });
@@ -36,9 +35,9 @@ export function AuditCard(): JSX.Element {
       title="Audit"
       lead="Compares ledger, balances, leased credit, usage and payment chains, to the unit"
       actions={
-        <button type="button" class="button" disabled={result === "running"} onClick={run}>
+        <Button disabled={result === "running"} press={run}>
           {result === "running" ? "Checking" : "Check the books"}
-        </button>
+        </Button>
       }
     >
       <div class="stack">
@@ -115,19 +114,14 @@ function PartResult({ part, words }: PartResultProps): JSX.Element {
 /** The audit that was asked for on this page: it reads everything. */
 function Outcome({ result }: { readonly result: Result<Audit> | "running" }): JSX.Element {
   if (result === "running") return <p role="status">Reading every account and payment chain.</p>;
-  if (result.kind === "failed")
-    return (
-      <p class="notice warn" role="alert">
-        {failureText(result.failure)}
-      </p>
-    );
+  if (result.kind === "failed") return <Notice tone="warn">{failureText(result.failure)}</Notice>;
   const { ok, checked_at, differences, unread_chains } = result.body;
   return (
     <div class="stack">
-      <p class={`notice ${ok ? "good" : "bad"}`} role="status">
+      <Notice tone={ok ? "good" : "bad"}>
         {ok ? "Every amount is accounted for." : "The books do not agree."} Checked{" "}
         <Time at={checked_at} />.
-      </p>
+      </Notice>
       {differences.length === 0 ? null : (
         <Table
           name="differences"

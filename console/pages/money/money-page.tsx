@@ -1,28 +1,28 @@
 // Money, for the operator: what came in and was charged by day, accounts by what they spend,
 // purchases with their transactions, wallets with their gas, and whether the books agree.
 import type { JSX } from "preact";
-import { useResource } from "../../api/resource.ts";
-import { useApp } from "../../app/app.ts";
+import type { AnswerOf } from "../../api/contract-types.ts";
+import { useCall } from "../../app/app.ts";
+import { Badge } from "../../components/badge.tsx";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
-import { Graph } from "../../components/graph.tsx";
+import { GraphCard } from "../../components/graph.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { compact } from "../../format/numbers.ts";
-import { usd } from "../../format/usd.ts";
+import { type Column, Table } from "../../components/table.tsx";
+import { compact, DASH, usd } from "../../format/numbers.ts";
 import { AccountsCard } from "./accounts-card.tsx";
 import { AuditCard } from "./audit-card.tsx";
-import type { Revenue } from "./money.ts";
 import { PurchasesCard } from "./purchases-card.tsx";
-import { WalletsCard } from "./wallets-card.tsx";
+
+type Revenue = AnswerOf<"GET /api/v1/operator/revenue">;
+type WalletRow = AnswerOf<"GET /api/v1/operator/wallets">["wallets"][number];
 
 const POLL_MS = 30_000;
 const DAYS = 30;
 
 /** The page. */
 export function MoneyPage(): JSX.Element {
-  const { client } = useApp();
-  const revenue = useResource("revenue", POLL_MS, () =>
-    client.request<Revenue>("GET", `/api/v1/operator/revenue?days=${DAYS}`),
-  );
+  const query = { days: DAYS };
+  const revenue = useCall("GET /api/v1/operator/revenue", { query }, POLL_MS);
   return (
     <>
       <PageHead title="Money" lead={`The last ${DAYS} days, UTC; some seconds late.`} />
@@ -52,17 +52,87 @@ function RevenueCards({ revenue }: { readonly revenue: Revenue }): JSX.Element {
         />
         <Figure label="Compute units" value={compact(totals.cu)} />
       </Figures>
-      <Card title="By day">
-        <Graph
-          title="Money by day"
-          times={days.map(({ day }) => Date.parse(day) / 1000)}
-          series={[
-            { label: "Charged", values: column("charged_usd") },
-            { label: "Paid in", values: column("paid_in_usd") },
-          ]}
-          format={usd}
-        />
-      </Card>
+      <GraphCard
+        title="By day"
+        summary="Money by day"
+        times={days.map(({ day }) => Date.parse(day) / 1000)}
+        series={[
+          { label: "Charged", values: column("charged_usd") },
+          { label: "Paid in", values: column("paid_in_usd") },
+        ]}
+        format={usd}
+      />
     </>
   );
+}
+
+/** The rails of payments, and what their wallets have for gas. */
+function WalletsCard(): JSX.Element {
+  const wallets = useCall("GET /api/v1/operator/wallets", {}, POLL_MS);
+  return (
+    <Card
+      title="Rails and wallets"
+      lead="As this node last saw them; gas in coins of the chain"
+      flush
+    >
+      <Loaded resource={wallets}>
+        {(data) => (
+          <Table
+            name="wallets"
+            caption="Rails and wallets"
+            columns={WALLET_COLUMNS}
+            rows={data.wallets}
+            keyOf={(row) => `${row.rail} ${row.chain_id} ${row.recipient}`}
+            empty="This service takes no payments"
+          />
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+const WALLET_COLUMNS: readonly Column<WalletRow>[] = [
+  {
+    id: "rail",
+    label: "Rail",
+    kind: "lead",
+    render: (row) => `${row.rail}, chain ${row.chain_id}`,
+  },
+  {
+    id: "recipient",
+    label: "Payments go to",
+    kind: "wide",
+    render: (row) => <span class="mono small wrap-anywhere">{row.recipient}</span>,
+  },
+  {
+    id: "wallet",
+    label: "Pays gas",
+    kind: "wide",
+    render: (row) => (
+      <span class="mono small wrap-anywhere">{row.wallet?.address ?? "none needed"}</span>
+    ),
+  },
+  { id: "gas", label: "Gas", kind: "number", render: (row) => <Gas wallet={row.wallet} /> },
+];
+
+function Gas({ wallet }: Pick<WalletRow, "wallet">): JSX.Element {
+  if (wallet === null) return <span>{DASH}</span>;
+  const { balance_wei, low, empty, dear } = wallet;
+  return (
+    <>
+      {coinText(balance_wei)} {empty ? <Badge tone="bad">empty</Badge> : null}
+      {low && !empty ? <Badge tone="warn">low</Badge> : null}
+      {dear ? <Badge tone="warn">gas is dear</Badge> : null}
+    </>
+  );
+}
+
+const WEI_DIGITS = 18;
+const SHOWN_DIGITS = 4;
+
+/** Wei as coins, cut to four places. */
+function coinText(wei: string): string {
+  const digits = wei.padStart(WEI_DIGITS + 1, "0");
+  const coins = BigInt(digits.slice(0, -WEI_DIGITS)).toLocaleString("en");
+  return `${coins}.${digits.slice(-WEI_DIGITS).slice(0, SHOWN_DIGITS)}`;
 }

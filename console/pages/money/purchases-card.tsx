@@ -1,27 +1,28 @@
 // Purchases of all accounts by state, with the transactions that were sent for them.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { useResource } from "../../api/resource.ts";
-import { useApp } from "../../app/app.ts";
+import type { AnswerOf } from "../../api/contract-types.ts";
+import { useCall } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
-import { Card, Choices } from "../../components/card.tsx";
-import { numberColumn } from "../../components/columns.ts";
+import { Card } from "../../components/card.tsx";
+import { numberColumn, PURCHASE_TONES, textColumn } from "../../components/columns.tsx";
+import { Choices } from "../../components/controls.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
-import { DASH } from "../../format/numbers.ts";
-import type { Tone } from "../../format/tone.ts";
-import { usd } from "../../format/usd.ts";
-import { PURCHASE_STATES, type PurchaseRow, type PurchaseState, type Purchases } from "./money.ts";
+import { DASH, usd } from "../../format/numbers.ts";
 
+type PurchaseRow = AnswerOf<"GET /api/v1/operator/purchases">["purchases"][number];
+type PurchaseState = PurchaseRow["state"];
+
+const PURCHASE_STATES = ["accepted", "submitted", "settled", "failed"] as const;
 const POLL_MS = 15_000;
 
 /** The card. */
 export function PurchasesCard(): JSX.Element {
-  const { client } = useApp();
   const [state, setState] = useState<PurchaseState | "all">("all");
-  const path = `/api/v1/operator/purchases?limit=100${state === "all" ? "" : `&state=${state}`}`;
-  const purchases = useResource(path, POLL_MS, () => client.request<Purchases>("GET", path));
+  const query = { limit: 100, ...(state === "all" ? {} : { state }) };
+  const purchases = useCall("GET /api/v1/operator/purchases", { query }, POLL_MS);
   const counts = purchases.data?.counts;
   const options = [
     { value: "all", label: "All" } as const,
@@ -54,13 +55,6 @@ export function PurchasesCard(): JSX.Element {
   );
 }
 
-const TONES: Readonly<Record<PurchaseState, Tone>> = {
-  accepted: "warn",
-  submitted: "warn",
-  settled: "good",
-  failed: "bad",
-};
-
 const BUYS: Readonly<Record<NonNullable<PurchaseRow["buys"]>, string>> = {
   fund_key: "Credit of a key",
   create_key: "A new key",
@@ -75,23 +69,20 @@ const COLUMNS: readonly Column<PurchaseRow>[] = [
     label: "State",
     render: (row) => (
       <>
-        <Badge tone={TONES[row.state]}>{row.state}</Badge>{" "}
+        <Badge tone={PURCHASE_TONES[row.state]}>{row.state}</Badge>{" "}
         <span class="small muted">{row.reason}</span>
       </>
     ),
   },
   numberColumn("amount", "Amount", (row) => Number(row.amount_usd), usd),
-  {
-    id: "buys",
-    label: "Buys",
-    value: (row) => row.buys,
+  textColumn("buys", "Buys", (row) => row.buys, {
     render: ({ buys }) => (buys === undefined ? DASH : BUYS[buys]),
-  },
+  }),
   {
     id: "account",
     label: "Account",
     kind: "wide",
-    render: (row) => <span class="mono small">{row.account_id ?? "–"}</span>,
+    render: (row) => <span class="mono small">{row.account_id ?? DASH}</span>,
   },
   { id: "rail", label: "Rail", render: (row) => `${row.rail}, chain ${row.chain_id}` },
   {
@@ -100,7 +91,7 @@ const COLUMNS: readonly Column<PurchaseRow>[] = [
     kind: "wide",
     render: (row) =>
       row.transactions.length === 0
-        ? "–"
+        ? DASH
         : row.transactions.map(({ tx_hash }) => (
             <span key={tx_hash} class="mono small wrap-anywhere">
               {tx_hash}{" "}

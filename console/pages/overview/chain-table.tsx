@@ -1,9 +1,9 @@
 // The chains that are served, one row for each profile on it.
 import type { JSX } from "preact";
-import { pathTo } from "../../app/address.ts";
 import { useApp } from "../../app/app.ts";
+import { pathTo } from "../../app/router.ts";
 import { Badge } from "../../components/badge.tsx";
-import { numberColumn } from "../../components/columns.ts";
+import { numberColumn, textColumn } from "../../components/columns.tsx";
 import { Link } from "../../components/link.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { count } from "../../format/numbers.ts";
@@ -49,11 +49,8 @@ function rankOf({ verdict: { calls, tone } }: ChainRow): number {
 }
 
 const COLUMNS: readonly Column<ChainRow>[] = [
-  {
-    id: "chain",
-    label: "Chain",
+  textColumn("chain", "Chain", ({ name }) => name, {
     kind: "lead",
-    value: ({ name }) => name,
     render: (row) => (
       <>
         <Link to={pathOf(row)}>{row.name}</Link>
@@ -62,26 +59,15 @@ const COLUMNS: readonly Column<ChainRow>[] = [
         </small>
       </>
     ),
-  },
-  {
-    id: "profile",
-    label: "Profile",
-    value: ({ profile }) => profile.profile,
-    render: ({ profile }) => profile.profile,
-  },
-  {
-    id: "state",
-    label: "State",
+  }),
+  textColumn("profile", "Profile", ({ profile }) => profile.profile),
+  textColumn("state", "State", rankOf, {
     kind: "wide",
-    value: rankOf,
     render: ({ verdict }) => <Badge tone={verdict.tone}>{verdict.words}</Badge>,
-  },
-  {
-    id: "usable",
-    label: "Providers",
-    value: ({ verdict }) => verdict.usable,
+  }),
+  textColumn("usable", "Providers", ({ verdict }) => verdict.usable, {
     render: (row) => <Usable {...row} />,
-  },
+  }),
   numberColumn("head", "Head block", ({ verdict }) => verdict.head),
   {
     ...numberColumn<ChainRow>("calls", "Calls", ({ verdict }) => verdict.calls),

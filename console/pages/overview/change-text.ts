@@ -1,6 +1,7 @@
 // What an event of the feed says, as a sentence. Pure.
 import type { AnswerOf } from "../../api/contract-types.ts";
-import type { StreamEvent } from "../../api/event-parser.ts";
+import type { StreamEvent } from "../../api/feed.ts";
+import { parseJson, textIn } from "../../format/json.ts";
 import { count } from "../../format/numbers.ts";
 import type { Tone } from "../../format/tone.ts";
 import { CORDONS } from "../../health/judge.ts";
@@ -22,7 +23,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** The change that an event tells of; null = it is of another kind. */
 export function changeOf({ name, data }: Pick<StreamEvent, "name" | "data">): Change | null {
-  return changeIn(name, parsed(data));
+  return changeIn(name, Object(parseJson(data)));
 }
 
 /** The changes that the service remembers. */
@@ -139,15 +140,5 @@ function otherSentence(name: string, fields: Fields): Said {
 }
 
 function text(fields: Fields, name: string): string {
-  const value = fields[name];
-  return typeof value === "string" ? value : "";
-}
-
-function parsed(data: string): Fields {
-  try {
-    const value: unknown = JSON.parse(data);
-    return typeof value === "object" && value !== null ? { ...value } : {};
-  } catch {
-    return {};
-  }
+  return textIn(fields[name]);
 }

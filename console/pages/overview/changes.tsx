@@ -4,8 +4,8 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { SERVICE_URL } from "../../api/client.ts";
 import { watchFeed } from "../../api/feed.ts";
-import { pathTo } from "../../app/address.ts";
-import { useApp, useStore } from "../../app/app.ts";
+import { useApp } from "../../app/app.ts";
+import { pathTo } from "../../app/router.ts";
 import { Dot } from "../../components/badge.tsx";
 import { Card } from "../../components/card.tsx";
 import { Link } from "../../components/link.tsx";
@@ -17,14 +17,8 @@ import { type Change, changeOf, changesIn, withChange } from "./change-text.ts";
 const NO_CALLS = "api/v1/operator/events?min_ms=3600000";
 const MAX_SHOWN = 30;
 
-/** The list of changes; nothing for anybody but the operator. */
-export function Changes(): JSX.Element | null {
-  const { session } = useApp();
-  const role = useStore(session.state)?.role;
-  return role === "operator" ? <ChangeList /> : null;
-}
-
-function ChangeList(): JSX.Element {
+/** The list of changes. */
+export function Changes(): JSX.Element {
   const { client } = useApp();
   const [changes, setChanges] = useState<readonly Change[]>([]);
   const [failure, setFailure] = useState<string | null>(null);

@@ -1,10 +1,10 @@
 // What the service did over the last hour or day: figures, and graphs.
 import type { JSX } from "preact";
-import { type Resource, useResource } from "../../api/resource.ts";
-import { useApp } from "../../app/app.ts";
-import { Card, Figure, Figures } from "../../components/card.tsx";
-import { ErrorCard } from "../../components/error-card.tsx";
-import { Graph } from "../../components/graph.tsx";
+import type { Resource } from "../../api/resource.ts";
+import { useCall } from "../../app/app.ts";
+import { Figure, Figures } from "../../components/card.tsx";
+import { Notice } from "../../components/controls.tsx";
+import { ErrorCard, GraphCard } from "../../components/graph.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { Time } from "../../components/time.tsx";
 import { duration } from "../../format/durations.ts";
@@ -26,10 +26,7 @@ const MAX_POINTS = 360;
 
 /** History of the whole service, kept current. */
 export function useServiceHistory(range: Range): Resource<History> {
-  const { client } = useApp();
-  return useResource(`history ${range}`, pollMsOf(range), (signal) =>
-    client.call("GET /api/v1/history", { query: { range, points: MAX_POINTS } }, signal),
-  );
+  return useCall("GET /api/v1/history", { query: { range, points: MAX_POINTS } }, pollMsOf(range));
 }
 
 /** Figures and graphs of the whole service. */
@@ -40,11 +37,10 @@ export function HistoryCards({ history }: { readonly history: Resource<History> 
         const shown = trimHistory(answer);
         const all = serviceIn(answer);
         const service = serviceIn(shown);
-        const notice = hoursNotice(answer);
         if (service === undefined || all === undefined) return null;
         return (
           <>
-            {notice === null ? null : <p class="notice warn">{notice}</p>}
+            <Notice tone="warn">{hoursNotice(answer)}</Notice>
             <HistoryFigures history={shown} {...{ service, all }} />
             <ServiceHistory history={shown} service={service} />
           </>
@@ -67,42 +63,38 @@ function ServiceHistory({ history, service }: ServiceHistoryProps): JSX.Element 
   const { times, step_s: stepS } = history;
   return (
     <div class="grid grid-2">
-      <Card title="Calls a second">
-        <Graph
-          title="Calls a second"
-          times={times}
-          series={[{ label: "Calls", values: perSecond(service.calls, stepS) }]}
-          format={rate}
-        />
-      </Card>
-      <Card title="Latency, ms">
-        <Graph
-          title="Latency in milliseconds"
-          times={times}
-          series={[
-            { label: "p50", values: service.p50_ms },
-            { label: "p95", values: service.p95_ms },
-            { label: "p99", values: service.p99_ms },
-          ]}
-          format={milliseconds}
-        />
-      </Card>
+      <GraphCard
+        title="Calls a second"
+        times={times}
+        series={[{ label: "Calls", values: perSecond(service.calls, stepS) }]}
+        format={rate}
+      />
+      <GraphCard
+        title="Latency, ms"
+        summary="Latency in milliseconds"
+        times={times}
+        series={[
+          { label: "p50", values: service.p50_ms },
+          { label: "p95", values: service.p95_ms },
+          { label: "p99", values: service.p99_ms },
+        ]}
+        format={milliseconds}
+      />
       <ErrorCard
         title="Calls that ended in an error, a second"
         times={times}
-        rates={errorRates(history, [service], MAX_GROUPS)}
+        series={errorRates(history, [service], MAX_GROUPS)}
       />
-      <Card title="Added by the service, ms">
-        <Graph
-          title="Milliseconds that the service itself added"
-          times={times}
-          series={[
-            { label: "p50", values: service.added_p50_ms ?? [] },
-            { label: "p95", values: service.added_p95_ms ?? [] },
-          ]}
-          format={(value) => value.toFixed(2)}
-        />
-      </Card>
+      <GraphCard
+        title="Added by the service, ms"
+        summary="Milliseconds that the service itself added"
+        times={times}
+        series={[
+          { label: "p50", values: service.added_p50_ms ?? [] },
+          { label: "p95", values: service.added_p95_ms ?? [] },
+        ]}
+        format={(value) => value.toFixed(2)}
+      />
     </div>
   );
 }

@@ -3,10 +3,11 @@ import type { JSX } from "preact";
 import type { Client, Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
-import { useApp, useQuery } from "../../app/app.ts";
+import { ForOperator, useApp, useQuery } from "../../app/app.ts";
 import { ActionsCard } from "../../components/actions-card.tsx";
 import { Dot } from "../../components/badge.tsx";
-import { Card, Choices, PageHead } from "../../components/card.tsx";
+import { Card, PageHead } from "../../components/card.tsx";
+import { Choices } from "../../components/controls.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { duration } from "../../format/durations.ts";
 import { count, plural } from "../../format/numbers.ts";
@@ -71,8 +72,10 @@ function OverviewView({ readiness, health, chains }: Overview): JSX.Element {
       >
         <ChainTable rows={rows} />
       </Card>
-      <Changes />
-      <ActionsCard limit={20} />
+      <ForOperator>
+        <Changes />
+        <ActionsCard limit={20} />
+      </ForOperator>
     </>
   );
 }
@@ -98,9 +101,9 @@ function factsText({ version, uptime_seconds: seconds, cluster }: Overview["heal
 /** Reads all of it; the first failure is the failure of the whole. */
 async function readOverview(client: Client): Promise<Result<Overview>> {
   const [chains, readiness, health] = await Promise.all([
-    client.call("GET /api/chains"),
-    client.call("GET /api/ready"),
-    client.call("GET /api/health"),
+    client.call("GET /api/chains", {}),
+    client.call("GET /api/ready", {}),
+    client.call("GET /api/health", {}),
   ]);
   if (chains.kind === "failed") return chains;
   if (readiness.kind === "failed") return readiness;

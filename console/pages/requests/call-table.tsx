@@ -2,14 +2,12 @@
 import type { JSX } from "preact";
 import type { CallEvent } from "../../api/use-feed.ts";
 import { Badge } from "../../components/badge.tsx";
+import { Noted, plainNumber, type Word } from "../../components/columns.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { DASH, milliseconds } from "../../format/numbers.ts";
-import type { Tone } from "../../format/tone.ts";
 
-const OUTCOMES: Readonly<
-  Record<CallEvent["outcome"], { readonly tone: Tone; readonly word: string }>
-> = {
+const OUTCOMES: Readonly<Record<CallEvent["outcome"], Word>> = {
   result: { tone: "good", word: "Result" },
   error: { tone: "warn", word: "Error" },
   fault: { tone: "bad", word: "Refused" },
@@ -53,24 +51,16 @@ const COLUMNS: readonly Column<CallEvent>[] = [
     label: "Method",
     kind: "lead",
     render: ({ method, chain, profile }) => (
-      <span class="wrap-anywhere">
+      <Noted note={`${chain}, ${profile}`}>
         <code>{method}</code>
-        <small>
-          {chain}, {profile}
-        </small>
-      </span>
+      </Noted>
     ),
   },
   { id: "outcome", label: "Outcome", render: (call) => <OutcomeBadge call={call} /> },
   {
     id: "provider",
     label: "Answered by",
-    render: (call) => (
-      <span class="wrap-anywhere">
-        {call.provider ?? DASH}
-        <small>{sourceText(call)}</small>
-      </span>
-    ),
+    render: (call) => <Noted note={sourceText(call)}>{call.provider ?? DASH}</Noted>,
   },
   {
     id: "attempts",
@@ -80,18 +70,8 @@ const COLUMNS: readonly Column<CallEvent>[] = [
       <span class={failovers > 0 ? "warn toned" : ""}>{attempts}</span>
     ),
   },
-  {
-    id: "total",
-    label: "Total ms",
-    kind: "number",
-    render: ({ total_ms: ms }) => milliseconds(ms),
-  },
-  {
-    id: "upstream",
-    label: "Provider ms",
-    kind: "number",
-    render: ({ upstream_ms: ms }) => milliseconds(ms),
-  },
+  plainNumber("total", "Total ms", (call) => milliseconds(call.total_ms)),
+  plainNumber("upstream", "Provider ms", (call) => milliseconds(call.upstream_ms)),
   {
     id: "added",
     label: "Added ms",

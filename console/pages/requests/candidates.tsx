@@ -1,7 +1,7 @@
 // Candidates of a call with what decided their order, and those that were excluded.
 import type { JSX } from "preact";
-import { Badge } from "../../components/badge.tsx";
 import { ShareBar } from "../../components/card.tsx";
+import { Noted, plainNumber, StateBadge } from "../../components/columns.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { count, DASH, milliseconds, share, success } from "../../format/numbers.ts";
 import { CIRCUITS } from "../../health/judge.ts";
@@ -12,11 +12,8 @@ export type Candidate = Decision["candidates"][number] & { readonly first_share?
 type ExcludedProvider = Decision["excluded"][number];
 
 /** The candidates in order. */
-export function Candidates({
-  candidates,
-}: {
-  readonly candidates: readonly Candidate[];
-}): JSX.Element {
+export function Candidates(props: { readonly candidates: readonly Candidate[] }): JSX.Element {
+  const { candidates } = props;
   const hasShares = candidates.some(({ first_share: first }) => first !== undefined);
   return (
     <Table
@@ -42,69 +39,40 @@ const COLUMNS: readonly Column<Candidate>[] = [
     label: "Provider",
     kind: "lead",
     render: ({ provider, transport, backup }) => (
-      <span class="wrap-anywhere">
+      <Noted note={`${transport === "ws" ? "WebSocket" : "HTTP"}${backup ? ", backup" : ""}`}>
         {provider}
-        <small>
-          {transport === "ws" ? "WebSocket" : "HTTP"}
-          {backup ? ", backup" : ""}
-        </small>
-      </span>
+      </Noted>
     ),
   },
-  {
-    id: "decided",
-    label: "Decided by",
-    kind: "wide",
-    render: ({ decided_by: text }) => text,
-  },
+  { id: "decided", label: "Decided by", kind: "wide", render: (candidate) => candidate.decided_by },
   {
     id: "circuit",
     label: "Circuit",
     render: ({ circuit, limited, stalled }) => (
       <>
-        <Badge tone={CIRCUITS[circuit].tone}>{CIRCUITS[circuit].word}</Badge>
+        <StateBadge {...CIRCUITS[circuit]} />
         <small>
           {[limited ? "limited" : "", stalled ? "stalled" : ""].filter(Boolean).join(", ")}
         </small>
       </>
     ),
   },
-  { id: "tier", label: "Tier", kind: "number", render: ({ tier }) => tier },
+  plainNumber("tier", "Tier", ({ tier }) => tier),
+  plainNumber("latency", "Latency ms", ({ reading }) => milliseconds(reading?.latency_ms)),
+  plainNumber("success", "Success", ({ reading }) => success(reading?.success_rate)),
   {
-    id: "latency",
-    label: "Latency ms",
-    kind: "number",
-    render: ({ reading }) => milliseconds(reading?.latency_ms),
-  },
-  {
-    id: "success",
-    label: "Success",
-    kind: "number",
-    render: ({ reading }) => success(reading?.success_rate),
-  },
-  {
-    id: "calls",
-    label: "Readings",
-    kind: "number",
+    ...plainNumber<Candidate>("calls", "Readings", ({ reading }) => count(reading?.calls)),
     title: "Calls that the reading stands on",
-    render: ({ reading }) => count(reading?.calls),
   },
-  {
-    id: "weight",
-    label: "Weight",
-    kind: "number",
-    render: ({ weight, latency_weight: drawn }) => (drawn === null ? weight : drawn.toFixed(2)),
-  },
-  { id: "priority", label: "Priority", kind: "number", render: ({ priority }) => priority },
-  { id: "price", label: "Price", kind: "number", render: ({ price }) => price ?? DASH },
+  plainNumber("weight", "Weight", ({ weight, latency_weight: drawn }) =>
+    drawn === null ? weight : drawn.toFixed(2),
+  ),
+  plainNumber("priority", "Priority", ({ priority }) => priority),
+  plainNumber("price", "Price", ({ price }) => price ?? DASH),
 ];
 
 /** The providers that could not be asked. */
-export function Excluded({
-  excluded,
-}: {
-  readonly excluded: readonly ExcludedProvider[];
-}): JSX.Element {
+export function Excluded({ excluded }: Pick<Decision, "excluded">): JSX.Element {
   return (
     <Table
       name="excluded"

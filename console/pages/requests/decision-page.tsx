@@ -2,9 +2,8 @@
 // as a waterfall, and the plans of other strategies.
 import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { useResource } from "../../api/resource.ts";
-import { useApp } from "../../app/app.ts";
-import type { PageProps } from "../../app/page.ts";
+import type { PageProps } from "../../app/app.ts";
+import { useCall } from "../../app/app.ts";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
 import { Link } from "../../components/link.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
@@ -20,11 +19,8 @@ export type Decision = AnswerOf<"GET /api/v1/operator/decisions/{id}">;
 
 /** The page of a decision. */
 export function DecisionPage({ params }: PageProps): JSX.Element {
-  const { client } = useApp();
   const { id = "" } = params;
-  const decision = useResource(`decision ${id}`, 0, (signal) =>
-    client.call("GET /api/v1/operator/decisions/{id}", { params: { id } }, signal),
-  );
+  const decision = useCall("GET /api/v1/operator/decisions/{id}", { params: { id } });
   const { failure } = decision;
   const isGone = failure?.kind === "refused" && failure.status === 404;
   return (

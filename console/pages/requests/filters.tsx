@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CallEvent } from "../../api/use-feed.ts";
 import { useApp, useQuery } from "../../app/app.ts";
+import { Button, Check, Field, Select } from "../../components/controls.tsx";
 
 const OUTCOMES = [
   { value: "", label: "Any outcome" },
@@ -50,31 +51,15 @@ export function Filters(): JSX.Element {
       <TextFilter name="provider" label="Provider" />
       <TextFilter name="key" label="Key id" />
       <TextFilter name="min_ms" label="Slower than, ms" pattern={/^\d{0,7}$/} />
-      <label class="field">
-        <span>Outcome</span>
-        <select
-          class="input"
-          value={outcome}
-          onChange={(event) => setOutcome(event.currentTarget.value)}
-        >
-          {OUTCOMES.map(({ value, label }) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={failovers === "true"}
-          onChange={(event) => setFailovers(event.currentTarget.checked ? "true" : "")}
-        />
-        Failovers only
-      </label>
-      <button type="button" class="button button-plain" onClick={clear}>
+      <Select label="Outcome" options={OUTCOMES} value={outcome} choose={setOutcome} />
+      <Check
+        label="Failovers only"
+        checked={failovers === "true"}
+        change={(checked) => setFailovers(checked ? "true" : "")}
+      />
+      <Button look="plain" press={clear}>
         Clear
-      </button>
+      </Button>
     </div>
   );
 }
@@ -96,15 +81,13 @@ function TextFilter({ name, label, pattern }: TextFilterProps): JSX.Element {
     return () => clearTimeout(timer);
   }, [text, value, pattern, setValue]);
   return (
-    <label class="field">
-      <span>{label}</span>
-      <input
-        class="input filter-input"
-        value={text}
-        spellcheck={false}
-        autocomplete="off"
-        onInput={(event) => setText(event.currentTarget.value)}
-      />
-    </label>
+    <Field
+      label={label}
+      class="filter-input"
+      value={text}
+      spellcheck={false}
+      autocomplete="off"
+      change={setText}
+    />
   );
 }

@@ -1,12 +1,13 @@
 // The live feed of decisions: every call at its end, with filters that stand in the address.
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { type Resource, useResource } from "../../api/resource.ts";
+import type { Resource } from "../../api/resource.ts";
 import { type CallEvent, type FeedView, useFeed } from "../../api/use-feed.ts";
-import { queryText } from "../../app/address.ts";
-import { useApp, useStore, useTimed } from "../../app/app.ts";
+import { useApp, useCall, useStore, useTimed } from "../../app/app.ts";
+import { queryText } from "../../app/router.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, PageHead } from "../../components/card.tsx";
+import { Button } from "../../components/controls.tsx";
 import { Icon } from "../../components/icons.tsx";
 import { Empty, Failed, isForbidden, Loading } from "../../components/page-state.tsx";
 import { duration } from "../../format/durations.ts";
@@ -22,13 +23,12 @@ type Latest = { readonly decisions: readonly CallEvent[] };
 
 /** The page of the feed. */
 export function RequestsPage(): JSX.Element {
-  const { client, router } = useApp();
-  const { query } = useStore(router.place);
+  const { query } = useStore(useApp().router.place);
   const filters = filtersIn(query);
   const search = queryText(filters);
-  const latest: Resource<Latest> = useResource(`decisions ${search}`, 0, (signal) =>
-    client.call("GET /api/v1/operator/decisions", { query: { ...filters, limit: LATEST } }, signal),
-  );
+  const latest = useCall("GET /api/v1/operator/decisions", {
+    query: { ...filters, limit: LATEST },
+  });
   if (latest.failure !== null && isForbidden(latest.failure))
     return (
       <>
@@ -56,15 +56,10 @@ function Feed({ search, latest }: FeedProps): JSX.Element {
     <>
       <PageHead title="Requests" lead={`${LEAD}${nodeText(node)}`}>
         <FeedBadge feed={feed} paused={paused} />
-        <button
-          type="button"
-          class="button"
-          aria-pressed={paused}
-          onClick={() => setPaused(!paused)}
-        >
+        <Button pressed={paused} press={() => setPaused(!paused)}>
           <Icon name={paused ? "play" : "pause"} />
           {paused ? "Resume" : "Pause"}
-        </button>
+        </Button>
       </PageHead>
       <Card flush>
         <Filters />
@@ -98,13 +93,12 @@ function Calls({ feed, latest, open }: CallsProps): JSX.Element | null {
   return <Empty title="No call yet">Calls that pass the filters appear here by themselves.</Empty>;
 }
 
-function FeedBadge({
-  feed,
-  paused,
-}: {
+interface FeedBadgeProps {
   readonly feed: FeedView;
   readonly paused: boolean;
-}): JSX.Element {
+}
+
+function FeedBadge({ feed, paused }: FeedBadgeProps): JSX.Element {
   const { clock } = useApp();
   const { state, callsPerSecond } = feed;
   const wait = useTimed((nowMs) =>

@@ -3,10 +3,11 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { type Failure, SERVICE_URL } from "../../api/client.ts";
-import { placeAfterSignIn } from "../../app/address.ts";
 import { type App, useApp, useQuery, useStore } from "../../app/app.ts";
+import { placeAfterSignIn } from "../../app/router.ts";
 import type { SessionState } from "../../app/session.ts";
 import { Card, PageHead } from "../../components/card.tsx";
+import { Button, lookOf, Notice } from "../../components/controls.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { Link } from "../../components/link.tsx";
 import { failureSentence, failureText, Loading } from "../../components/page-state.tsx";
@@ -97,12 +98,10 @@ function SignedIn({ state, app }: Pick<BodyProps, "state"> & { readonly app: App
           session ends <Time at={state.expires_at} />.
         </p>
         <p class="page-actions">
-          <Link class="button button-primary" to={state.role === "account" ? "/account" : "/"}>
+          <Link class={lookOf("primary")} to={state.role === "account" ? "/account" : "/"}>
             Continue
           </Link>
-          <button type="button" class="button" onClick={() => void app.session.signOut()}>
-            Sign out
-          </button>
+          <Button press={() => app.session.signOut()}>Sign out</Button>
         </p>
       </div>
     </Card>
@@ -173,9 +172,9 @@ function TokenForm({ state, busy, failure, signIn }: BodyProps): JSX.Element {
     <Card title={state.role === "none" ? undefined : "Sign in with another token"}>
       <form class="stack sign-in" onSubmit={submit}>
         {failure === null ? null : (
-          <p class="notice bad" role="alert">
+          <Notice tone="bad">
             <Refusal failure={failure} />
-          </p>
+          </Notice>
         )}
         <div class="field">
           <label for="token">Token</label>
@@ -197,9 +196,9 @@ function TokenForm({ state, busy, failure, signIn }: BodyProps): JSX.Element {
           <OtherAddress />
         </div>
         <p>
-          <button type="submit" class="button button-primary" disabled={busy}>
+          <Button look="primary" disabled={busy}>
             {busy ? "Signing in" : "Sign in"}
-          </button>
+          </Button>
         </p>
       </form>
     </Card>

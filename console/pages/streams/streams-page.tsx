@@ -1,11 +1,18 @@
 // The subscriptions upstream: who feeds them, how often they moved, how far behind they are.
 import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { useResource } from "../../api/resource.ts";
-import { useApp } from "../../app/app.ts";
+import { useCall } from "../../app/app.ts";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { numberColumn, textColumn } from "../../components/columns.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { eventColumns, STREAM_STATES, sourceColumns } from "../../components/stream-columns.tsx";
+import {
+  CHECK_WORDS,
+  eventColumns,
+  FAILOVER_WORDS,
+  STREAM_STATES,
+  sourceColumns,
+  sumOf,
+} from "../../components/stream-columns.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { compact, count, milliseconds } from "../../format/numbers.ts";
 
@@ -17,10 +24,7 @@ const POLL_MS = 3_000;
 
 /** The page of streams. */
 export function StreamsPage(): JSX.Element {
-  const { client } = useApp();
-  const streams = useResource("streams", POLL_MS, (signal) =>
-    client.call("GET /api/v1/operator/streams", {}, signal),
-  );
+  const streams = useCall("GET /api/v1/operator/streams", {}, POLL_MS);
   return (
     <>
       <PageHead
@@ -67,33 +71,14 @@ function StreamsView({ totals, streams, truncated }: Streams): JSX.Element {
   );
 }
 
-const FAILOVERS: Readonly<Record<string, string>> = {
-  lost: "Connection lost",
-  stale_heads: "Stale heads",
-  far: "Too many blocks missing",
-  unanswered: "Missing blocks not given",
-  backlog: "Too much held back",
-  removed: "Provider removed",
-  missing_logs: "Left out logs",
-};
-const CHECKS: Readonly<Record<string, string>> = {
-  agreed: "Agreed",
-  missing: "Left out by the stream's provider",
-  surplus: "Left out by the one asked",
-  unanswered: "Unanswered",
-  over_budget: "Over the budget",
-  given_up: "Too few answered",
-  calls: "Calls for checks",
-};
-
 function Reasons({ totals }: { readonly totals: Totals }): JSX.Element {
   return (
     <div class="grid grid-2">
       <Card title="Failovers by reason">
-        <Counts counts={totals.failovers} words={FAILOVERS} />
+        <Counts counts={totals.failovers} words={FAILOVER_WORDS} />
       </Card>
       <Card title="Checks of logs" lead="Another provider is asked whether logs were left out.">
-        <Counts counts={totals.log_checks} words={CHECKS} />
+        <Counts counts={totals.log_checks} words={CHECK_WORDS} />
       </Card>
     </div>
   );
@@ -117,16 +102,9 @@ function Counts({ counts, words }: CountsProps): JSX.Element {
   );
 }
 
-function sumOf(counts: Readonly<Record<string, number>>): number {
-  return Object.values(counts).reduce((total, n) => total + n, 0);
-}
-
 const COLUMNS: readonly Column<StreamRow>[] = [
-  {
-    id: "kind",
-    label: "Subscription",
+  textColumn("kind", "Subscription", ({ kind }) => kind, {
     kind: "lead",
-    value: ({ kind }) => kind,
     render: ({ kind, chain, profile }) => (
       <>
         {kind}
@@ -135,15 +113,11 @@ const COLUMNS: readonly Column<StreamRow>[] = [
         </small>
       </>
     ),
-  },
+  }),
   ...sourceColumns<StreamRow>("Source"),
   {
-    id: "lag",
-    label: "Lag ms",
-    kind: "number",
+    ...numberColumn<StreamRow>("lag", "Lag ms", ({ lag_ms: ms }) => ms, milliseconds),
     title: "From the provider's event to its callers, on average",
-    value: ({ lag_ms: ms }) => ms,
-    render: ({ lag_ms: ms }) => milliseconds(ms),
   },
   ...eventColumns<StreamRow>(),
 ];

@@ -1,9 +1,9 @@
 // What came back for a call: the answer, how it was routed, and the headers of the service.
-import type { JSX } from "preact";
+import { Fragment, type JSX } from "preact";
 import { Card, Figure, Figures } from "../../components/card.tsx";
 import { Empty } from "../../components/page-state.tsx";
+import { jsonText, memberOf, textIn } from "../../format/json.ts";
 import { bytes, DASH, milliseconds } from "../../format/numbers.ts";
-import { jsonText } from "./json-text.ts";
 import type { TestAnswer } from "./rpc-call.ts";
 
 /** The card. */
@@ -23,7 +23,7 @@ export function AnswerCard({ answer }: { readonly answer: TestAnswer }): JSX.Ele
         <Figure label="Seen here" value={milliseconds(ms)} unit="ms" />
         <Figure label="At the provider" value={numberText(at("upstream_latency_ms"))} unit="ms" />
         <Figure label="Added by the service" value={numberText(at("svc_overhead_ms"))} unit="ms" />
-        <Figure label="Provider" value={providerOf(at("selected_provider"))} />
+        <Figure label="Provider" value={textIn(memberOf(at("selected_provider"), "id")) || DASH} />
         <Figure label="Size" value={bytes(answer.bytes)} />
       </Figures>
       <div class="grid grid-2">
@@ -34,7 +34,10 @@ export function AnswerCard({ answer }: { readonly answer: TestAnswer }): JSX.Ele
           <Json value={meta} label="How it was routed" />
           <dl class="facts">
             {headers.map(([name, value]) => (
-              <Header key={name} name={name} value={value} />
+              <Fragment key={name}>
+                <dt class="mono">{name}</dt>
+                <dd class="mono">{value}</dd>
+              </Fragment>
             ))}
           </dl>
         </Card>
@@ -43,23 +46,13 @@ export function AnswerCard({ answer }: { readonly answer: TestAnswer }): JSX.Ele
   );
 }
 
-function Header({ name, value }: { readonly name: string; readonly value: string }): JSX.Element {
-  return (
-    <>
-      <dt class="mono">{name}</dt>
-      <dd class="mono">{value}</dd>
-    </>
-  );
+interface JsonProps {
+  readonly value: unknown;
+  readonly label: string;
 }
 
 /** A value as indented JSON; what is long is cut. */
-export function Json({
-  value,
-  label,
-}: {
-  readonly value: unknown;
-  readonly label: string;
-}): JSX.Element {
+export function Json({ value, label }: JsonProps): JSX.Element {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keys must reach it
     <section class="json" tabIndex={0} aria-label={label}>
@@ -70,13 +63,4 @@ export function Json({
 
 function numberText(value: unknown): string {
   return typeof value === "number" ? milliseconds(value) : DASH;
-}
-
-function providerOf(value: unknown): string {
-  const id = memberOf(value, "id");
-  return typeof id === "string" ? id : DASH;
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }

@@ -2,58 +2,36 @@
 // answers are equal, and where one differs from what most say.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Failure } from "../../api/client.ts";
-import { useResource } from "../../api/resource.ts";
-import { useApp } from "../../app/app.ts";
+import type { AnswerOf } from "../../api/contract-types.ts";
+import { useAction } from "../../api/resource.ts";
+import { useApp, useCall } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card } from "../../components/card.tsx";
-import { numberColumn } from "../../components/columns.ts";
+import { numberColumn, textColumn } from "../../components/columns.tsx";
+import { ActionNotice, Button, Notice, named, Select } from "../../components/controls.tsx";
 import { DiffView } from "../../components/diff-view.tsx";
-import { failureText } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
+import { jsonText } from "../../format/json.ts";
 import { bytes, DASH, milliseconds } from "../../format/numbers.ts";
 import { Json } from "./answer-card.tsx";
-import { type ComparedResult, groupsOf } from "./compare.ts";
-import { jsonText } from "./json-text.ts";
+import { groupsOf } from "./compare.ts";
 import type { TestCall } from "./rpc-call.ts";
 
-/** An answer to compare, as the API tells it. */
-interface CompareResult extends ComparedResult {
-  readonly alias: string;
-  readonly transport: string;
-  readonly skipped: string | null;
-  readonly latency_ms: number | null;
-  readonly bytes: number | null;
-  readonly result: unknown;
-  readonly truncated: boolean;
-  readonly error: { readonly category: string; readonly message: string } | null;
-}
-
-interface Comparison {
-  readonly method: string;
-  readonly profile: string;
-  readonly results: readonly CompareResult[];
-}
+type Comparison = AnswerOf<"POST /api/v1/operator/compare">;
 
 /** The card. */
 export function CompareCard({ call }: { readonly call: TestCall }): JSX.Element {
   const { client } = useApp();
   const [comparison, setComparison] = useState<Comparison | null>(null);
-  const [failure, setFailure] = useState<Failure | null>(null);
-  const [busy, setBusy] = useState(false);
-  const profiles = useProfiles(call.chain);
+  const action = useAction();
+  const { chain, method, params } = call;
+  const metrics = useCall("GET /api/metrics/{chain}", { params: { chain } });
+  const profiles = metrics.data?.profiles.map(({ profile }) => profile) ?? [];
   const [chosen, setChosen] = useState("");
   const profile = chosen === "" ? (call.profile ?? profiles[0] ?? "") : chosen;
   const compare = (): void => {
-    setBusy(true);
-    setFailure(null);
-    const { chain, method, params } = call;
-    const body = { profile, chain, method, params };
-    void client.request<Comparison>("POST", "/api/v1/operator/compare", body).then((result) => {
-      setBusy(false);
-      if (result.kind === "ok") setComparison(result.body);
-      else setFailure(result.failure);
-    });
+    const body = { profile, chain, method, params: [...params] };
+    action.run(client.call("POST /api/v1/operator/compare", { body }), setComparison);
   };
   return (
     <Card
@@ -61,65 +39,34 @@ export function CompareCard({ call }: { readonly call: TestCall }): JSX.Element 
       lead="The call above, asked of every provider of a profile; reads only, ten times a minute"
       actions={
         <>
-          <ProfileSelect {...{ profiles, profile }} choose={setChosen} />
-          <button type="button" class="button" disabled={busy || profile === ""} onClick={compare}>
-            {busy ? "Asking all" : "Compare"}
-          </button>
+          <Select
+            label="Profile to compare"
+            name="hidden"
+            value={profile}
+            options={named(profiles)}
+            choose={setChosen}
+          />
+          <Button disabled={action.busy || profile === ""} press={compare}>
+            {action.busy ? "Asking all" : "Compare"}
+          </Button>
         </>
       }
       flush
     >
-      {failure === null ? null : (
-        <p class="notice bad" role="alert">
-          {failureText(failure)}
-        </p>
-      )}
+      <ActionNotice failure={action.failure} />
       {comparison === null ? null : <Results comparison={comparison} />}
     </Card>
   );
 }
 
-/** The profiles that serve a chain, by their names for operators. */
-function useProfiles(chain: string): readonly string[] {
-  const { client } = useApp();
-  const metrics = useResource(`profiles of ${chain}`, 0, (signal) =>
-    client.call("GET /api/metrics/{chain}", { params: { chain } }, signal),
-  );
-  return metrics.data?.profiles.map(({ profile }) => profile) ?? [];
-}
-
-interface ProfileSelectProps {
-  readonly profiles: readonly string[];
-  readonly profile: string;
-  readonly choose: (profile: string) => void;
-}
-
-function ProfileSelect({ profiles, profile, choose }: ProfileSelectProps): JSX.Element {
-  return (
-    <select
-      class="input"
-      aria-label="Profile to compare"
-      value={profile}
-      onChange={(event) => choose(event.currentTarget.value)}
-    >
-      {profiles.map((slug) => (
-        <option key={slug} value={slug}>
-          {slug}
-        </option>
-      ))}
-    </select>
-  );
-}
-
 /** A result with the group of equal ones that it is in. */
-type Row = CompareResult & {
+type Row = Comparison["results"][number] & {
   readonly group: number | null;
   /** Whether another provider gave the same answer. */
   readonly isShared: boolean;
 };
 
 function Results({ comparison }: { readonly comparison: Comparison }): JSX.Element {
-  const [opened, setOpened] = useState<string | null>(null);
   const { results } = comparison;
   const groups = groupsOf(results);
   const rows = results.map((result, at): Row => {
@@ -130,23 +77,19 @@ function Results({ comparison }: { readonly comparison: Comparison }): JSX.Eleme
   const others = new Set(groups.filter((group) => group !== null && group > 0)).size;
   return (
     <>
-      <p
-        class={`notice ${others === 0 && usual?.isShared === true ? "good" : "warn"}`}
-        role="status"
-      >
+      <Notice tone={others === 0 && usual?.isShared === true ? "good" : "warn"}>
         {usual === null && "No provider answered."}
         {usual !== null && others === 0 && usual.isShared && "Every answer is the same."}
         {usual !== null && others === 0 && !usual.isShared && "Only one provider answered."}
         {others > 0 && `${others + 1} different answers. Open a row to see what differs.`}
-      </p>
+      </Notice>
       <Table
         name="compare"
         caption="Answers by provider"
         columns={COLUMNS}
         rows={rows}
         keyOf={keyOf}
-        open={(row) => setOpened(opened === keyOf(row) ? null : keyOf(row))}
-        detail={(row) => (opened === keyOf(row) ? <Detail row={row} usual={usual} /> : null)}
+        expand={(row) => <Detail row={row} usual={usual} />}
       />
     </>
   );
@@ -157,17 +100,14 @@ function keyOf({ provider, transport }: Row): string {
 }
 
 const COLUMNS: readonly Column<Row>[] = [
-  {
-    id: "provider",
-    label: "Provider",
+  textColumn("provider", "Provider", (row) => row.provider, {
     kind: "lead",
-    value: (row) => row.provider,
     render: (row) => (
       <>
         <bdi>{row.provider}</bdi> <span class="muted small">{row.transport}</span>
       </>
     ),
-  },
+  }),
   { id: "outcome", label: "Answer", value: (row) => row.group, render: outcomeOf },
   numberColumn("latency", "Latency, ms", (row) => row.latency_ms, milliseconds),
   numberColumn("bytes", "Size", (row) => row.bytes, bytes),

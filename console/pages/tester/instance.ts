@@ -1,4 +1,5 @@
 // What `/agent.json` says of chains, profiles and strategies, as far as the tester needs it. Pure.
+import { listIn, memberOf, textIn } from "../../format/json.ts";
 
 /** Where calls can go. */
 export interface Instance {
@@ -12,28 +13,16 @@ export interface Instance {
 /** Reads it; what is not there is empty. */
 export function readInstance(document: unknown): Instance {
   return {
-    chains: listOf(memberOf(document, "chains")).flatMap((chain) => {
+    chains: listIn(memberOf(document, "chains")).flatMap((chain) => {
       const name = memberOf(chain, "name");
       const title = memberOf(chain, "title");
-      return typeof name === "string" ? [{ name, title: textOr(title, name) }] : [];
+      return typeof name === "string" ? [{ name, title: textIn(title) || name }] : [];
     }),
-    strategies: listOf(memberOf(document, "strategies")).filter((name) => typeof name === "string"),
-    profiles: listOf(memberOf(document, "profiles")).flatMap((profile) => {
+    strategies: listIn(memberOf(document, "strategies")).filter((name) => typeof name === "string"),
+    profiles: listIn(memberOf(document, "profiles")).flatMap((profile) => {
       const slug = memberOf(profile, "slug");
       return typeof slug === "string" ? [slug] : [];
     }),
     keyless: memberOf(memberOf(document, "features"), "keyless_rpc") === true,
   };
-}
-
-function textOr(value: unknown, otherwise: string): string {
-  return typeof value === "string" && value !== "" ? value : otherwise;
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }

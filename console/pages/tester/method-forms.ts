@@ -1,5 +1,6 @@
 // The methods that the tester has forms for: their parameters by name, with an example of each.
 // Other methods are written as JSON. Pure.
+import { parseJson } from "../../format/json.ts";
 
 /** One parameter of a form. */
 export interface MethodField {
@@ -77,7 +78,7 @@ export function paramsOfForm(fields: readonly MethodField[], texts: readonly str
   const params: unknown[] = [];
   for (const [at, field] of fields.entries()) {
     const text = (texts[at] ?? "").trim();
-    const value = field.kind === "text" ? text : parsed(text);
+    const value = field.kind === "text" ? text : parseJson(text);
     if (value === undefined) return { kind: "wrong", why: `${field.name} is not valid JSON.` };
     params.push(value);
   }
@@ -87,19 +88,10 @@ export function paramsOfForm(fields: readonly MethodField[], texts: readonly str
 
 /** The parameters in a JSON text: a list. */
 export function paramsOfJson(text: string): ReadParams {
-  const value = text.trim() === "" ? [] : parsed(text);
+  const value = text.trim() === "" ? [] : parseJson(text);
   if (!Array.isArray(value))
     return { kind: "wrong", why: 'The parameters must be a JSON list, as ["latest", false].' };
   return { kind: "params", params: value };
-}
-
-function parsed(text: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    return value;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Whether a call changes the chain, and is sent only after it was confirmed again. */

@@ -4,18 +4,17 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { SERVICE_URL } from "../../api/client.ts";
 import { useResource } from "../../api/resource.ts";
-import { useApp, useQuery, useStore } from "../../app/app.ts";
+import { ForOperator, useApp, useQuery, useStore } from "../../app/app.ts";
 import { Card, PageHead } from "../../components/card.tsx";
-import { Dialog } from "../../components/dialog.tsx";
+import { Button, Form, Notice, Question } from "../../components/controls.tsx";
+import { Snippets } from "../../components/copy-button.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { Snippets } from "../../snippets/snippet-card.tsx";
 import { AnswerCard } from "./answer-card.tsx";
+import { MethodFields, TargetFields } from "./call-fields.tsx";
 import { CompareCard } from "./compare-card.tsx";
 import { type Instance, readInstance } from "./instance.ts";
-import { MethodFields } from "./method-fields.tsx";
 import { METHOD_FORMS, needsConfirmation, paramsOfForm, paramsOfJson } from "./method-forms.ts";
 import { pathOf, sendCall, type TestAnswer, type TestCall } from "./rpc-call.ts";
-import { TargetFields } from "./target-fields.tsx";
 
 /** The page. */
 export function TesterPage(): JSX.Element {
@@ -38,8 +37,6 @@ export function TesterPage(): JSX.Element {
 export type ParamsForm = "fields" | "json";
 
 function Tester({ instance }: { readonly instance: Instance }): JSX.Element {
-  const { session } = useApp();
-  const state = useStore(session.state);
   const target = useTarget(instance);
   const [method, setMethod] = useQuery("method");
   const [texts, setTexts] = useState<readonly string[]>([]);
@@ -70,14 +67,7 @@ function Tester({ instance }: { readonly instance: Instance }): JSX.Element {
   return (
     <>
       <Card title="Call">
-        <form
-          class="stack"
-          onSubmit={(event) => {
-            event.preventDefault();
-            if (needsConfirmation(name)) setConfirming(true);
-            else send();
-          }}
-        >
+        <Form submit={() => (needsConfirmation(name) ? setConfirming(true) : send())}>
           <TargetFields {...{ instance, target, keyText: key, setKey }} />
           <MethodFields
             {...{ name, fields: fields ?? [], filled, form, json, setTexts, setJson, setAsJson }}
@@ -86,27 +76,33 @@ function Tester({ instance }: { readonly instance: Instance }): JSX.Element {
               setTexts([]);
             }}
           />
-          {read.kind === "wrong" ? (
-            <p class="notice bad" role="alert">
-              {read.why}
-            </p>
-          ) : null}
+          <Notice tone="bad">{read.kind === "wrong" ? read.why : ""}</Notice>
           <p>
-            <button
-              type="submit"
-              class="button button-primary"
-              disabled={busy || read.kind === "wrong"}
-            >
+            <Button look="primary" disabled={busy || read.kind === "wrong"}>
               {busy ? "Waiting for the answer" : "Send"}
-            </button>
+            </Button>
           </p>
-        </form>
+        </Form>
       </Card>
       {answer === null ? null : <AnswerCard answer={answer} />}
-      {state?.role === "operator" ? <CompareCard call={call} /> : null}
+      <ForOperator>
+        <CompareCard call={call} />
+      </ForOperator>
       <Programs call={call} />
       {isConfirming ? (
-        <Confirm method={name} close={() => setConfirming(false)} send={send} />
+        <Question
+          title="This changes the chain"
+          verb="Send the transaction"
+          danger
+          action={{ busy, failure: null }}
+          submit={send}
+          close={() => setConfirming(false)}
+        >
+          <p>
+            <span class="mono">{name}</span> hands a signed transaction to the chain. It cannot be
+            taken back, and it may cost money.
+          </p>
+        </Question>
       ) : null}
     </>
   );
@@ -130,43 +126,13 @@ export interface Target {
 function useTarget({ chains, strategies }: Instance): Target {
   const { router } = useApp();
   const { query } = useStore(router.place);
-  const text = (name: string): string => query[name] ?? "";
-  const chain = text("chain") === "" ? (chains[0]?.name ?? "") : text("chain");
-  const strategy = text("strategy") === "" ? (strategies[0] ?? "load-balanced") : text("strategy");
   return {
     value: {
-      chain,
-      strategy,
-      profile: text("profile") === "" ? null : text("profile"),
-      provider: text("provider") === "" ? null : text("provider"),
+      chain: query["chain"] || (chains[0]?.name ?? ""),
+      strategy: query["strategy"] || (strategies[0] ?? "load-balanced"),
+      profile: query["profile"] || null,
+      provider: query["provider"] || null,
     },
     set: (field, value) => router.setQuery({ [field]: value }),
   };
-}
-
-interface ConfirmProps {
-  readonly method: string;
-  readonly close: () => void;
-  readonly send: () => void;
-}
-
-function Confirm({ method, close, send }: ConfirmProps): JSX.Element {
-  return (
-    <Dialog title="This changes the chain" close={close}>
-      <div class="stack">
-        <p>
-          <span class="mono">{method}</span> hands a signed transaction to the chain. It cannot be
-          taken back, and it may cost money.
-        </p>
-        <div class="dialog-foot">
-          <button type="button" class="button" onClick={close}>
-            Cancel
-          </button>
-          <button type="button" class="button button-danger" onClick={send}>
-            Send the transaction
-          </button>
-        </div>
-      </div>
-    </Dialog>
-  );
 }

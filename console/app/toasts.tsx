@@ -1,4 +1,9 @@
 // Short messages that tell what an action came to.
+
+import type { JSX } from "preact";
+import { Button } from "../components/controls.tsx";
+import { Icon } from "../components/icons.tsx";
+import { useApp, useStore } from "./app.ts";
 import { createStore, type Store } from "./store.ts";
 
 /** One message. */
@@ -33,4 +38,22 @@ export function createToasts(): Toasts {
       setTimeout(() => dismiss(id), SHOWN_MS);
     },
   };
+}
+
+/** The corner with the messages. */
+export function ToastList(): JSX.Element {
+  const { toasts } = useApp();
+  const shown = useStore(toasts.shown);
+  return (
+    <div class="toasts" role="status">
+      {shown.map(({ id, tone, text }) => (
+        <div key={id} class={`toast ${tone}`}>
+          <span>{text}</span>
+          <Button look="icon small plain" label="Dismiss" press={() => toasts.dismiss(id)}>
+            <Icon name="close" />
+          </Button>
+        </div>
+      ))}
+    </div>
+  );
 }

@@ -1,0 +1,244 @@
+// What readers press, fill in and choose from, and notices.
+import { type ComponentChildren, h, type JSX } from "preact";
+import { useId } from "preact/hooks";
+import type { Action } from "../api/resource.ts";
+import type { Tone } from "../format/tone.ts";
+import { Dialog } from "./dialog.tsx";
+import { failureText } from "./page-state.tsx";
+
+interface ButtonProps {
+  /** Omitted = it sends the form around it. */
+  readonly press?: () => unknown;
+  /** How it looks: several of `primary`, `danger`, `small`, `plain`, `icon`. */
+  readonly look?: string;
+  /** What readers of screens are told in place of the words. */
+  readonly label?: string;
+  /** Of a button that switches something: whether it is on. */
+  readonly pressed?: boolean;
+  readonly disabled?: boolean;
+  readonly title?: string | undefined;
+  readonly children: ComponentChildren;
+}
+
+/** A button. */
+export function Button(props: ButtonProps): JSX.Element {
+  const { press, look = "", label, pressed, children, ...rest } = props;
+  return (
+    <button
+      type={press === undefined ? "submit" : "button"}
+      class={lookOf(look)}
+      aria-label={label}
+      aria-pressed={pressed}
+      onClick={press === undefined ? undefined : () => void press()}
+      {...rest}
+    >
+      {children}
+    </button>
+  );
+}
+
+/** The classes of a button, also of a link that looks like one. */
+export function lookOf(look: string): string {
+  const kinds = look.split(" ").filter(Boolean);
+  return ["button", ...kinds.map((kind) => `button-${kind}`)].join(" ");
+}
+
+interface FieldProps {
+  readonly label: ComponentChildren;
+  readonly value: string;
+  readonly change: (text: string) => void;
+  readonly class?: string;
+  readonly autocomplete?: "off";
+  readonly inputMode?: "decimal";
+  readonly max?: number;
+  readonly maxLength?: number;
+  readonly min?: number;
+  readonly pattern?: string;
+  readonly placeholder?: string;
+  readonly required?: boolean;
+  readonly spellcheck?: boolean;
+  readonly title?: string;
+  readonly type?: "number" | "password" | "search" | "text";
+}
+
+/** A line of text with its name. */
+export function Field({ label, change, class: look = "", ...rest }: FieldProps): JSX.Element {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {h("input", {
+        id,
+        class: `input ${look}`,
+        onInput: (event: InputEvent & { readonly currentTarget: HTMLInputElement }) =>
+          change(event.currentTarget.value),
+        ...rest,
+      })}
+    </div>
+  );
+}
+
+/** Something to choose, and what it is called. */
+export interface Option<T extends string> {
+  readonly value: T;
+  readonly label: string;
+  readonly title?: string;
+}
+
+/** Options that are called what they are. */
+export function named<T extends string>(values: readonly T[]): readonly Option<T>[] {
+  return values.map((value) => ({ value, label: value }));
+}
+
+interface ChoicesProps<T extends string> {
+  readonly label: string;
+  readonly options: readonly Option<T>[];
+  readonly value: T;
+  readonly choose: (value: T) => void;
+}
+
+/** A few options, of which one holds. */
+export function Choices<T extends string>(props: ChoicesProps<T>): JSX.Element {
+  const { label, options, value, choose } = props;
+  return (
+    <fieldset class="choices" aria-label={label}>
+      {options.map((option) => (
+        <button
+          key={option.value}
+          type="button"
+          aria-pressed={option.value === value}
+          onClick={() => choose(option.value)}
+        >
+          {option.label}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+interface SelectProps extends ChoicesProps<string> {
+  /** Where its name stands: above it, before it, or only for readers of screens. */
+  readonly name?: "above" | "before" | "hidden";
+}
+
+/** One of many options. */
+export function Select({
+  label,
+  options,
+  value,
+  choose,
+  name = "above",
+}: SelectProps): JSX.Element {
+  const id = useId();
+  const field = (
+    <select
+      id={id}
+      class="input"
+      aria-label={name === "hidden" ? label : undefined}
+      value={value}
+      onChange={(event) => choose(event.currentTarget.value)}
+    >
+      {options.map((option) => (
+        <option key={option.value} value={option.value} title={option.title}>
+          {option.label}
+        </option>
+      ))}
+    </select>
+  );
+  if (name === "hidden") return field;
+  return (
+    <div class={name === "above" ? "field" : "inline-field"}>
+      <label for={id}>{label}</label>
+      {field}
+    </div>
+  );
+}
+
+interface CheckProps {
+  readonly label: string;
+  readonly checked: boolean;
+  readonly change: (checked: boolean) => void;
+  readonly disabled?: boolean;
+}
+
+/** A box to tick. */
+export function Check({ label, change, ...rest }: CheckProps): JSX.Element {
+  return (
+    <label class="check">
+      <input type="checkbox" onChange={(event) => change(event.currentTarget.checked)} {...rest} />
+      {label}
+    </label>
+  );
+}
+
+interface NoticeProps {
+  /** Omitted = neither good nor bad. */
+  readonly tone?: Tone;
+  /** Empty = there is nothing to be told. */
+  readonly children?: ComponentChildren;
+}
+
+/** Something to be told at once. */
+export function Notice({ tone, children }: NoticeProps): JSX.Element | null {
+  if (children === undefined || children === null || children === "") return null;
+  return (
+    <div class={`notice ${tone ?? ""}`} role={tone === "bad" ? "alert" : "status"}>
+      {children}
+    </div>
+  );
+}
+
+/** Why an action failed. */
+export function ActionNotice({ failure }: Pick<Action, "failure">): JSX.Element {
+  return <Notice tone="bad">{failure === null ? "" : failureText(failure)}</Notice>;
+}
+
+interface FormProps {
+  readonly submit: () => void;
+  readonly class?: string;
+  readonly children: ComponentChildren;
+}
+
+/** Fields that are sent together. */
+export function Form({ submit, class: name = "stack", children }: FormProps): JSX.Element {
+  return (
+    <form
+      class={name}
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+    >
+      {children}
+    </form>
+  );
+}
+
+interface QuestionProps {
+  readonly title: string;
+  readonly verb: string;
+  readonly danger?: boolean;
+  readonly action: Pick<Action, "busy" | "failure">;
+  readonly submit: () => void;
+  readonly close: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** A dialog that does something once its reader said so. */
+export function Question(props: QuestionProps): JSX.Element {
+  const { title, verb, danger = false, action, submit, close, children } = props;
+  return (
+    <Dialog title={title} close={close}>
+      <Form submit={submit}>
+        {children}
+        <ActionNotice failure={action.failure} />
+        <div class="dialog-foot">
+          <Button press={close}>Cancel</Button>
+          <Button look={danger ? "danger" : "primary"} disabled={action.busy}>
+            {verb}
+          </Button>
+        </div>
+      </Form>
+    </Dialog>
+  );
+}
