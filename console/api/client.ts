@@ -1,7 +1,8 @@
 // Calls the HTTP API of the service that serves this page. The session cookie goes along by itself;
 // no credential is ever held by script.
-import { listIn, memberOf, textIn } from "../format/json.ts";
+
 import type { AnswerOf, Endpoint, RequestOf } from "./contract-types.ts";
+import { listIn, memberOf, textIn } from "./json.ts";
 
 /** Why a request brought no answer of success. */
 export type Failure =

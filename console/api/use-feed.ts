@@ -1,10 +1,9 @@
 // The live feed in a component: the latest calls, gathered and drawn at most twice a second.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { parseJson } from "../format/json.ts";
 import { SERVICE_URL } from "./client.ts";
 import type { AnswerOf } from "./contract-types.ts";
-import type { StreamEvent } from "./feed.ts";
-import { type FeedState, watchFeed } from "./feed.ts";
+import { type FeedState, type StreamEvent, watchFeed } from "./feed.ts";
+import { parseJson } from "./json.ts";
 
 /** A call at its end. */
 export type CallEvent = AnswerOf<"GET /api/v1/operator/decisions">["decisions"][number];

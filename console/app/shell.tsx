@@ -11,7 +11,6 @@ import { duration } from "../format/durations.ts";
 import { type PageComponent, type PageProps, useApp, useStore } from "./app.ts";
 import { isOffered, NAV_GROUPS, PAGES, pageAt } from "./pages.ts";
 import { signInPath } from "./router.ts";
-import { ThemeButton } from "./theme-button.tsx";
 import { ToastList } from "./toasts.tsx";
 
 /** The application as it is seen. */
@@ -216,4 +215,57 @@ function LoadedPage({ load, params }: LoadedPageProps): JSX.Element {
       </div>
     );
   return <state.show params={params} />;
+}
+
+const KEY = "svc-theme";
+
+/** Applies the theme that was chosen earlier. */
+export function applyTheme(): void {
+  const chosen = readTheme();
+  if (chosen !== null) document.documentElement.dataset["theme"] = chosen;
+}
+
+/** A button that changes the theme. */
+function ThemeButton(): JSX.Element {
+  const [theme, setTheme] = useState(currentTheme());
+  const other = theme === "dark" ? "light" : "dark";
+  const change = (): void => {
+    document.documentElement.dataset["theme"] = other;
+    setTheme(other);
+    storeTheme(other);
+  };
+  return (
+    <button
+      type="button"
+      class="button button-icon button-plain"
+      aria-label={`Change to the ${other} theme`}
+      title={`Change to the ${other} theme`}
+      onClick={change}
+    >
+      <Icon name="sun" />
+    </button>
+  );
+}
+
+function currentTheme(): "light" | "dark" {
+  const system = window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  return readTheme() ?? system;
+}
+
+/** Storage may be switched off in a browser: then nothing is remembered. */
+function readTheme(): "light" | "dark" | null {
+  try {
+    const stored = localStorage.getItem(KEY);
+    return stored === "light" || stored === "dark" ? stored : null;
+  } catch {
+    return null;
+  }
+}
+
+function storeTheme(theme: string): void {
+  try {
+    localStorage.setItem(KEY, theme);
+  } catch {
+    // It holds for this visit.
+  }
 }

@@ -2,7 +2,7 @@
 // A payment that was recorded is never sent anew: its purchase is watched.
 
 import { type Failure, refusalOf, SERVICE_URL } from "../api/client.ts";
-import { memberOf } from "../format/json.ts";
+import { memberOf } from "../api/json.ts";
 import { type PaymentOffer, readOffers } from "./x402-offer.ts";
 
 /** What is bought: an operation with its body. */

@@ -1,6 +1,6 @@
 // Finds the wallets of this browser: those that announce themselves (EIP-6963), and where none
 // does, `window.ethereum`. What they say of themselves is text of strangers.
-import { memberOf } from "../format/json.ts";
+import { memberOf } from "../api/json.ts";
 import { authorizationFor, type PaymentOffer, paymentHeader, typedDataText } from "./x402-offer.ts";
 
 /** How pages talk to a wallet (EIP-1193). */

@@ -1,6 +1,6 @@
 // An x402 offer of the service, what a wallet signs for it (EIP-3009), and the payment as a header.
 // Pure; what comes from outside is checked field by field.
-import { memberOf, textIn } from "../format/json.ts";
+import { memberOf, textIn } from "../api/json.ts";
 
 /** What is asked for: a transfer of a token on a chain. */
 export interface PaymentOffer {

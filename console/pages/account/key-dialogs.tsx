@@ -4,9 +4,16 @@ import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useAction } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
-import { Button, Check, Field, named, Question, Select } from "../../components/controls.tsx";
+import {
+  Button,
+  Check,
+  Dialog,
+  Field,
+  named,
+  Question,
+  Select,
+} from "../../components/controls.tsx";
 import { Snippet, Snippets } from "../../components/copy-button.tsx";
-import { Dialog } from "../../components/dialog.tsx";
 import { Time } from "../../components/time.tsx";
 
 /** A key as the API lists it. */

@@ -3,12 +3,12 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { SERVICE_URL } from "../../api/client.ts";
+import { memberOf, textIn } from "../../api/json.ts";
 import { useApp, useCall } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
 import { Button, Choices, Field, Form, Notice } from "../../components/controls.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { failureText } from "../../components/page-state.tsx";
-import { memberOf, textIn } from "../../format/json.ts";
 import { usd } from "../../format/numbers.ts";
 import { shell } from "../../format/snippets.ts";
 import {

@@ -1,5 +1,5 @@
-// The nodes of the cluster as the answering node knows them: their load, the jobs that one node does
-// for all, how each node finds the providers, and the actions of operators.
+// The nodes of the cluster as the answering node knows them: their load, the jobs that one node
+// does for all, how each node finds the providers, and the actions of operators.
 import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { ForOperator, useCall } from "../../app/app.ts";

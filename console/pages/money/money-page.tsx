@@ -1,17 +1,20 @@
 // Money, for the operator: what came in and was charged by day, accounts by what they spend,
 // purchases with their transactions, wallets with their gas, and whether the books agree.
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useCall } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { numberColumn, PURCHASE_TONES, textColumn } from "../../components/columns.tsx";
+import { Choices } from "../../components/controls.tsx";
 import { GraphCard } from "../../components/graph.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
 import { compact, DASH, usd } from "../../format/numbers.ts";
 import { AccountsCard } from "./accounts-card.tsx";
 import { AuditCard } from "./audit-card.tsx";
-import { PurchasesCard } from "./purchases-card.tsx";
 
 type Revenue = AnswerOf<"GET /api/v1/operator/revenue">;
 type WalletRow = AnswerOf<"GET /api/v1/operator/wallets">["wallets"][number];
@@ -136,3 +139,91 @@ function coinText(wei: string): string {
   const coins = BigInt(digits.slice(0, -WEI_DIGITS)).toLocaleString("en");
   return `${coins}.${digits.slice(-WEI_DIGITS).slice(0, SHOWN_DIGITS)}`;
 }
+
+type PurchaseRow = AnswerOf<"GET /api/v1/operator/purchases">["purchases"][number];
+type PurchaseState = PurchaseRow["state"];
+
+const PURCHASE_STATES = ["accepted", "submitted", "settled", "failed"] as const;
+const PURCHASES_POLL_MS = 15_000;
+
+/** The card. */
+function PurchasesCard(): JSX.Element {
+  const [state, setState] = useState<PurchaseState | "all">("all");
+  const query = { limit: 100, ...(state === "all" ? {} : { state }) };
+  const purchases = useCall("GET /api/v1/operator/purchases", { query }, PURCHASES_POLL_MS);
+  const counts = purchases.data?.counts;
+  const options = [
+    { value: "all", label: "All" } as const,
+    ...PURCHASE_STATES.map((value) => ({
+      value,
+      label: counts === undefined ? value : `${value} ${counts[value]}`,
+    })),
+  ];
+  return (
+    <Card
+      title="Purchases"
+      lead="Newest first, 100 at most"
+      actions={<Choices label="State" options={options} value={state} choose={setState} />}
+      flush
+    >
+      <Loaded resource={purchases}>
+        {(data) => (
+          <Table
+            name="purchases"
+            caption="Purchases"
+            columns={PURCHASE_COLUMNS}
+            rows={data.purchases}
+            keyOf={(row) => row.id ?? ""}
+            textOf={(row) => `${row.id} ${row.account_id} ${row.payer} ${row.state}`}
+            empty="No purchases yet"
+          />
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+const BUYS: Readonly<Record<NonNullable<PurchaseRow["buys"]>, string>> = {
+  fund_key: "Credit of a key",
+  create_key: "A new key",
+  credit_account: "Credit",
+  custom_access: "Custom access",
+};
+
+const PURCHASE_COLUMNS: readonly Column<PurchaseRow>[] = [
+  { id: "when", label: "When", kind: "lead", render: (row) => <Time at={row.created_at} /> },
+  {
+    id: "state",
+    label: "State",
+    render: (row) => (
+      <>
+        <Badge tone={PURCHASE_TONES[row.state]}>{row.state}</Badge>{" "}
+        <span class="small muted">{row.reason}</span>
+      </>
+    ),
+  },
+  numberColumn("amount", "Amount", (row) => Number(row.amount_usd), usd),
+  textColumn("buys", "Buys", (row) => row.buys, {
+    render: ({ buys }) => (buys === undefined ? DASH : BUYS[buys]),
+  }),
+  {
+    id: "account",
+    label: "Account",
+    kind: "wide",
+    render: (row) => <span class="mono small">{row.account_id ?? DASH}</span>,
+  },
+  { id: "rail", label: "Rail", render: (row) => `${row.rail}, chain ${row.chain_id}` },
+  {
+    id: "transactions",
+    label: "Transactions",
+    kind: "wide",
+    render: (row) =>
+      row.transactions.length === 0
+        ? DASH
+        : row.transactions.map(({ tx_hash }) => (
+            <span key={tx_hash} class="mono small wrap-anywhere">
+              {tx_hash}{" "}
+            </span>
+          )),
+  },
+];

@@ -2,17 +2,15 @@
 // as a waterfall, and the plans of other strategies.
 import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import type { PageProps } from "../../app/app.ts";
-import { useCall } from "../../app/app.ts";
+import { type PageProps, useCall } from "../../app/app.ts";
+import { Badge } from "../../components/badge.tsx";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
 import { Link } from "../../components/link.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { Time } from "../../components/time.tsx";
 import { bytes, DASH, milliseconds } from "../../format/numbers.ts";
 import { OutcomeBadge } from "./call-table.tsx";
-import { Candidates, Excluded } from "./candidates.tsx";
-import { Waterfall } from "./waterfall.tsx";
-import { WhatIf } from "./what-if.tsx";
+import { Candidates, Excluded, WhatIf } from "./what-if.tsx";
 
 /** A call with the plan that it was routed by. */
 export type Decision = AnswerOf<"GET /api/v1/operator/decisions/{id}">;
@@ -170,4 +168,98 @@ function hedgeText({ hedged, hedge_over_budget: isOver }: Decision): string {
 
 function errorText({ provider, category, message }: NonNullable<Decision["error"]>): string {
   return `${provider}: ${category.replaceAll("_", " ")}${message === null ? "" : `, ${message}`}`;
+}
+
+type Attempt = Decision["timeline"][number];
+
+interface WaterfallProps {
+  readonly attempts: readonly Attempt[];
+  readonly totalMs: number;
+}
+
+/** The attempts of a call. */
+function Waterfall({ attempts, totalMs }: WaterfallProps): JSX.Element {
+  if (attempts.length === 0) return <Empty title="No attempt was made" />;
+  const ends = attempts.map(({ started_ms: start, latency_ms: took }) => (start ?? 0) + took);
+  const spanMs = Math.max(totalMs, ...ends, 0.001);
+  return (
+    <ol class="waterfall">
+      {attempts.map((attempt, at) => (
+        <AttemptRow key={`${at} ${attempt.provider}`} attempt={attempt} spanMs={spanMs} />
+      ))}
+    </ol>
+  );
+}
+
+interface RowProps {
+  readonly attempt: Attempt;
+  readonly spanMs: number;
+}
+
+function AttemptRow({ attempt, spanMs }: RowProps): JSX.Element {
+  const { provider, transport, started_ms: start, latency_ms: took, outcome } = attempt;
+  const left = ((start ?? 0) / spanMs) * 100;
+  const width = Math.max(0.5, (took / spanMs) * 100);
+  const tone = outcome === "success" ? "good" : "bad";
+  return (
+    <li>
+      <div class="waterfall-name">
+        <strong class="wrap-anywhere">{provider}</strong>
+        <small class="muted">
+          {transport === "ws" ? "WebSocket" : "HTTP"}
+          {attempt.hedged_after_ms === null
+            ? ""
+            : `, hedge after ${milliseconds(attempt.hedged_after_ms)} ms`}
+          {attempt.batched === null ? "" : `, in a batch of ${attempt.batched} calls`}
+        </small>
+      </div>
+      <div class="waterfall-track">
+        <i class={tone} style={{ left: `${left}%`, width: `${width}%` }} />
+      </div>
+      <span class="waterfall-time">{milliseconds(took)} ms</span>
+      <div class="waterfall-verdict">
+        <Badge tone={tone}>
+          {outcome === "success" ? "Answered" : categoryText(attempt.category)}
+        </Badge>
+        <span class="muted small wrap-anywhere">{verdictText(attempt)}</span>
+      </div>
+    </li>
+  );
+}
+
+function categoryText(category: string | null): string {
+  if (category === null) return "Failed";
+  return category === "unknown" ? "Unknown error" : category.replaceAll("_", " ");
+}
+
+/** What may be done after a failed attempt. */
+const STEPS: Readonly<Record<string, string>> = {
+  return: "returned to the caller",
+  next: "another provider may be asked",
+  next_once: "one more provider may be asked",
+  stop: "no other provider may be asked",
+  known: "the transaction was known",
+  verify: "whether it was sent is checked",
+  range: "may be asked in parts",
+};
+/** What a failed attempt changes in the health of its provider. */
+const EFFECTS: Readonly<Record<string, string>> = {
+  ignored: "does not count against it",
+  failure: "counts against it",
+  cooldown: "it is rate-limited for a while",
+  cordon: "it is cordoned",
+  learn: "remembered of it",
+  lag: "it counts as behind",
+};
+
+/** What the provider said, and what followed from it. */
+function verdictText({ step, effect, code, message }: Attempt): string {
+  return [
+    code === null ? "" : `code ${code}`,
+    message ?? "",
+    step === null ? "" : (STEPS[step] ?? step),
+    effect === null ? "" : (EFFECTS[effect] ?? effect),
+  ]
+    .filter((part) => part !== "")
+    .join("; ");
 }

@@ -1,8 +1,8 @@
 // What came back for a call: the answer, how it was routed, and the headers of the service.
 import { Fragment, type JSX } from "preact";
+import { jsonText, memberOf, textIn } from "../../api/json.ts";
 import { Card, Figure, Figures } from "../../components/card.tsx";
 import { Empty } from "../../components/page-state.tsx";
-import { jsonText, memberOf, textIn } from "../../format/json.ts";
 import { bytes, DASH, milliseconds } from "../../format/numbers.ts";
 import type { TestAnswer } from "./rpc-call.ts";
 

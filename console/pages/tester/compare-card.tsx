@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
+import { jsonText } from "../../api/json.ts";
 import { useAction } from "../../api/resource.ts";
 import { useApp, useCall } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
@@ -11,7 +12,6 @@ import { numberColumn, textColumn } from "../../components/columns.tsx";
 import { ActionNotice, Button, Notice, named, Select } from "../../components/controls.tsx";
 import { DiffView } from "../../components/diff-view.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { jsonText } from "../../format/json.ts";
 import { bytes, DASH, milliseconds } from "../../format/numbers.ts";
 import { Json } from "./answer-card.tsx";
 import { groupsOf } from "./compare.ts";

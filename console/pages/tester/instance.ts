@@ -1,5 +1,5 @@
 // What `/agent.json` says of chains, profiles and strategies, as far as the tester needs it. Pure.
-import { listIn, memberOf, textIn } from "../../format/json.ts";
+import { listIn, memberOf, textIn } from "../../api/json.ts";
 
 /** Where calls can go. */
 export interface Instance {

@@ -1,6 +1,6 @@
 // The methods that the tester has forms for: their parameters by name, with an example of each.
 // Other methods are written as JSON. Pure.
-import { parseJson } from "../../format/json.ts";
+import { parseJson } from "../../api/json.ts";
 
 /** One parameter of a form. */
 export interface MethodField {
