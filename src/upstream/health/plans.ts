@@ -56,8 +56,8 @@ import {
 import type { BlockRef, Call, View } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
-import { ProviderRecords, type RecordSettings } from "./provider-records.ts";
-import { isUsable, type ProviderState } from "./provider-state.ts";
+import { ProviderRecords } from "./provider-records.ts";
+import { isUsable, type ProviderState, type RecordSettings } from "./provider-state.ts";
 
 /** How the providers of a call are selected; a pin leaves no choice. */
 export interface Selection {

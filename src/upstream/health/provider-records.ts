@@ -40,7 +40,7 @@ import {
 import { type BlockRef, isHeight, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, methodOf } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { BudgetReport, ProviderBudget } from "../budget/provider-budget.ts";
+import type { BudgetReport } from "../budget/provider-budget.ts";
 import {
   CIRCUIT_STATES,
   circuitStateOf,
@@ -49,7 +49,12 @@ import {
   reportOf,
 } from "./health-report.ts";
 import { KnownBlocks } from "./known-blocks.ts";
-import { isUsable, type ProviderCordon, ProviderState } from "./provider-state.ts";
+import {
+  isUsable,
+  type ProviderCordon,
+  ProviderState,
+  type RecordSettings,
+} from "./provider-state.ts";
 import type { WatchedChannel } from "./silence-watch.ts";
 
 /** The result of one probe. */
@@ -104,17 +109,6 @@ export interface HealthChange extends Channel {
 
 /** A tag whose block providers are asked for. */
 export type NamedTag = "safe" | "finalized";
-
-/** What belongs to the providers of a set beside their past. */
-export interface RecordSettings {
-  /** The id of its profile; absent = it has none. */
-  readonly profileId?: string;
-  readonly region: string | null;
-  /** What may still be sent to a provider; absent = nobody has limits. */
-  readonly budgetOf?: (provider: Provider) => ProviderBudget | null;
-  /** Which providers an operator took out of use; absent = none. */
-  readonly cordonOf?: (provider: Provider) => ProviderCordon | null;
-}
 
 /** How far (ms) the heads that a provider pushes may be behind those that it answers polls with. */
 const SOCKET_TRAILS_MS = 2_000;

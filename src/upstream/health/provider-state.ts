@@ -22,6 +22,17 @@ export interface ProviderCordon {
   readonly atMs: number;
 }
 
+/** What belongs to the providers of a set beside their past. */
+export interface RecordSettings {
+  /** The id of its profile; absent = it has none. */
+  readonly profileId?: string;
+  readonly region: string | null;
+  /** What may still be sent to a provider; absent = nobody has limits. */
+  readonly budgetOf?: (provider: Provider) => ProviderBudget | null;
+  /** Which providers an operator took out of use; absent = none. */
+  readonly cordonOf?: (provider: Provider) => ProviderCordon | null;
+}
+
 /** What belongs to a provider beside its past. */
 type Placement = Pick<ProviderState, "region" | "budget" | "cordon">;
 
