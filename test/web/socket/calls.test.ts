@@ -55,6 +55,7 @@ function heardOf(message: unknown, takes: boolean): readonly boolean[] {
     admission: null,
     filters,
     methods: () => methodTable([]),
+    consistency: () => "off",
     limits: config.limits,
     budget: new MemoryBudget(() => config.limits),
   };
