@@ -7,7 +7,8 @@ import { setNewest } from "../../core/newest.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { Head } from "../../core/stream/chain-event.ts";
 import type { Topic } from "../../core/workers/bus.ts";
-import type { HealthHint, NamedTag, Probe } from "./provider-records.ts";
+import type { HealthHint, NamedTag } from "./provider-records.ts";
+import type { Probe } from "./provider-state.ts";
 import type { Tracker } from "./tracker.ts";
 
 /** What one process has found out of a provider. */

@@ -12,7 +12,7 @@ import {
   callNumber,
   type FailedProbeCall,
 } from "./background-queries.ts";
-import type { Probe } from "./provider-records.ts";
+import type { Probe } from "./provider-state.ts";
 import type { Tracker } from "./tracker.ts";
 
 const TIMEOUT_MS = 5_000;

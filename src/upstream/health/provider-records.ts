@@ -14,7 +14,6 @@ import {
 import { type ExclusionReason, learnedAtMs } from "../../core/provider/capability.ts";
 import {
   type AttemptEnding,
-  type Cordon,
   endWaits,
   Health,
   NEVER_MS,
@@ -51,24 +50,12 @@ import {
 import { KnownBlocks } from "./known-blocks.ts";
 import {
   isUsable,
+  type Probe,
   type ProviderCordon,
   ProviderState,
   type RecordSettings,
 } from "./provider-state.ts";
 import type { WatchedChannel } from "./silence-watch.ts";
-
-/** The result of one probe. */
-export interface Probe extends Channel {
-  readonly latencyMs: number;
-  readonly result:
-    | { readonly kind: "ok"; readonly chainId: number; readonly height: number }
-    | {
-        readonly kind: "failed";
-        readonly category: string;
-        /** It was told the same as a call before it: why the provider is excluded. */
-        readonly cordon?: Cordon;
-      };
-}
 
 /** Hears of changes in a provider set. */
 export interface TrackerListener {

@@ -5,7 +5,7 @@ import { BranchView } from "../../core/provider/blocks/branch-view.ts";
 import type { FinalitySample } from "../../core/provider/blocks/finality.ts";
 import type { HeadSample } from "../../core/provider/blocks/head.ts";
 import { LearnedRate } from "../../core/provider/budget/learned-rate.ts";
-import { circuitOf, Health, NEVER_MS } from "../../core/provider/health.ts";
+import { type Cordon, circuitOf, Health, NEVER_MS } from "../../core/provider/health.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { RegionPlacement } from "../../core/provider/region.ts";
 import { UnservedMethods } from "../../core/provider/unserved-methods.ts";
@@ -14,6 +14,19 @@ import { AttemptsOut, type Outstanding, type WatchedChannel } from "./silence-wa
 
 /** A block in a request: by tag as its caller wrote it, by number, or by hash (EIP-1898). */
 export type BlockForm = "tag" | "number" | "hash";
+
+/** The result of one probe. */
+export interface Probe extends Channel {
+  readonly latencyMs: number;
+  readonly result:
+    | { readonly kind: "ok"; readonly chainId: number; readonly height: number }
+    | {
+        readonly kind: "failed";
+        readonly category: string;
+        /** It was told the same as a call before it: why the provider is excluded. */
+        readonly cordon?: Cordon;
+      };
+}
 
 /** That an operator took a provider out of use. */
 export interface ProviderCordon {
