@@ -42,6 +42,7 @@ import {
   type ProfileRegistrySettings,
 } from "../upstream/registry/profile-registry.ts";
 import { SecondTier } from "../upstream/second-tier/second-tier.ts";
+import type { Shares } from "../upstream/shares.ts";
 import { SOCKET_LIMITS, type SocketLimits } from "../upstream/socket/socket-limits.ts";
 import { createSockets } from "../upstream/socket/sockets.ts";
 import { SsrfGuard } from "../upstream/ssrf-guard.ts";
@@ -49,7 +50,6 @@ import { shareSockets } from "../upstream/stream/shared-sockets.ts";
 import { type SubscriptionParts, Subscriptions } from "../upstream/stream/subscriptions.ts";
 import { TimerWheel } from "../upstream/timer-wheel.ts";
 import type { BatchUpstream, Upstream } from "../upstream/transport.ts";
-import { type Shares, WHOLE_SHARES, WorkerShares } from "../upstream/worker-shares.ts";
 import { type Api, firstServing, loadedLater } from "../web/api/operation-server.ts";
 import { statusIn } from "../web/api/provider-status.ts";
 import type { Documents } from "../web/discovery/documents.ts";
@@ -519,10 +519,8 @@ interface Bounds {
 
 function boundsOf(config: Config, outside: Outside): Bounds {
   const { runtime, log, service } = outside;
-  const shares = sharesOf(runtime, service);
-  const processes = workersOf(outside);
-  const limits = { config, runtime, log, workerShares: shares, processes };
-  return { shares, sent: openProviderLimits(limits) };
+  const sent = openProviderLimits({ config, runtime, log, service: service ?? null });
+  return { shares: sent.ofMachine, sent };
 }
 
 /** The surroundings of what talks to providers. */
@@ -662,13 +660,6 @@ function liveRouter(
     byAccount: () => live.config.cache?.byAccount === true,
   });
   return { router, cache, accepted };
-}
-
-/** How bounds of the service are divided between its workers. */
-function sharesOf(runtime: Runtime, service: Outside["service"]): Shares {
-  return service === undefined || service.workers === 1
-    ? WHOLE_SHARES
-    : new WorkerShares({ bus: service.bus, runtime, workers: service.workers });
 }
 
 /** Number of workers that divide the bounds of the service. */

@@ -59,12 +59,11 @@ import { type OwnPurge, recordPurge } from "./operators/cache-purge.ts";
 import type { OperatorInbox } from "./operators/operator-changes.ts";
 import { OperatorConsole } from "./operators/operator-console.ts";
 import { busOf, limitsOf, type ServiceParts } from "./service-parts.ts";
-import { creditOver } from "./store/credit-service.ts";
 import type { JoinedNode } from "./store/provider-limits.ts";
 import { openServiceStore } from "./store/service-store.ts";
 import { createChangeBroadcast, type HostedChange } from "./workers/change-broadcast.ts";
+import { creditOver, tokensOver } from "./workers/supervisor-objects.ts";
 import { openWorkerChanges, type WorkerChanges } from "./workers/worker-changes.ts";
-import { tokensOver } from "./workers/worker-tokens.ts";
 
 /** The running hosted service. */
 export interface Hosting {

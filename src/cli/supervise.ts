@@ -11,10 +11,10 @@ import {
   serveReload,
 } from "../app/operators/reload-service.ts";
 import { leaveForWorkers } from "../app/places-left.ts";
-import { serveCredit } from "../app/store/credit-service.ts";
-import { serveServiceFile, serveStatements } from "../app/store/service-store.ts";
+import { serveServiceFile } from "../app/store/service-store.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/workers/service-readings.ts";
-import { serveTokens } from "../app/workers/worker-tokens.ts";
+import { serveCredit, serveStatements, serveTokens } from "../app/workers/supervisor-objects.ts";
+import { MachineShares } from "../cluster/workers/machine-shares.ts";
 import { Supervisor } from "../cluster/workers/supervisor.ts";
 import { workerProcesses } from "../cluster/workers/worker-process.ts";
 import type { Config } from "../config/config.ts";
@@ -47,6 +47,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
   const running = await settled(start.config);
   warnOfKeyless(running, log);
   const file = await serveServiceFile({ config: running, log, runtime: realRuntime });
+  const shares = new MachineShares(realRuntime);
   const supervisor = new Supervisor<Config>({
     runtime: realRuntime,
     log,
@@ -54,7 +55,10 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     startProcess: workerProcesses(process.argv[1] ?? ""),
     config: running,
     version: start.version,
-    onWorkerEnd: (id) => file?.statements.forget(id),
+    onWorkerEnd(id) {
+      file?.statements.forget(id);
+      shares.forget(id);
+    },
     // A start may wait for the row of a node that was killed.
     startMs: ({ hosted }) => START_MS + (hosted?.nodeTimeoutMs ?? 0),
     hungMs: ({ hosted }) => hosted?.nodeTimeoutMs ?? HUNG_MS,
@@ -62,7 +66,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
   });
   const { reload } = start;
   const reloadAsked = createReloadAsked(realRuntime, startedAtMs, reload);
-  serveOverBus(supervisor.bus, { file, reload, reloadAsked });
+  serveOverBus(supervisor.bus, { file, shares, reload, reloadAsked });
   const stored = { config: running, runtime: realRuntime, log, file: file?.store ?? null };
   const endHistory = openSupervisedHistory({ ...stored, supervisor });
   const started = await supervisor.started;
@@ -97,17 +101,19 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
 /** What this process has for all workers. */
 interface SharedParts {
   readonly file: Awaited<ReturnType<typeof serveServiceFile>>;
+  readonly shares: MachineShares;
   readonly reload: ServiceStart["reload"];
   readonly reloadAsked: ReloadAsked;
 }
 
 function serveOverBus(bus: Bus, shared: SharedParts): void {
-  const { file, reload, reloadAsked } = shared;
+  const { file, shares, reload, reloadAsked } = shared;
   if (file !== null) {
     serveStatements(bus, file.statements);
     serveCredit(bus, file.store);
   }
   serveReload(bus, reload, reloadAsked);
+  shares.serve(bus);
   serveTokens(bus, realRuntime);
   serveServiceDocuments({ bus, runtime: realRuntime, ownFamilies });
 }

@@ -2,7 +2,7 @@
 // question, so that a worker that stands still in the middle of its work holds nobody up.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { creditOver, serveCredit } from "../../src/app/store/credit-service.ts";
+import { creditOver, serveCredit } from "../../src/app/workers/supervisor-objects.ts";
 import { audit } from "../../src/hosted/audit/audit.ts";
 import { type Credit, openCredit } from "../../src/hosted/credit/credit.ts";
 import { realRuntime } from "../../src/runtime.ts";

@@ -8,7 +8,6 @@ import { StoredQuotas } from "../../src/app/store/stored-quotas.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { IN_MEMORY } from "../../src/store/sqlite.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
-import { WHOLE_SHARES } from "../../src/upstream/worker-shares.ts";
 import { configOf, configText } from "../fakes/service.ts";
 import { eachStore } from "../fakes/stores.ts";
 
@@ -24,8 +23,7 @@ eachStore(({ engine, open }) => {
         config: { cluster: { ...config.cluster, enabled: true } },
         runtime: realRuntime,
         log: pino({ level: "silent" }),
-        workerShares: WHOLE_SHARES,
-        processes: 1,
+        service: null,
       });
       const share = limits.shares.of(`rps ${KEY}`, 10, { used: () => 0, wanted: () => 0 });
       assert.equal(share.limit, 0, "nothing may be sent yet");

@@ -2,20 +2,23 @@
 // machine, or the nodes of a cluster, whose processes share through the database.
 import type { Logger } from "pino";
 import { storedShares } from "../../cluster/stored-shares.ts";
+import { machineShares } from "../../cluster/workers/machine-shares.ts";
 import type { Config } from "../../config/config.ts";
 import { errorText } from "../../core/fields.ts";
 import type { HintPort } from "../../core/workers/hint-port.ts";
 import { type Runtime, within } from "../../runtime.ts";
 import { type Store, urgently } from "../../store/store.ts";
 import type { QuotaSource } from "../../upstream/budget/quota-source.ts";
-import { NodeShares } from "../../upstream/node-shares.ts";
-import type { Shares } from "../../upstream/worker-shares.ts";
+import { LeasedShares, type Shares, WHOLE_SHARES } from "../../upstream/shares.ts";
+import { busOf, type ServiceParts } from "../service-parts.ts";
 import { StoredQuotas } from "./stored-quotas.ts";
 
 /** What the budgets of providers are divided with. */
 export interface ProviderLimits {
   /** Requests a second and at once. */
   readonly shares: Shares;
+  /** Bounds of the workers of this machine. */
+  readonly ofMachine: Shares;
   /** Credits of days and months. */
   readonly quotas: QuotaSource;
   /**
@@ -42,10 +45,8 @@ export interface ProviderLimitParts {
   readonly config: Pick<Config, "cluster">;
   readonly runtime: Runtime;
   readonly log: Logger;
-  /** How bounds are divided between the workers of this machine. */
-  readonly workerShares: Shares;
-  /** Processes of the service that share an embedded store. */
-  readonly processes: number;
+  /** Null = this process is the whole service. */
+  readonly service: Pick<ServiceParts, "bus" | "workers"> | null;
 }
 
 /** The longest that the end of a process waits for the database. */
@@ -56,29 +57,37 @@ export function openProviderLimits({
   config,
   runtime,
   log,
-  workerShares,
-  processes,
+  service,
 }: ProviderLimitParts): ProviderLimits {
   const onError = (error: unknown): void =>
     log.warn(
       { problem: errorText(error) },
       "limits of providers cannot be divided now: this process keeps to its parts",
     );
-  const nodeShares = config.cluster.enabled ? new NodeShares({ runtime, onError }) : null;
+  const bus = busOf(service);
+  const processes = service?.workers ?? 1;
+  const ofWorkers =
+    bus === null ? null : new LeasedShares({ runtime, members: processes, onError });
+  // The supervisor frees what a worker has when its process has ended, and not before.
+  if (bus !== null) ofWorkers?.join(machineShares(bus), Number.POSITIVE_INFINITY);
+  const ofNodes = config.cluster.enabled ? new LeasedShares({ runtime, onError }) : null;
   const opened = Promise.withResolvers<Store>();
   const quotas = new StoredQuotas(opened.promise, { runtime, processes, onError });
+  const ofMachine = ofWorkers ?? WHOLE_SHARES;
   return {
-    shares: nodeShares ?? workerShares,
+    shares: ofNodes ?? ofMachine,
+    ofMachine,
     quotas,
     async join(store, node) {
       opened.resolve(urgently(store));
-      if (nodeShares === null) return;
-      if (node === null) throw new Error("a node of a cluster has no database");
-      nodeShares.join(storedShares(urgently(store), node.id), node.nodeTimeoutMs);
-      await nodeShares.ready();
+      if (ofNodes !== null) {
+        if (node === null) throw new Error("a node of a cluster has no database");
+        ofNodes.join(storedShares(urgently(store), node.id), node.nodeTimeoutMs);
+      }
+      await Promise.all([ofWorkers?.ready(), ofNodes?.ready()]);
     },
     async close() {
-      const ends = Promise.all([nodeShares?.close(), quotas.close()]);
+      const ends = Promise.all([ofWorkers?.close(), ofNodes?.close(), quotas.close()]);
       await within(
         runtime,
         CLOSE_MS,

@@ -3,13 +3,11 @@
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import { errorText } from "../../core/fields.ts";
-import { type Bus, type QuestionTopic, SUPERVISOR } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 import { IN_MEMORY } from "../../store/sqlite.ts";
-import type { SendStatement, StatementRequest, StatementResult } from "../../store/statement.ts";
-import type { StatementServer } from "../../store/statement-server.ts";
 import { openStore, type ServedFile, type Store, serveFile } from "../../store/store.ts";
 import { busOf, type ServiceParts } from "../service-parts.ts";
+import { statementsOver } from "../workers/supervisor-objects.ts";
 import { takeOverFiles } from "./kept-files.ts";
 
 /** What a process opens the store of its service with. */
@@ -23,9 +21,6 @@ export interface ServiceStoreParts {
 /** As in the settings of `hosted`, for a router without it. */
 export const ROUTER_NODE_TIMEOUT_MS = 30_000;
 
-const STATEMENT: QuestionTopic<StatementRequest, StatementResult> = { name: "statement" };
-/** Longer than a transaction may take, and another one before it. */
-const ANSWER_MS = 12_000;
 /** A server that is busy needs some time, however short the node timeout is. */
 const LEAST_URGENT_MS = 2_000;
 /** Time in which signs of life have to be written, as a part of the node timeout. */
@@ -66,11 +61,6 @@ export async function serveServiceFile(
   return file;
 }
 
-/** Runs the statements of workers, in the process that has the file open. */
-export function serveStatements(bus: Bus, statements: StatementServer): void {
-  bus.serve(STATEMENT, (request, from) => statements.run(request, from));
-}
-
 /** A router without accounts and without other nodes: it needs no server, and no disk. */
 function isPlain({ hosted, cluster }: Config): boolean {
   return hosted === null && !cluster.enabled;
@@ -98,16 +88,4 @@ async function orInMemory<T>(
     );
     return open(IN_MEMORY);
   }
-}
-
-/** Sends statements to the process that has the file open. */
-function statementsOver(bus: Bus): SendStatement {
-  return async (message) => {
-    const asked = { topic: STATEMENT, message, timeoutMs: ANSWER_MS };
-    const reply = await bus.request(SUPERVISOR, asked);
-    if (reply.ok) return reply.value;
-    throw Object.assign(new Error(`the store cannot be asked: ${reply.reason}`), {
-      code: "ETIMEDOUT",
-    });
-  };
 }

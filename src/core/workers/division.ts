@@ -1,16 +1,6 @@
 // How a bound of the whole service is divided between its processes. Pure.
 
 /**
- * The part of one of `of` workers while nothing is known of demand; the parts add up to `total`.
- */
-export function equalPart(
-  total: number,
-  { index, of }: { readonly index: number; readonly of: number },
-): number {
-  return Math.floor(total / of) + (index < total % of ? 1 : 0);
-}
-
-/**
  * Divides a whole number by demand: nobody gets more than he wants while another wants more than he
  * got, and what nobody wants is spread evenly. Everybody gets one, if there is one for each.
  */

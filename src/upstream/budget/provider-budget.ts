@@ -7,7 +7,7 @@ import {
 } from "../../core/provider/budget/budget-limits.ts";
 import { SecondWindow } from "../../core/provider/budget/second-window.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Allowance, ShareUse } from "../worker-shares.ts";
+import type { Allowance, ShareUse } from "../shares.ts";
 import { ProviderQuota, type QuotaReport } from "./provider-quota.ts";
 import type { QuotaSource } from "./quota-source.ts";
 
@@ -165,12 +165,12 @@ export class ProviderBudget {
   ): Shortage | null {
     const rps = this.#rps;
     if (rps !== null && this.#window.sentWithin(nowMs) + reserved >= rps.limit) {
-      this.#refuse("rps", rps);
+      this.#refuse("rps");
       return "rps_limit";
     }
     const concurrency = this.#concurrency;
     if (concurrency !== null && this.#inFlight + reserved >= concurrency.limit) {
-      this.#refuse("concurrency", concurrency);
+      this.#refuse("concurrency");
       return "concurrency_limit";
     }
     return this.#credits?.shortageOf(creditsOf(this.#limits, methodName), nowMs) ?? null;
@@ -182,9 +182,8 @@ export class ProviderBudget {
     return this.#reserved;
   }
 
-  #refuse(what: "rps" | "concurrency", allowance: Allowance): void {
+  #refuse(what: "rps" | "concurrency"): void {
     this.#refused[what].count(Math.floor(this.#runtime.now() / SECOND_MS));
-    allowance.short();
   }
 
   #divide(): void {

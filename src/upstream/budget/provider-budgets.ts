@@ -3,7 +3,7 @@
 import type { BudgetLimits } from "../../core/provider/budget/budget-limits.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Runtime } from "../../runtime.ts";
-import { type Shares, WHOLE_SHARES } from "../worker-shares.ts";
+import { type Shares, WHOLE_SHARES } from "../shares.ts";
 import { ProviderBudget } from "./provider-budget.ts";
 import type { QuotaSource } from "./quota-source.ts";
 

@@ -23,7 +23,7 @@ import { ExtraCalls, FIRST_RECHECKS } from "../../core/routing/hedge.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
-import { type Allowance, type ShareUse, WHOLE_SHARES } from "../worker-shares.ts";
+import { type Allowance, type ShareUse, WHOLE_SHARES } from "../shares.ts";
 import { type PlanSettings, Plans } from "./plans.ts";
 import { conditionOf, type Observation, SILENCE } from "./provider-records.ts";
 import { type Outstanding, SilenceWatch, type WatchedChannel } from "./silence-watch.ts";
@@ -217,7 +217,6 @@ export class Tracker extends Plans {
   takePanicSlot(): boolean {
     if (this.#panicking >= this.#panicShare.limit) {
       this.#panicsRefused += 1;
-      this.#panicShare.short();
       return false;
     }
     this.#panicking += 1;

@@ -7,6 +7,7 @@ import type { Provider } from "../../core/provider/profile.ts";
 import { writeBatch } from "../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../runtime.ts";
 import { MemoryBudget, SERVICE, USERS_PROVIDERS } from "../memory-budget.ts";
+import { type Allowance, type Shares, type ShareUse, WHOLE_SHARES } from "../shares.ts";
 import { SsrfGuard } from "../ssrf-guard.ts";
 import { TimerWheel } from "../timer-wheel.ts";
 import type {
@@ -18,7 +19,6 @@ import type {
   OutgoingRequest,
   Upstream,
 } from "../transport.ts";
-import { type Allowance, type Shares, type ShareUse, WHOLE_SHARES } from "../worker-shares.ts";
 import { BufferPool } from "./buffer-pool.ts";
 import {
   type ConnectionLimits,

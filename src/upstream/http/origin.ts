@@ -4,7 +4,7 @@
 import type { LookupFunction } from "node:net";
 import { bareHost } from "../../core/public-address.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Allowance, ShareUse } from "../worker-shares.ts";
+import type { Allowance, ShareUse } from "../shares.ts";
 import { BufferPool } from "./buffer-pool.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import {
@@ -23,8 +23,6 @@ export interface OriginOptions {
   readonly port: number;
   /** How many connections there may be; may change. */
   readonly connections: number;
-  /** Called when all of them are busy; absent = not called. */
-  readonly onShort?: () => void;
   /** Most requests that may wait for a connection. */
   readonly queue: number;
   readonly connectTimeoutMs: number;
@@ -72,7 +70,6 @@ export class Origin implements PoolHooks {
       return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
     const connection = this.#takeIdle() ?? this.#connect(this.options.connections);
     if (connection !== null) return this.#sendOn(connection, { head, body, handler });
-    this.options.onShort?.();
     if (this.#queue.length >= this.options.queue)
       this.#queue = this.#queue.filter(({ handler: waiting }) => !waiting.abandoned);
     if (this.#queue.length >= this.options.queue)
@@ -232,7 +229,6 @@ export function ownConnections(
     get connections() {
       return share.limit;
     },
-    onShort: share.short,
     queue: limits.maxWaiting,
     connectTimeoutMs: limits.connectTimeoutMs,
     runtime,

@@ -5,7 +5,7 @@ import type { LookupFunction } from "node:net";
 import type { Dispatcher } from "undici";
 import Pool from "undici/lib/dispatcher/pool.js";
 import { withWireId } from "../../core/rpc/wire-request.ts";
-import type { Allowance, ShareUse } from "../worker-shares.ts";
+import type { Allowance, ShareUse } from "../shares.ts";
 import type {
   ConnectionLimits,
   Connections,
@@ -135,7 +135,6 @@ class UndiciConnections implements Connections {
     const { connectionsPerOrigin, maxWaiting } = this.#limits;
     const { limit } = this.#share;
     const isShared = limit < connectionsPerOrigin;
-    if (this.#out >= limit) this.#share.short();
     if (isShared && this.#out >= limit) return this.#wait({ request, handler });
     if (this.#out >= connectionsPerOrigin + maxWaiting)
       return handler.onResponseError(null, coded("no connection is free", "EPOOL"));

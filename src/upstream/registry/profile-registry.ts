@@ -13,7 +13,7 @@ import type { ProviderBudgets } from "../budget/provider-budgets.ts";
 import type { HealthChange } from "../health/provider-records.ts";
 import type { ProviderCordon } from "../health/provider-state.ts";
 import { type AttemptListener, Tracker, type TrackerSettings } from "../health/tracker.ts";
-import { type Shares, WHOLE_SHARES } from "../worker-shares.ts";
+import { type Shares, WHOLE_SHARES } from "../shares.ts";
 
 /** A profile with its routing state, by chain name. */
 export interface ServedProfile {

@@ -11,9 +11,9 @@ import type { Outcome } from "../engine/answer.ts";
 import type { Upstreams } from "../engine/call-context.ts";
 import type { RoutedCall, Router } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
+import type { Shares } from "../shares.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { AnswerListener, Dispatch, Sockets } from "../transport.ts";
-import type { Shares } from "../worker-shares.ts";
 import { OpenQueries, routeServiceCall } from "./service-call.ts";
 
 /** What streams work with. */

@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import { MachineShares, machineShares } from "../../../src/cluster/workers/machine-shares.ts";
 import { ProviderBudgets } from "../../../src/upstream/budget/provider-budgets.ts";
-import { WorkerShares } from "../../../src/upstream/worker-shares.ts";
+import { LeasedShares } from "../../../src/upstream/shares.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
@@ -18,7 +19,8 @@ const STEP_MS = 4;
 for (const seed of namedSeeds(1, 2, 3))
   test(`four workers share ${RPS} requests a second and ${CONCURRENCY} at once (seed ${seed})`, async () => {
     const random = seededRandom(seed);
-    const { world, worker, errors } = testBus(IDS);
+    const { world, hub, worker, errors } = testBus(IDS);
+    new MachineShares(world).serve(hub);
     const limits = {
       rps: RPS,
       concurrency: CONCURRENCY,
@@ -28,7 +30,9 @@ for (const seed of namedSeeds(1, 2, 3))
       credits: new Map<string, number>(),
     };
     const budgets = IDS.map((id) => {
-      const shares = new WorkerShares({ bus: worker(id).bus, runtime: world, workers: 4 });
+      const onError = (error: unknown): void => void errors.push(error);
+      const shares = new LeasedShares({ runtime: world, members: IDS.length, onError });
+      shares.join(machineShares(worker(id).bus), Number.POSITIVE_INFINITY);
       const quotas = { lease: async () => null, giveBack() {}, close: async () => {} };
       const all = new ProviderBudgets({ runtime: world, shares, quotas });
       return all.open("set", fakeProvider(0, { budget: limits })) ?? assert.fail();

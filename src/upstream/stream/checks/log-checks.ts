@@ -25,7 +25,7 @@ import {
 import type { Need } from "../../../core/stream/log-verification.ts";
 import { ALL_LOGS, type LogFilter, logsOfBlock } from "../../../core/stream/subscription.ts";
 import type { Tracker } from "../../health/tracker.ts";
-import { type Allowance, WHOLE_SHARES } from "../../worker-shares.ts";
+import { type Allowance, WHOLE_SHARES } from "../../shares.ts";
 import type { StreamParts } from "../source.ts";
 import { BlockCheck, type BlockCheckRequest, type BlockCheckResult } from "./block-check.ts";
 import {
@@ -429,10 +429,7 @@ export class LogChecks {
   #spend(tracker: Tracker): boolean {
     const fullAtMs = take(this.#fullAtMs, this.#size(tracker), this.#parts.runtime.now());
     this.#wanted.calls++;
-    if (fullAtMs === null) {
-      this.#share?.short();
-      return false;
-    }
+    if (fullAtMs === null) return false;
     this.#fullAtMs = fullAtMs;
     this.counts.calls++;
     return true;

@@ -8,7 +8,7 @@ import { divided, type HeldPart, nextShare } from "../../src/core/workers/divisi
 import type { OtherShare, ShareBook, ShareEntry } from "../../src/core/workers/share-book.ts";
 import type { ProviderBudget } from "../../src/upstream/budget/provider-budget.ts";
 import { ProviderBudgets } from "../../src/upstream/budget/provider-budgets.ts";
-import { NodeShares } from "../../src/upstream/node-shares.ts";
+import { LeasedShares } from "../../src/upstream/shares.ts";
 import { fakeProvider } from "../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 import { namedSeeds, seedsTo } from "../fakes/seed.ts";
@@ -75,7 +75,7 @@ function bookIn(world: SimulatedWorld, random: () => number) {
 
 interface Process {
   readonly budget: ProviderBudget;
-  readonly shares: NodeShares;
+  readonly shares: LeasedShares;
   readonly budgets: ProviderBudgets;
   sent: number;
   offered: number;
@@ -92,7 +92,7 @@ function cluster(seed: number, limits: { readonly rps: number; readonly concurre
   const inFlight = { now: 0, most: 0 };
   const errors: unknown[] = [];
   const add = (name: string): Process => {
-    const shares = new NodeShares({ runtime: world, onError: (error) => errors.push(error) });
+    const shares = new LeasedShares({ runtime: world, onError: (error) => errors.push(error) });
     const budgets = new ProviderBudgets({ runtime: world, shares, quotas: NO_QUOTAS });
     const provider = fakeProvider(0, {
       budget: {
@@ -366,7 +366,7 @@ test("whoever joins, leaves, falls silent and asks: the bound holds, and all who
 test("a share that is being given back is not used again, also where that may have failed", async () => {
   for (const fails of [false, true]) {
     const world = simulatedWorld(1);
-    const shares = new NodeShares({ runtime: world, onError() {} });
+    const shares = new LeasedShares({ runtime: world, onError() {} });
     const written: ShareEntry[][] = [];
     let answer: (() => void) | null = null;
     const book: ShareBook = {

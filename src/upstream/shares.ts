@@ -1,15 +1,41 @@
-// Bounds that hold for several nodes, as one of their processes has them: a share of each, which
-// follows the demand. Four times a second a process writes what it has, uses and wants into a book,
-// reads what the others wrote, and moves its own share towards its fair part. Without the book it
-// keeps the share that it has. Knows not where the book is.
-import { nextShare } from "../core/workers/division.ts";
+// Bounds that hold for several processes, as one of them has them: a share of each, which follows
+// the demand. Four times a second a process writes what it has, uses and wants into a book, reads
+// what the others wrote, and moves its own share towards its fair part. Without the book it keeps
+// the share that it has. Knows not where the book is.
+import { type HeldPart, nextShare } from "../core/workers/division.ts";
 import type { OtherShare, ShareBook, ShareEntry } from "../core/workers/share-book.ts";
 import type { Runtime } from "../runtime.ts";
-import type { Allowance, Shares, ShareUse } from "./worker-shares.ts";
+
+/** What a share of a bound is used for. */
+export interface ShareUse {
+  /** How much is in use and cannot be given away now. */
+  used(): number;
+  /** How much would be in use if there were no bound. */
+  wanted(): number;
+  /** The share has changed. */
+  changed?(): void;
+}
+
+/** This process's share of a bound. */
+export interface Allowance {
+  readonly limit: number;
+  close(): void;
+}
+
+/** The shares of all bounds. */
+export interface Shares {
+  /** The share of a whole number; one use for each key. */
+  of(key: string, total: number, use: ShareUse): Allowance;
+}
+
+/** The shares of a process that is the whole service. */
+export const WHOLE_SHARES: Shares = { of: (_, total) => ({ limit: total, close() {} }) };
 
 /** What shares work with. */
-export interface NodeSharesParts {
+export interface LeasedSharesParts {
   readonly runtime: Pick<Runtime, "now" | "after" | "random">;
+  /** Processes that may use a bound at any time: one that does not yet finds its part free. */
+  readonly members?: number;
   /** The book cannot be reached; told once until it can. */
   readonly onError: (error: unknown) => void;
 }
@@ -63,9 +89,9 @@ interface Joined {
   readonly silentMs: number;
 }
 
-/** The shares of a process that is one of several nodes; of nothing until it has joined. */
-export class NodeShares implements Shares {
-  readonly #parts: NodeSharesParts;
+/** The shares of a process that is one of several; of nothing until it has joined. */
+export class LeasedShares implements Shares {
+  readonly #parts: LeasedSharesParts;
   readonly #held = new Map<string, Held>();
   readonly #ended = new Map<string, Ended>();
   #joined: Joined | null = null;
@@ -79,7 +105,7 @@ export class NodeShares implements Shares {
   #raisesFromMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
 
-  constructor(parts: NodeSharesParts) {
+  constructor(parts: LeasedSharesParts) {
     this.#parts = parts;
   }
 
@@ -100,8 +126,6 @@ export class NodeShares implements Shares {
       get limit() {
         return held.share;
       },
-      // Every round reads the demand.
-      short() {},
       close: () => {
         if (this.#held.get(key) !== held) return;
         this.#held.delete(key);
@@ -148,7 +172,8 @@ export class NodeShares implements Shares {
   }
 
   #isReady(): boolean {
-    return [...this.#held.values()].every(({ share }) => share > 0);
+    const { members = 1 } = this.#parts;
+    return [...this.#held.values()].every(({ share, total }) => share > 0 || total < members);
   }
 
   #arm(ms: number): void {
@@ -213,7 +238,7 @@ export class NodeShares implements Shares {
     let hasLowered = false;
     await this.#removeSilent(joined, turn, others);
     for (const [held, of] of this.#living(turn, others, silentMs)) {
-      const next = nextShareOf(held, of, book.process);
+      const next = this.#nextShareOf(held, of, book.process);
       if (next > held.share) raising.push(held);
       if (next >= held.share) continue;
       setShare(held, next);
@@ -248,7 +273,7 @@ export class NodeShares implements Shares {
       (now) =>
         this.#living(raising, now, silentMs).map(([held, of]) => ({
           ...entryOf(held),
-          share: Math.max(held.share, nextShareOf(held, of, book.process)),
+          share: Math.max(held.share, this.#nextShareOf(held, of, book.process)),
         })),
     );
     for (const [at, held] of raising.entries()) {
@@ -256,6 +281,13 @@ export class NodeShares implements Shares {
       const isHeld = this.#held.get(held.scope) === held;
       setShare(held, isHeld ? (raised?.[at]?.share ?? held.share) : held.share);
     }
+  }
+
+  #nextShareOf(held: Held, others: readonly OtherShare[], process: string): number {
+    const own = { ...entryOf(held), process };
+    const all = [own, ...others].sort((a, b) => (a.process < b.process ? -1 : 1));
+    const absent = Math.max(0, (this.#parts.members ?? 1) - all.length);
+    return nextShare(held.total, [...all, ...Array<HeldPart>(absent).fill(NO_PART)], own);
   }
 
   /** Counts the time since the last round as time in which the book could be read. */
@@ -317,11 +349,8 @@ export class NodeShares implements Shares {
   }
 }
 
-function nextShareOf(held: Held, others: readonly OtherShare[], process: string): number {
-  const own = { ...entryOf(held), process };
-  const all = [own, ...others].sort((a, b) => (a.process < b.process ? -1 : 1));
-  return nextShare(held.total, all, own);
-}
+/** Of a process that does not use a bound yet. */
+const NO_PART: HeldPart = { share: 0, used: 0, wanted: 0 };
 
 function entryOf({ scope, share, use, wanted }: Held): ShareEntry {
   return { scope, share, used: use.used(), wanted };

@@ -1,0 +1,72 @@
+// What the supervisor of a service has for its workers: the embedded file, transactions of credit
+// on it, which it runs in one go so that a busy worker holds nobody up, and the book of rate
+// limits.
+import { ADDRESS_SCOPE } from "../../cluster/booked-address-limits.ts";
+import { callsOver, type RemoteObject, serveCalls } from "../../cluster/workers/remote-calls.ts";
+import type { RequestTokens } from "../../core/billing/shared-limit.ts";
+import { TokenBook } from "../../core/billing/token-book.ts";
+import type { Bus } from "../../core/workers/bus.ts";
+import { type CreditStore, creditOn } from "../../hosted/credit/credit-store.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { SendStatement } from "../../store/statement.ts";
+import type { StatementServer } from "../../store/statement-server.ts";
+import type { Store } from "../../store/store.ts";
+
+/** Longer than a transaction may take, and another one before it. */
+const STORE_MS = 12_000;
+
+const STATEMENTS: RemoteObject<{ readonly run: SendStatement }> = {
+  name: "the store",
+  methods: ["run"],
+  timeoutMs: STORE_MS,
+};
+
+const CREDIT: RemoteObject<CreditStore> = {
+  name: "credit in the store",
+  methods: ["flush", "refill", "returnParts", "close"],
+  timeoutMs: STORE_MS,
+};
+
+const TOKENS: RemoteObject<{ readonly request: RequestTokens }> = {
+  name: "the rate limits of the service",
+  methods: ["request"],
+  timeoutMs: 1_000,
+};
+
+/** Runs the statements of workers. */
+export function serveStatements(bus: Bus, statements: StatementServer): void {
+  serveCalls(bus, STATEMENTS, (worker) => ({ run: (request) => statements.run(request, worker) }));
+}
+
+/** Sends statements to the process that has the file open. */
+export function statementsOver(bus: Bus): SendStatement {
+  return callsOver(bus, STATEMENTS).run;
+}
+
+/** Runs the transactions of workers. */
+export function serveCredit(bus: Bus, store: Store): void {
+  const credit = creditOn(store);
+  serveCalls(bus, CREDIT, () => credit);
+}
+
+/** Has the process that has the file open run the transactions of this worker. */
+export function creditOver(bus: Bus): CreditStore {
+  return callsOver(bus, CREDIT);
+}
+
+/** Keeps the book of rate limits. */
+export function serveTokens(bus: Bus, { now }: Pick<Runtime, "now">): void {
+  const [accounts, addresses] = [new TokenBook(), new TokenBook()];
+  serveCalls(bus, TOKENS, (worker) => ({
+    request: async (requests) =>
+      requests.map((request) => {
+        const book = request.scope.startsWith(ADDRESS_SCOPE) ? addresses : accounts;
+        return book.grant(worker, request, now());
+      }),
+  }));
+}
+
+/** Asks the book of the service. */
+export function tokensOver(bus: Bus): RequestTokens {
+  return callsOver(bus, TOKENS).request;
+}
