@@ -2,7 +2,8 @@
 import { hostname } from "node:os";
 import type { Logger } from "pino";
 import type { ChangesRead } from "../cluster/change-log.ts";
-import { type Cluster, type ClusterFollower, openCluster } from "../cluster/cluster.ts";
+import { type ChangeFollower, openChanges } from "../cluster/changes.ts";
+import { type Cluster, openCluster } from "../cluster/cluster.ts";
 import { openHeartbeat } from "../cluster/heartbeat.ts";
 import { type NodeIdentity, publicNode, serviceNodeOf } from "../cluster/identity.ts";
 import { claimsOf } from "../cluster/job-claims.ts";
@@ -18,7 +19,7 @@ import type { KeyCache } from "../hosted/keys/key-cache.ts";
 import { removeOldHistory } from "../hosted/operator/stored-history.ts";
 import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
 import { type Runtime, within } from "../runtime.ts";
-import type { Store } from "../store/store.ts";
+import { type Store, urgently } from "../store/store.ts";
 import { type OwnPurge, PURGE_ALL, purgeOf } from "./operators/cache-purge.ts";
 import type { OperatorInbox } from "./operators/operator-changes.ts";
 import { busOf, type ServiceParts } from "./service-parts.ts";
@@ -139,14 +140,21 @@ export async function openRouterNode(
 /** Has a router among others live, and follow what operators do; the result leaves. */
 async function follow(
   cluster: Cluster,
-  { store, runtime, operatorInbox, onError }: JoinParts & Pick<Followers, "operatorInbox">,
+  { store, runtime, log, operatorInbox, onError }: JoinParts & Pick<Followers, "operatorInbox">,
 ): Promise<() => Promise<void>> {
   const { node, replaces, processId } = cluster;
   const times = { everyMs: HEARTBEAT_MS, nodeTimeoutMs: ROUTER_NODE_TIMEOUT_MS };
+  const changes = await openChanges({
+    ...{ store: urgently(store), runtime, log, onError, nodeTimeoutMs: ROUTER_NODE_TIMEOUT_MS },
+    ...{ bus: null, signal: cluster.signal },
+  });
   const heart = { store, runtime, node, replaces, processId, ...times, onError };
   const leave = await openHeartbeat(heart);
-  cluster.follow(routerFollower(operatorInbox));
-  return leave;
+  changes.follow(routerFollower(operatorInbox));
+  return () => {
+    changes.close();
+    return leave();
+  };
 }
 
 function joinedNode({ node, hints }: Cluster, store: Store): JoinedNode {
@@ -164,19 +172,20 @@ export interface Followers {
 }
 
 /** Has a router without keys and money follow what operators do at other nodes. */
-function routerFollower(inbox: Followers["operatorInbox"]): ClusterFollower {
+function routerFollower(inbox: Followers["operatorInbox"]): ChangeFollower {
   return {
     changed(read) {
       if (read.kind === "all") return inbox.missed();
       for (const { topic, ref } of read.changes) if (topic === "operator") inbox.heard(ref);
     },
+    settled: async () => {},
     watch: () => {},
     contact: () => {},
   };
 }
 
 /** Has what is in memory follow what other nodes change. */
-export function followerOf(followers: Followers): ClusterFollower {
+export function followerOf(followers: Followers): ChangeFollower {
   const { keyCache, credit, loader, purgeCache, operatorInbox } = followers;
   const profiles = profileReader(loader);
   return {
@@ -198,6 +207,7 @@ export function followerOf(followers: Followers): ClusterFollower {
       for (const ref of refs("cache")) void purgeCache(purgeOf(ref));
       for (const ref of refs("operator")) operatorInbox.heard(ref);
     },
+    settled: () => profiles.settled(),
     watch: (now) => keyCache.watch(now),
     contact(contact) {
       keyCache.setContact(contact);
@@ -210,14 +220,14 @@ export function followerOf(followers: Followers): ClusterFollower {
 function profileReader(loader: Followers["loader"]): {
   read(refs: ReadonlySet<string>): void;
   readAll(): void;
+  /** Resolves when all that was to be read has been. */
+  settled(): Promise<void>;
 } {
   const toRead = new Set<string>();
   let isAll = false;
-  let isReading = false;
+  let reading: Promise<void> | null = null;
 
-  async function readAgain(): Promise<void> {
-    if (isReading) return;
-    isReading = true;
+  async function readAll(): Promise<void> {
     while (isAll || toRead.size > 0) {
       if (isAll) {
         isAll = false;
@@ -229,17 +239,21 @@ function profileReader(loader: Followers["loader"]): {
         await loader.changed(profileOf(ref));
       }
     }
-    isReading = false;
+    reading = null;
   }
 
   return {
     read(refs) {
+      if (refs.size === 0) return;
       for (const ref of refs) toRead.add(ref);
-      void readAgain();
+      reading ??= readAll();
     },
     readAll() {
       isAll = true;
-      void readAgain();
+      reading ??= readAll();
+    },
+    settled: async () => {
+      await reading;
     },
   };
 }

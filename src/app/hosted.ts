@@ -3,6 +3,7 @@
 
 import type { Logger } from "pino";
 import { type BookedLimitParts, bookedAddressLimits } from "../cluster/booked-address-limits.ts";
+import { type Changes, openChanges } from "../cluster/changes.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { claimsOf, type JobClaims } from "../cluster/job-claims.ts";
 import { RateShares } from "../cluster/rate-shares.ts";
@@ -61,9 +62,7 @@ import { OperatorConsole } from "./operators/operator-console.ts";
 import { busOf, limitsOf, type ServiceParts } from "./service-parts.ts";
 import type { JoinedNode } from "./store/provider-limits.ts";
 import { openServiceStore } from "./store/service-store.ts";
-import { createChangeBroadcast, type HostedChange } from "./workers/change-broadcast.ts";
 import { creditOver, tokensOver } from "./workers/supervisor-objects.ts";
-import { openWorkerChanges, type WorkerChanges } from "./workers/worker-changes.ts";
 
 /** The running hosted service. */
 export interface Hosting {
@@ -141,17 +140,10 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
     const bus = busOf(parts.service);
     const claims = cluster?.claims ?? claimsOf(bus);
     const { nodeTimeoutMs } = parts.settings;
-    const workerChanges =
-      bus === null || cluster !== null
-        ? null
-        : await openWorkerChanges({
-            ...parts,
-            bus,
-            store: urgently(store),
-            nodeTimeoutMs,
-            onError,
-          });
-    return await hostingOver({ ...parts, store, cluster, workerChanges, claims, onError });
+    const signal = cluster?.signal ?? null;
+    const changeParts = { ...parts, bus, store: urgently(store), signal, nodeTimeoutMs, onError };
+    const changes = await openChanges(changeParts);
+    return await hostingOver({ ...parts, store, cluster, changes, claims, onError });
   } catch (error) {
     await cluster?.close();
     await store.close();
@@ -164,8 +156,8 @@ interface StoreParts extends HostingParts {
   readonly store: Store;
   /** Null = this service is one node. */
   readonly cluster: Cluster | null;
-  /** Null = this process is the whole service, or it hears of changes as a node of a cluster. */
-  readonly workerChanges: WorkerChanges | null;
+  /** What this process and others change in the store. */
+  readonly changes: Changes;
   /** Which node does what one does for all. */
   readonly claims: JobClaims;
   readonly onError: (error: unknown) => void;
@@ -195,15 +187,16 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     profiles: custom.loader,
     ...sharedLimitsOf(parts, rateShares),
   });
-  const broadcast = broadcastOf(parts, { keyCache, custom });
-  const changes = invalidationsOver(broadcast);
+  const changed = changesOver(parts, { keyCache, custom });
   const shared = { config, settings, runtime, log, store, claims };
-  const payments = await paymentsOf({ ...shared, changes, node });
+  const payments = await paymentsOf({ ...shared, changes: changed, node });
   const paywall = payments === null ? null : new PurchasePaywall({ payments, runtime, openLimit });
   const sessions = await sessionsOf({ ...shared, process: processOf(settings, credit) });
-  const customParts = custom.partsWith((ref) => broadcast({ kind: "profile", ...ref }));
+  const customParts = custom.partsWith(changed.profile);
   const console = await consoleOf(parts, openLimit);
-  const api = apiOf(parts, { changes, paywall, credit, custom: customParts, openLimit, console });
+  const api = apiOf(parts, {
+    ...{ changes: changed, paywall, credit, custom: customParts, openLimit, console },
+  });
   follow(parts, { keyCache, credit, loader: custom.loader });
   const endJobs = startJobs(parts, claims);
 
@@ -228,13 +221,6 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   };
 }
 
-function invalidationsOver(broadcast: (change: HostedChange) => Promise<void>): Invalidations {
-  return {
-    key: (id) => broadcast({ kind: "key", id }),
-    account: (id) => broadcast({ kind: "account", id }),
-  };
-}
-
 /** The console over the store. */
 async function consoleOf(parts: StoreParts, openLimit: OpenAddressLimit): Promise<OperatorConsole> {
   return new OperatorConsole({
@@ -253,12 +239,10 @@ function nodeNameOf({ cluster }: Pick<StoreParts, "cluster">): string | null {
 
 /** Has what is in memory follow what other processes of the service change in the store. */
 function follow(
-  { cluster, workerChanges, purgeCache, operatorInbox }: StoreParts,
+  { changes, purgeCache, operatorInbox }: StoreParts,
   followers: Omit<Followers, "purgeCache" | "operatorInbox">,
 ): void {
-  const follower = followerOf({ ...followers, purgeCache, operatorInbox });
-  cluster?.follow(follower);
-  workerChanges?.follow(follower);
+  changes.follow(followerOf({ ...followers, purgeCache, operatorInbox }));
 }
 
 /** The store, and what this node is among others on it. */
@@ -279,11 +263,11 @@ function othersOf({
 
 /** Hears no more of the other processes of the service. */
 async function leaveOthers(
-  { cluster, workerChanges, runtime, onError }: StoreParts,
+  { cluster, changes, runtime, onError }: StoreParts,
   rateShares: RateShares | null,
 ): Promise<void> {
   rateShares?.close();
-  workerChanges?.close();
+  changes.close();
   await within(runtime, CLOSE_MS, cluster?.close() ?? Promise.resolve()).catch(onError);
 }
 
@@ -303,7 +287,8 @@ async function legacyFormsOf({
 }
 
 function creditOf(parts: StoreParts, node: string): Promise<Credit> {
-  const { store, runtime, settings, cluster, workerChanges, onError } = parts;
+  const { store, runtime, settings, cluster, changes, onError } = parts;
+  const hasWorkers = cluster === null && busOf(parts.service) !== null;
   return openCredit({
     store,
     runtime,
@@ -311,7 +296,7 @@ function creditOf(parts: StoreParts, node: string): Promise<Credit> {
     node: { id: node, region: cluster?.node.region ?? "" },
     ...(cluster === null ? {} : { replaces: cluster.replaces, recalls: true }),
     ...(cluster === null ? {} : { agreedMs: () => cluster.membership.databaseMs() }),
-    ...(workerChanges === null ? {} : { recalls: true, recorded: () => workerChanges.written() }),
+    ...(hasWorkers ? { recalls: true, recorded: () => changes.written() } : {}),
     ...processIdOf(parts),
     ...transactionsOf(parts),
     settings: {
@@ -641,15 +626,17 @@ function sharedLimitsOf(
 }
 
 /** Tells of changes, here and in the other workers. */
-function broadcastOf(
-  parts: StoreParts,
+function changesOver(
+  { changes }: StoreParts,
   { keyCache, custom }: { readonly keyCache: KeyCache; readonly custom: CustomHosting },
-): (change: HostedChange) => Promise<void> {
+): Invalidations & { readonly profile: CustomParts["changed"] } {
   const profileChanged = custom.changedWith(keyCache);
-  const apply = async (change: HostedChange): Promise<void> => {
-    if (change.kind === "key") return keyCache.keyChanged(change.id);
-    if (change.kind === "account") return keyCache.accountChanged(change.id);
-    await profileChanged(change);
+  const everywhere = async (here: Promise<void>): Promise<void> => {
+    await Promise.all([here, changes.announce()]);
   };
-  return createChangeBroadcast({ ...parts, bus: busOf(parts.service), apply });
+  return {
+    key: (id) => everywhere(keyCache.keyChanged(id)),
+    account: (id) => everywhere(keyCache.accountChanged(id)),
+    profile: (ref) => everywhere(profileChanged(ref)),
+  };
 }

@@ -5,9 +5,7 @@ import type { Logger } from "pino";
 import type { Runtime } from "../runtime.ts";
 import { type Store, urgently } from "../store/store.ts";
 import type { BookedLimitParts } from "./booked-address-limits.ts";
-import { ChangeFeed } from "./change-feed.ts";
-import { type ChangesRead, currentPosition } from "./change-log.ts";
-import { type Contact, contactNow, watchContact } from "./contact.ts";
+import type { ChangeSignal } from "./change-feed.ts";
 import type { NodeIdentity } from "./identity.ts";
 import { createJobClaims, type JobClaims } from "./job-claims.ts";
 import type { Listener } from "./listener.ts";
@@ -41,19 +39,6 @@ export interface ClusterParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** What hears of the others. */
-export interface ClusterFollower {
-  /**
-   * Something was changed elsewhere, or may have been: when this returns, nothing of it is used as
-   * it was. Reading it again goes on in the background, so that the next changes need not wait.
-   */
-  readonly changed: (read: ChangesRead) => void;
-  /** Whether changes elsewhere are heard of. */
-  readonly contact: (contact: Contact) => void;
-  /** Called once: says the same for this very moment, before anybody was told. */
-  readonly watch: (now: () => Contact) => void;
-}
-
 /** Between two readings of the store that nothing asked for. */
 const POLL_MS = 1_000;
 /** Between two questions for tokens of rate limits. */
@@ -80,14 +65,13 @@ export async function openCluster(parts: ClusterParts): Promise<Cluster> {
       },
       node.id,
     );
-    const from = await currentPosition(store);
     const membership = new Membership({
       ...parts,
       store: urgently(store),
       settings: { ...settings, pollMs: POLL_MS },
     });
     await membership.read();
-    return new Cluster(parts, { listener, replaces, membership, from });
+    return new Cluster(parts, { listener, replaces, membership });
   } catch (error) {
     await listener.close();
     throw error;
@@ -98,7 +82,6 @@ interface Joined {
   readonly listener: Listener;
   readonly replaces: MayReplace;
   readonly membership: Membership;
-  readonly from: Awaited<ReturnType<typeof currentPosition>>;
 }
 
 /** A node among others. */
@@ -115,15 +98,16 @@ export class Cluster {
   readonly tokens: BookedLimitParts;
   /** What the processes of all nodes tell each other, to save time. */
   readonly hints: NodeHints;
-  readonly #parts: ClusterParts;
+  /** Where the database tells of changes of other nodes. */
+  readonly signal: ChangeSignal;
   readonly #joined: Joined;
   readonly #ends: (() => unknown)[];
 
   constructor(parts: ClusterParts, joined: Joined) {
     const { store, runtime, node, settings, onError } = parts;
     const { listener, membership } = joined;
-    this.#parts = parts;
     this.#joined = joined;
+    this.signal = listener;
     this.node = node;
     this.processId = parts.processId;
     this.replaces = joined.replaces;
@@ -139,24 +123,6 @@ export class Cluster {
     const self = `${node.id}:${newProcessId(runtime)}`.replace(/\s/g, "-");
     this.hints = new NodeHints({ store, runtime, signal: listener, self, onError });
     this.#ends = [() => this.rateShares.close(), () => this.hints.close()];
-  }
-
-  /** Passes on what was changed since this node was opened. */
-  follow(follower: ClusterFollower): void {
-    const { store, runtime, settings, onError } = this.#parts;
-    const { nodeTimeoutMs } = settings;
-    const feed = new ChangeFeed({
-      store: urgently(store),
-      runtime,
-      signal: this.#joined.listener,
-      pollMs: POLL_MS,
-      from: this.#joined.from,
-      apply: follower.changed,
-      onError,
-    });
-    const endWatch = watchContact({ ...this.#parts, nodeTimeoutMs, feed }, follower.contact);
-    follower.watch(() => contactNow({ feed, nodeTimeoutMs }));
-    this.#ends.push(() => feed.close(), endWatch);
   }
 
   async close(): Promise<void> {
