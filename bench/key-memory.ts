@@ -9,7 +9,7 @@ import { AddressLimit } from "../src/core/billing/address-limit.ts";
 import { KEY_CACHE_LIMITS, KeyCache } from "../src/hosted/keys/key-cache.ts";
 import { realRuntime } from "../src/runtime.ts";
 import { digestOf, hashOf, newId, newSecret, prefixOf } from "../src/secrets/secret.ts";
-import { openStore, type Store } from "../src/store/store.ts";
+import { openStore, type Store } from "../src/shared/store/store.ts";
 
 const KEYS = 200_000;
 const CHUNK = 1_000;

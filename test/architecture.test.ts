@@ -19,41 +19,53 @@ interface Rule {
   readonly breaches: (source: Source) => readonly string[];
 }
 
-/** What each top-level folder or file of `src` may import, beside itself. */
+/**
+ * What each top-level folder or file of `src` may import, beside itself. The folders of `shared`
+ * are rooms of their own: only `app` and `cli` know of several processes.
+ */
 const BASE = ["core", "runtime"];
-const STORED = [...BASE, "secrets", "store"];
+const STORED = [...BASE, "secrets", "shared/store"];
+const SHARING = ["shared/changes", "shared/nodes", "shared/ledger"];
 const WINGS = [...BASE, "upstream", "hosted", "payments", "secrets"];
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
   runtime: [],
   config: ["core", "payments"],
   secrets: BASE,
-  store: [...BASE, "secrets"],
-  ledger: STORED,
+  "shared/store": [...BASE, "secrets"],
+  "shared/ledger": STORED,
+  "shared/changes": STORED,
+  "shared/leases": STORED,
+  "shared/nodes": [...STORED, "shared/changes", "shared/leases"],
+  "shared/processes": [...STORED, "shared/nodes"],
   upstream: BASE,
-  cluster: STORED,
-  hosted: [...STORED, "cluster", "ledger"],
-  payments: [...STORED, "cluster", "ledger"],
+  hosted: [...STORED, ...SHARING],
+  payments: [...STORED, ...SHARING],
   observe: [...BASE, "upstream", "payments"],
   web: [...WINGS, "observe"],
   devnet: [...BASE, "config", "payments"],
-  app: [...WINGS, "cluster", "observe", "config", "store", "ledger", "web", "devnet"],
-  cli: ["core", "runtime", "config", "devnet", "cluster", "app"],
+  app: [
+    ...[...WINGS, "observe", "config", "web", "devnet"],
+    ...[...SHARING, "shared/store", "shared/leases", "shared/processes"],
+  ],
+  cli: ["core", "runtime", "config", "devnet", "shared/processes", "shared/nodes", "app"],
   main: ["cli"],
 };
 
 /** Imports against the table above that stand for now, each with its reason. */
 const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
-  "src/web/api/operation-server.ts → src/store/store-failure.ts":
+  "src/web/api/operation-server.ts → src/shared/store/store-failure.ts":
     "a store that is down is answered with 503; the test for it belongs to the store",
-  "src/web/pages/account/account-pages.ts → src/store/store-failure.ts": "as above, for pages",
-  "src/web/rpc/paid/rpc-paywall.ts → src/store/store-failure.ts":
+  "src/web/pages/account/account-pages.ts → src/shared/store/store-failure.ts":
+    "as above, for pages",
+  "src/web/rpc/paid/rpc-paywall.ts → src/shared/store/store-failure.ts":
     "as above, for payments at a call",
-  "src/web/rpc/paid/session.ts → src/store/store-failure.ts": "as above, for pay per call",
-  "src/web/api/authenticate.ts → src/store/store.ts": "passes the store on to hosted; a type only",
-  "src/web/api/console-sessions.ts → src/store/store.ts":
+  "src/web/rpc/paid/session.ts → src/shared/store/store-failure.ts": "as above, for pay per call",
+  "src/web/api/authenticate.ts → src/shared/store/store.ts":
     "passes the store on to hosted; a type only",
-  "src/web/api/parts.ts → src/store/store.ts": "passes the store on to hosted; a type only",
+  "src/web/api/console-sessions.ts → src/shared/store/store.ts":
+    "passes the store on to hosted; a type only",
+  "src/web/api/parts.ts → src/shared/store/store.ts": "passes the store on to hosted; a type only",
 };
 
 /** Packages that core imports, each with its reason. */
@@ -151,7 +163,7 @@ const ALLOWED_NAMES: Readonly<Record<string, string>> = {
   "src/web/socket/notification.ts": "WebSocket frames",
   textFrameHead: "WebSocket frames",
   FrameEncoder: "WebSocket frames",
-  "src/store/directory-lock.ts": "a directory of the file system",
+  "src/shared/store/directory-lock.ts": "a directory of the file system",
   lockDirectory: "a directory of the file system",
   UsageCounter: "it counts",
   "src/hosted/admission/waiting-batches.ts": "batches that wait for their rate",
@@ -177,8 +189,8 @@ const PRIVATE_KINDS = /\bkind(?::| ===| !==) "(?:address|arrival|presented|told|
 
 /** Such names in the files where they are the field's own for what they name. */
 const ALLOWED_PRIVATE_NAMES: Readonly<Record<string, string>> = {
-  "src/store/directory-lock.ts: directory": "a directory of the file system",
-  "src/store/sqlite.ts: directory": "a directory of the file system",
+  "src/shared/store/directory-lock.ts: directory": "a directory of the file system",
+  "src/shared/store/sqlite.ts: directory": "a directory of the file system",
   "src/core/provider-errors/category.ts: quota": "the quota of a provider's plan",
   "console/health/judge.ts: quota": "as above",
 };
@@ -246,6 +258,7 @@ const RULES: readonly Rule[] = [
       sample("src/core/a.ts", 'import { x } from "../runtime.ts";'),
       sample("src/upstream/a.ts", 'import type { X } from "../hosted/keys/keys.ts";'),
       sample("src/payments/a.ts", 'import type { X } from "../hosted/keys/keys.ts";'),
+      sample("src/hosted/a.ts", 'import { x } from "../shared/processes/control.ts";'),
       sample("src/hosted/a.ts", 'export { x } from "../web/server.ts";'),
       sample("src/core/a.ts", 'import {\n  x,\n} from "../observe/observer.ts";'),
       sample("src/web/rpc/a.ts", 'const { x } = await import("../../config/config.ts");'),
@@ -613,8 +626,8 @@ function sample(path: string, text: string): Source {
 
 /** The top-level folder of a file, or the name of a file that lies in `src` itself. */
 function roomOf(path: string): string {
-  const [, first = ""] = path.split("/");
-  return first.replace(/\.ts$/, "");
+  const [, first = "", second = ""] = path.split("/");
+  return first === "shared" ? `${first}/${second}` : first.replace(/\.ts$/, "");
 }
 
 /** Everything a text imports or re-exports, as written. */

@@ -19,7 +19,7 @@ import {
 import type { RailSettings } from "../payments/rails/rails.ts";
 import type { ReceivingAddressReport } from "../payments/reconcile/reconcile.ts";
 import type { Runtime } from "../runtime.ts";
-import { readStore, type Store } from "../store/store.ts";
+import { readStore, type Store } from "../shared/store/store.ts";
 
 /** What is needed to read the money that a rail received. */
 type AuditedRail = Pick<

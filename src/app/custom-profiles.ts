@@ -1,7 +1,6 @@
 // Builds Custom profiles: the sealer of documents, the loader, and what the API needs to write
 // them.
 import type { Logger } from "pino";
-import type { JobClaims } from "../cluster/job-claims.ts";
 import type { Config } from "../config/config.ts";
 import type { HostedConfig } from "../config/hosted.ts";
 import type { AddressRules } from "../core/public-address.ts";
@@ -14,7 +13,8 @@ import {
 import { resealProfiles } from "../hosted/profiles/profiles.ts";
 import type { Runtime } from "../runtime.ts";
 import { localSecret, Sealer } from "../secrets/sealer.ts";
-import type { Store } from "../store/store.ts";
+import type { JobClaims } from "../shared/nodes/job-claims.ts";
+import type { Store } from "../shared/store/store.ts";
 import type { CustomParts, HandlerParts } from "../web/api/parts.ts";
 
 /** The provider side of Custom profiles. */

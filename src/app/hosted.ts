@@ -2,12 +2,6 @@
 // it.
 
 import type { Logger } from "pino";
-import { type BookedLimitParts, bookedAddressLimits } from "../cluster/booked-address-limits.ts";
-import { type Changes, openChanges } from "../cluster/changes.ts";
-import type { Cluster } from "../cluster/cluster.ts";
-import { claimsOf, type JobClaims } from "../cluster/job-claims.ts";
-import { RateShares } from "../cluster/rate-shares.ts";
-import { startRetention } from "../cluster/retention.ts";
 import type { Config } from "../config/config.ts";
 import type { HostedConfig } from "../config/hosted.ts";
 import type { ManagedSlug } from "../core/billing/access.ts";
@@ -36,7 +30,16 @@ import type { SessionProcess } from "../payments/session/holds.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { localSecret } from "../secrets/sealer.ts";
-import { openStore, type Store, urgently } from "../store/store.ts";
+import { type Changes, openChanges } from "../shared/changes/changes.ts";
+import {
+  type BookedLimitParts,
+  bookedAddressLimits,
+} from "../shared/leases/booked-address-limits.ts";
+import { RateShares } from "../shared/leases/rate-shares.ts";
+import type { Cluster } from "../shared/nodes/cluster.ts";
+import { claimsOf, type JobClaims } from "../shared/nodes/job-claims.ts";
+import { startRetention } from "../shared/nodes/retention.ts";
+import { openStore, type Store, urgently } from "../shared/store/store.ts";
 import type { PurgeSelection } from "../upstream/engine/cache/cached-answers.ts";
 import { createApi } from "../web/api/api.ts";
 import { type Api, firstServing } from "../web/api/operation-server.ts";

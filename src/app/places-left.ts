@@ -2,13 +2,13 @@
 // all workers have ended. Their rows count as left, and what they had leased returns.
 
 import type { Logger } from "pino";
-import { leaveEnded } from "../cluster/node-rows.ts";
 import type { Config } from "../config/config.ts";
 import { errorText } from "../core/fields.ts";
 import type { WorkerId } from "../core/workers/bus.ts";
 import { closeEnded, creditOn } from "../hosted/credit/credit-store.ts";
 import { type Runtime, within } from "../runtime.ts";
-import { openStore, type Store } from "../store/store.ts";
+import { leaveEnded } from "../shared/nodes/node-rows.ts";
+import { openStore, type Store } from "../shared/store/store.ts";
 import { workerProcessId } from "./cluster.ts";
 
 /** A service whose workers have ended. */

@@ -14,13 +14,13 @@ import { leaveForWorkers } from "../app/places-left.ts";
 import { serveServiceFile } from "../app/store/service-store.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/workers/service-readings.ts";
 import { serveCredit, serveStatements, serveTokens } from "../app/workers/supervisor-objects.ts";
-import { MachineShares } from "../cluster/workers/machine-shares.ts";
-import { Supervisor } from "../cluster/workers/supervisor.ts";
-import { workerProcesses } from "../cluster/workers/worker-process.ts";
 import type { Config } from "../config/config.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "../config/reload.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { keepAlive, realRuntime } from "../runtime.ts";
+import { MachineShares } from "../shared/processes/machine-shares.ts";
+import { Supervisor } from "../shared/processes/supervisor.ts";
+import { workerProcesses } from "../shared/processes/worker-process.ts";
 import type { Service } from "./serving-process.ts";
 
 /** The input of a start. */

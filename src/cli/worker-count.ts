@@ -4,9 +4,9 @@
 import { readFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 import { dirname, join } from "node:path";
-import { canSupervise } from "../cluster/workers/worker-process.ts";
 import type { Config } from "../config/config.ts";
 import { MAX_AUTO_WORKERS } from "../config/schema.ts";
+import { canSupervise } from "../shared/processes/worker-process.ts";
 
 /** What this process may use, its workers included. */
 export interface MachineLimits {

@@ -4,10 +4,10 @@ import type { Logger } from "pino";
 import { type App, build } from "../app/app.ts";
 import { type Reload, reloadOver } from "../app/operators/reload-service.ts";
 import type { ServiceParts } from "../app/service-parts.ts";
-import { ConnectionSharing } from "../cluster/workers/connection-sharing.ts";
-import { linkToSupervisor, type SupervisorLink } from "../cluster/workers/supervisor-link.ts";
 import { type Config, frozen } from "../config/config.ts";
 import { realRuntime, runtimeOf } from "../runtime.ts";
+import { ConnectionSharing } from "../shared/processes/connection-sharing.ts";
+import { linkToSupervisor, type SupervisorLink } from "../shared/processes/supervisor-link.ts";
 import { refuse } from "./command.ts";
 import { collectStartGarbage, endable, processLog, startProblem } from "./serving-process.ts";
 

@@ -2,8 +2,8 @@
 // credential and no rate limit.
 import { redact } from "../core/redact/redact.ts";
 import { newId } from "../secrets/secret.ts";
-import type { Store } from "../store/store.ts";
-import type { FeedbackTable } from "../store/tables.ts";
+import type { Store } from "../shared/store/store.ts";
+import type { FeedbackTable } from "../shared/store/tables.ts";
 
 /** A report. */
 export interface Feedback {

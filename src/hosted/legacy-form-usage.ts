@@ -1,9 +1,10 @@
 // The store's record of how often each legacy form is used, and which are switched off at the next
 // start. Each node writes the legacy forms that it served; one node at a time counts quiet time.
-import { ALONE, type JobClaims } from "../cluster/job-claims.ts";
+
 import { LEGACY_FORM_NAMES, type LegacyFormName } from "../core/faults/legacy-form.ts";
 import type { Runtime } from "../runtime.ts";
-import type { Store } from "../store/store.ts";
+import { ALONE, type JobClaims } from "../shared/nodes/job-claims.ts";
+import type { Store } from "../shared/store/store.ts";
 
 /** Which legacy forms are served: all, those still in use, none. */
 export type LegacyFormPolicy = "on" | "auto" | "off";

@@ -1,6 +1,6 @@
 // Payments that are opened when somebody first asks for an offer or pays. Their libraries are
 // heavy, and a demonstration with local rails may never need them. Loads none of them itself.
-import type { Store } from "../store/store.ts";
+import type { Store } from "../shared/store/store.ts";
 import type { PaymentRange, Payments } from "./payments.ts";
 import { NO_PURCHASES } from "./purchase/all-purchases.ts";
 import type { SessionGauges, Sessions } from "./session/sessions.ts";

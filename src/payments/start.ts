@@ -1,12 +1,12 @@
 // Builds payments: offers, acceptance, and the worker behind them. Knows rails by their port only.
 
 import type { Logger } from "pino";
-import type { JobClaims } from "../cluster/job-claims.ts";
 import type { Invalidations } from "../core/billing/invalidations.ts";
 import { unitsOf } from "../core/billing/payment.ts";
 import type { Runtime } from "../runtime.ts";
 import { Sealer } from "../secrets/sealer.ts";
-import type { Store } from "../store/store.ts";
+import type { JobClaims } from "../shared/nodes/job-claims.ts";
+import type { Store } from "../shared/store/store.ts";
 import { type AcceptParts, acceptPayment, Waiters } from "./accept.ts";
 import { OfferMacs } from "./offer-mac.ts";
 import type { Order, PaymentChallenge, PaymentRange, Payments, WalletReport } from "./payments.ts";

@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import { auditBooks, auditForOperator, auditMoney } from "../../src/app/audit.ts";
 import { lastAudit } from "../../src/hosted/audit/audit-results.ts";
 import { realRuntime } from "../../src/runtime.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import { openStore, type Store } from "../../src/shared/store/store.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 import { configOf, configText, startService } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";

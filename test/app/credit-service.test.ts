@@ -6,8 +6,8 @@ import { creditOver, serveCredit } from "../../src/app/workers/supervisor-object
 import { audit } from "../../src/hosted/audit/audit.ts";
 import { type Credit, openCredit } from "../../src/hosted/credit/credit.ts";
 import { realRuntime } from "../../src/runtime.ts";
-import type { StatementRequest } from "../../src/store/statement.ts";
-import { openStore, type Store, serveFile } from "../../src/store/store.ts";
+import type { StatementRequest } from "../../src/shared/store/statement.ts";
+import { openStore, type Store, serveFile } from "../../src/shared/store/store.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { newPlace } from "../fakes/stores.ts";

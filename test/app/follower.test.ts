@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { followerOf } from "../../src/app/cluster.ts";
-import { ChangeFeed } from "../../src/cluster/change-feed.ts";
+import { ChangeFeed } from "../../src/shared/changes/change-feed.ts";
 import {
   type Change,
   type ChangesRead,
   currentPosition,
   recordChange,
-} from "../../src/cluster/change-log.ts";
-import type { Store } from "../../src/store/store.ts";
+} from "../../src/shared/changes/change-log.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 import { eachStore } from "../fakes/stores.ts";
 

@@ -13,7 +13,7 @@ import { ATTEMPT_ROW, CALL_ROW } from "../../src/observe/history/history-row.ts"
 import { HourBook, MAX_HOUR_ROWS } from "../../src/observe/history/hour-book.ts";
 import { hourCounts, parseHourCounts } from "../../src/observe/history/hour-counts.ts";
 import { ServiceHistory } from "../../src/observe/history/service-history.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 import { callsIn, chainQuery, countingProcess } from "../fakes/history.ts";
 import { fakeProvider } from "../fakes/providers.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";

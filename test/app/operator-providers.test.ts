@@ -4,7 +4,6 @@ import { test } from "node:test";
 import { OperatorInbox } from "../../src/app/operators/operator-changes.ts";
 import { openOperatorProviders } from "../../src/app/operators/operator-providers.ts";
 import { createReloadAsked, type ReloadAsked } from "../../src/app/operators/reload-service.ts";
-import type { AskedReload } from "../../src/cluster/asked-reloads.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import type { Bus } from "../../src/core/workers/bus.ts";
 import type {
@@ -12,6 +11,7 @@ import type {
   OperatorRecords,
   ProviderRef,
 } from "../../src/hosted/operator/stored-records.ts";
+import type { AskedReload } from "../../src/shared/changes/asked-reloads.ts";
 import { CordonTable, ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { RecordAction } from "../../src/web/api/parts.ts";

@@ -6,8 +6,8 @@ import pino from "pino";
 import { openProviderLimits } from "../../src/app/store/provider-limits.ts";
 import { StoredQuotas } from "../../src/app/store/stored-quotas.ts";
 import { realRuntime } from "../../src/runtime.ts";
-import { IN_MEMORY } from "../../src/store/sqlite.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import { IN_MEMORY } from "../../src/shared/store/sqlite.ts";
+import { openStore, type Store } from "../../src/shared/store/store.ts";
 import { configOf, configText } from "../fakes/service.ts";
 import { eachStore } from "../fakes/stores.ts";
 

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { takeOverFiles } from "../../src/app/store/kept-files.ts";
 import { openServiceStore } from "../../src/app/store/service-store.ts";
-import { leaseCredits } from "../../src/cluster/stored-quotas.ts";
 import { dayOf, monthOf } from "../../src/core/provider/budget/quota.ts";
 import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
-import { openStore } from "../../src/store/store.ts";
+import { leaseCredits } from "../../src/shared/leases/stored-quotas.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { configOf, configText } from "../fakes/service.ts";
 import { eachStore } from "../fakes/stores.ts";
 

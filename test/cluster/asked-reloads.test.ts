@@ -1,8 +1,8 @@
 // The reload that every node was last asked for, on both engines of the store.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { lastAskedReload, requestReload } from "../../src/cluster/asked-reloads.ts";
-import { currentPosition, readChanges } from "../../src/cluster/change-log.ts";
+import { lastAskedReload, requestReload } from "../../src/shared/changes/asked-reloads.ts";
+import { currentPosition, readChanges } from "../../src/shared/changes/change-log.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 const BY = { actor: "operator token", address: "192.0.2.1" };

@@ -1,10 +1,10 @@
 // A bus in one process: a hub and workers whose packets travel by call, with links that can be held
 // up and cut.
 import { deserialize, serialize } from "node:v8";
-import { BusEndpoint } from "../../src/cluster/workers/bus-endpoint.ts";
-import { BusHub } from "../../src/cluster/workers/bus-hub.ts";
-import { Outbox, type OutboxLimits } from "../../src/cluster/workers/outbox.ts";
 import type { Bus } from "../../src/core/workers/bus.ts";
+import { BusEndpoint } from "../../src/shared/processes/bus-endpoint.ts";
+import { BusHub } from "../../src/shared/processes/bus-hub.ts";
+import { Outbox, type OutboxLimits } from "../../src/shared/processes/outbox.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
 
 /** One worker on the bus. */

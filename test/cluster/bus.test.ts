@@ -2,8 +2,8 @@
 // dead workers cost nobody else anything.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createLocalBus } from "../../src/cluster/workers/bus-endpoint.ts";
 import { type QuestionTopic, SUPERVISOR, type Topic } from "../../src/core/workers/bus.ts";
+import { createLocalBus } from "../../src/shared/processes/bus-endpoint.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 import { testBus } from "./bus-fixture.ts";
 

@@ -10,8 +10,8 @@ import {
   readChanges,
   recordChange,
   removeOldChanges,
-} from "../../src/cluster/change-log.ts";
-import type { Store } from "../../src/store/store.ts";
+} from "../../src/shared/changes/change-log.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 import { seededRandom } from "../fakes/runtime.ts";
 import { chanceSeed } from "../fakes/seed.ts";
 import { eachStore } from "../fakes/stores.ts";

@@ -1,7 +1,7 @@
 // Who serves a new connection: the one that accepted it, unless it is well ahead of another.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ConnectionSharing } from "../../src/cluster/workers/connection-sharing.ts";
+import { ConnectionSharing } from "../../src/shared/processes/connection-sharing.ts";
 import { seededRandom } from "../fakes/runtime.ts";
 import { seedsTo } from "../fakes/seed.ts";
 import { testBus } from "./bus-fixture.ts";

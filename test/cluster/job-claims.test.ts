@@ -3,15 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ownerAmong } from "../../src/core/workers/rendezvous.ts";
+import { realRuntime } from "../../src/runtime.ts";
 import {
   claimsOfOwner,
   createJobClaims,
   repeatJobs,
   type SingleJob,
-} from "../../src/cluster/job-claims.ts";
-import { ownerAmong } from "../../src/core/workers/rendezvous.ts";
-import { realRuntime } from "../../src/runtime.ts";
-import { openStore } from "../../src/store/store.ts";
+} from "../../src/shared/nodes/job-claims.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { eachStore } from "../fakes/stores.ts";
 

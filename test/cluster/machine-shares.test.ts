@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { MachineShares, machineShares } from "../../src/cluster/workers/machine-shares.ts";
 import { divided } from "../../src/core/workers/division.ts";
+import { MachineShares, machineShares } from "../../src/shared/processes/machine-shares.ts";
 import { LeasedShares } from "../../src/upstream/shares.ts";
 import { seededRandom } from "../fakes/runtime.ts";
 import { seedsTo } from "../fakes/seed.ts";

@@ -2,10 +2,10 @@
 // are, and over a silent database nothing waits.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openListener } from "../../src/cluster/listener.ts";
-import { NodeHints } from "../../src/cluster/node-hints.ts";
 import { realRuntime } from "../../src/runtime.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openListener } from "../../src/shared/nodes/listener.ts";
+import { NodeHints } from "../../src/shared/nodes/node-hints.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { databaseProxy } from "../fakes/database-proxy.ts";
 import { newDatabase, postgresAvailability } from "../fakes/postgres.ts";
 import { until } from "../fakes/service-fixture.ts";

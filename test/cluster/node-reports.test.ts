@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "kysely";
-import { readReports, removeOldReports, writeReport } from "../../src/cluster/node-reports.ts";
+import { readReports, removeOldReports, writeReport } from "../../src/shared/nodes/node-reports.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 eachStore(({ engine, open }) => {

@@ -2,9 +2,6 @@
 // at no moment more, however calls are spread, and also where the book is rows of a store.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bookedAddressLimits } from "../../src/cluster/booked-address-limits.ts";
-import { RateShares } from "../../src/cluster/rate-shares.ts";
-import { removeOldLimits, storedTokens } from "../../src/cluster/stored-tokens.ts";
 import type { RateLimitSize } from "../../src/core/billing/gcra.ts";
 import {
   type RateLimitOwner,
@@ -13,6 +10,9 @@ import {
 } from "../../src/core/billing/rate-limit.ts";
 import { type RequestTokens, SharedLimit } from "../../src/core/billing/shared-limit.ts";
 import { TokenBook } from "../../src/core/billing/token-book.ts";
+import { bookedAddressLimits } from "../../src/shared/leases/booked-address-limits.ts";
+import { RateShares } from "../../src/shared/leases/rate-shares.ts";
+import { removeOldLimits, storedTokens } from "../../src/shared/leases/stored-tokens.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 import { namedSeeds } from "../fakes/seed.ts";
 import { until } from "../fakes/service-fixture.ts";

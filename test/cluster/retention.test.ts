@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "kysely";
-import { recordChange } from "../../src/cluster/change-log.ts";
-import { ALONE } from "../../src/cluster/job-claims.ts";
-import { startRetention } from "../../src/cluster/retention.ts";
-import type { Store } from "../../src/store/store.ts";
+import { recordChange } from "../../src/shared/changes/change-log.ts";
+import { ALONE } from "../../src/shared/nodes/job-claims.ts";
+import { startRetention } from "../../src/shared/nodes/retention.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 import { eachStore } from "../fakes/stores.ts";
 import { createAccount } from "../hosted/accounts/account-fixture.ts";

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { beat, join, leave } from "../../src/cluster/node-rows.ts";
-import { waitForNodeId } from "../../src/cluster/start.ts";
-import { openStore } from "../../src/store/store.ts";
+import { beat, join, leave } from "../../src/shared/nodes/node-rows.ts";
+import { waitForNodeId } from "../../src/shared/nodes/start.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 import { newPlace } from "../fakes/stores.ts";
 

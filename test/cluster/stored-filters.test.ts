@@ -1,7 +1,7 @@
 // The rows of filters on both engines: who keeps one, what is written into it, and when it goes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { removeExpiredFilters, storedFilters } from "../../src/cluster/stored-filters.ts";
+import { removeExpiredFilters, storedFilters } from "../../src/shared/nodes/stored-filters.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 function origin(id: string) {

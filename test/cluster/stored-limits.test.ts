@@ -2,9 +2,13 @@
 // time, and credits are never handed out twice, however many processes ask at the same time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { leaseCredits, removeOldQuotas, returnCredits } from "../../src/cluster/stored-quotas.ts";
-import { removeOldShares, storedShares } from "../../src/cluster/stored-shares.ts";
 import type { OtherShare } from "../../src/core/workers/share-book.ts";
+import {
+  leaseCredits,
+  removeOldQuotas,
+  returnCredits,
+} from "../../src/shared/leases/stored-quotas.ts";
+import { removeOldShares, storedShares } from "../../src/shared/leases/stored-shares.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 const LIMITS = { daily: 100, monthly: 250, resetsOn: 1 };

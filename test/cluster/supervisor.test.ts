@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
-import type { Ports } from "../../src/cluster/workers/control.ts";
-import type { RawConnection } from "../../src/cluster/workers/raw-connection.ts";
-import { Supervisor, type WorkerEvents } from "../../src/cluster/workers/supervisor.ts";
 import { isRecord } from "../../src/core/fields.ts";
+import type { Ports } from "../../src/shared/processes/control.ts";
+import type { RawConnection } from "../../src/shared/processes/raw-connection.ts";
+import { Supervisor, type WorkerEvents } from "../../src/shared/processes/supervisor.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
 
 interface FakeProcess {

@@ -11,7 +11,7 @@ import { type TestContext, test } from "node:test";
 import { rootCertificates, TLSSocket } from "node:tls";
 import { sql } from "kysely";
 import { parse } from "yaml";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { openPostgres } from "../../src/shared/store/postgres.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const TLS = join(ROOT, "test/data/tls");

@@ -367,7 +367,7 @@ const SUPERUSER_CONNECTIONS = 3;
 
 test("a node is one process, and PostgreSQL has the connections of all nodes", () => {
   assert.equal(nodeConfig().server.workers, 1);
-  const [, most] = /const MAX_CONNECTIONS = (\d+)/.exec(read("src/store/postgres.ts")) ?? [];
+  const [, most] = /const MAX_CONNECTIONS = (\d+)/.exec(read("src/shared/store/postgres.ts")) ?? [];
   const perNode = Number(most) + 1;
   const { services } = yaml("deploy/compose.yml");
   const inCompose = Object.values<Shape>(services).filter(({ image }) => image === "svc").length;

@@ -15,7 +15,7 @@ import { audit } from "../../src/hosted/audit/audit.ts";
 import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
 import type { Payments } from "../../src/payments/payments.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 import type { ProviderCheck } from "../../src/upstream/provider-check.ts";
 import { createActionLog } from "../../src/web/api/action-log.ts";
 import { type ApiParts, createApi } from "../../src/web/api/api.ts";

@@ -2,7 +2,7 @@
 import { insertAccount, insertKey } from "../../src/hosted/keys/create.ts";
 import { UNCHOSEN } from "../../src/hosted/keys/key-fields.ts";
 import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 
 /** An account, and the token that reads it. */
 export interface ManyKeys {

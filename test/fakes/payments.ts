@@ -7,7 +7,6 @@ import { unitsOf } from "../../src/core/billing/payment.ts";
 import { apiFault } from "../../src/core/faults/api-fault.ts";
 import { createAnonymousKey } from "../../src/hosted/keys/create.ts";
 import { grantCustomAccess } from "../../src/hosted/profiles/custom-access.ts";
-import { post } from "../../src/ledger/ledger.ts";
 import type {
   Fulfilment,
   Order,
@@ -20,7 +19,8 @@ import type {
   RequestMark,
 } from "../../src/payments/payments.ts";
 import { newId } from "../../src/secrets/secret.ts";
-import type { Store } from "../../src/store/store.ts";
+import { post } from "../../src/shared/ledger/ledger.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 
 /** Payments whose fate the test decides. */
 export interface FakePayments extends Payments {

@@ -9,7 +9,7 @@ import {
   type NewKey,
 } from "../../src/hosted/keys/create.ts";
 import { UNCHOSEN } from "../../src/hosted/keys/key-fields.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import { openStore, type Store } from "../../src/shared/store/store.ts";
 import { createAccountPages } from "../../src/web/pages/account/account-pages.ts";
 import { TARIFF } from "./hosted.ts";
 import { type SimulatedWorld, simulatedWorld } from "./runtime.ts";

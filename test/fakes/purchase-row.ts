@@ -1,5 +1,5 @@
 // A purchase as its row: one that failed, since such a row needs nothing else in the store.
-import type { PurchaseTable } from "../../src/store/tables-payments.ts";
+import type { PurchaseTable } from "../../src/shared/store/tables-payments.ts";
 
 /** The row of a payment for an account. */
 export function failedPurchase(id: string, accountId: string): PurchaseTable {

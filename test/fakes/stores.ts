@@ -5,7 +5,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { type Engine, openStore, type Store, type StorePlace } from "../../src/store/store.ts";
+import {
+  type Engine,
+  openStore,
+  type Store,
+  type StorePlace,
+} from "../../src/shared/store/store.ts";
 import {
   type Cluster,
   createDatabase,

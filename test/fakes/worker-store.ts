@@ -2,9 +2,9 @@
 // there as they would travel between processes.
 import { deserialize, serialize } from "node:v8";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
-import type { SendStatement } from "../../src/store/statement.ts";
-import type { StatementServer } from "../../src/store/statement-server.ts";
-import { openStore, type Store, type StorePlace, serveFile } from "../../src/store/store.ts";
+import type { SendStatement } from "../../src/shared/store/statement.ts";
+import type { StatementServer } from "../../src/shared/store/statement-server.ts";
+import { openStore, type Store, type StorePlace, serveFile } from "../../src/shared/store/store.ts";
 
 /** A file that is open for workers. */
 export interface WorkerFile {

@@ -2,14 +2,14 @@
 // counts, and what is off is decided at a start.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { ALONE } from "../../src/cluster/job-claims.ts";
 import { LEGACY_FORM_NAMES, type LegacyFormName } from "../../src/core/faults/legacy-form.ts";
 import {
   type LegacyFormPolicy,
   type LegacyFormUsage,
   openLegacyFormUsage,
 } from "../../src/hosted/legacy-form-usage.ts";
-import type { Store } from "../../src/store/store.ts";
+import { ALONE } from "../../src/shared/nodes/job-claims.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 import { eachStore } from "../fakes/stores.ts";
 

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { audit } from "../../src/hosted/audit/audit.ts";
-import { type LedgerEvent, post, postAll } from "../../src/ledger/ledger.ts";
-import type { Store } from "../../src/store/store.ts";
+import { type LedgerEvent, post, postAll } from "../../src/shared/ledger/ledger.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 import { seededRandom } from "../fakes/runtime.ts";
 import { chanceSeed } from "../fakes/seed.ts";
 import { eachStore } from "../fakes/stores.ts";

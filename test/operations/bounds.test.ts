@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import type { AuditFindings } from "../../src/hosted/audit/audit.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { OPERATOR_TOKEN, serveApi } from "../fakes/hosted.ts";
 import { newPlace } from "../fakes/stores.ts";
 

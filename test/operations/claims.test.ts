@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { claimByLink } from "../../src/hosted/accounts/claim-links.ts";
 import { audit } from "../../src/hosted/audit/audit.ts";
 import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 import { type ServedApi, serveApi } from "../fakes/hosted.ts";
 import { eachStore } from "../fakes/stores.ts";
 

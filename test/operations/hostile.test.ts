@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { audit } from "../../src/hosted/audit/audit.ts";
 import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
 import { newId, newSecret } from "../../src/secrets/secret.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 import { failingStore, type ServedApi, serveApi } from "../fakes/hosted.ts";
 import { eachStore } from "../fakes/stores.ts";
 

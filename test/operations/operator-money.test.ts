@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { recordAudit } from "../../src/hosted/audit/audit-results.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 import { OPERATOR_TOKEN, type ServedApi, serveApi } from "../fakes/hosted.ts";
 import { eachStore } from "../fakes/stores.ts";
 

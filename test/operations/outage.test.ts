@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "kysely";
 import { audit } from "../../src/hosted/audit/audit.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { serveApi } from "../fakes/hosted.ts";
 import { postgresAvailability, startCluster } from "../fakes/postgres.ts";
 import { newPlace } from "../fakes/stores.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
 import { newSecret } from "../../src/secrets/secret.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 import { type ApiAnswered, type ServedApi, serveApi } from "../fakes/hosted.ts";
 import { type FakePayments, fakePayments } from "../fakes/payments.ts";
 import { type Ending, eachStore } from "../fakes/stores.ts";

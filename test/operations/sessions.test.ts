@@ -6,7 +6,7 @@ import { openAddressLimit } from "../../src/core/workers/shared-address-limits.t
 import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
 import { createStoredRecords, RECORD_LIMITS } from "../../src/hosted/operator/stored-records.ts";
 import { hashOf, newSecret } from "../../src/secrets/secret.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { ConsoleSessions } from "../../src/web/api/console-sessions.ts";
 import { type ApiAnswered, OPERATOR_TOKEN, type ServedApi, serveApi } from "../fakes/hosted.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";

@@ -2,7 +2,7 @@
 // more: its timers do not run, and its store cannot be reached.
 import type { KyselyPlugin } from "kysely";
 import type { Runtime } from "../../src/runtime.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 import type { Outside } from "./fake-rail.ts";
 
 /**

@@ -6,7 +6,7 @@ import { fault } from "../../src/core/faults/rpc-fault.ts";
 import { holdsPayments, paymentsOnDemand, sessionsOnDemand } from "../../src/payments/on-demand.ts";
 import type { Order, PaymentRange, Payments } from "../../src/payments/payments.ts";
 import type { Sessions } from "../../src/payments/session/sessions.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { failedPurchase } from "../fakes/purchase-row.ts";
 import { newPlace } from "../fakes/stores.ts";
 import { createAccount } from "../hosted/accounts/account-fixture.ts";

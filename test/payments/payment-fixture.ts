@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { BENEFICIARIES } from "../../src/app/beneficiaries.ts";
-import { ALONE } from "../../src/cluster/job-claims.ts";
 import { NANO_PER_UNIT, type Purpose } from "../../src/core/billing/payment.ts";
 import { OfferMacs } from "../../src/payments/offer-mac.ts";
 import type {
@@ -18,7 +17,8 @@ import type {
 import type { Rail } from "../../src/payments/rails/rail.ts";
 import { startPayments } from "../../src/payments/start.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
-import type { Store } from "../../src/store/store.ts";
+import { ALONE } from "../../src/shared/nodes/job-claims.ts";
+import type { Store } from "../../src/shared/store/store.ts";
 import { quiet } from "../fakes/quiet.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
 import { FakeChain } from "./fake-chain.ts";

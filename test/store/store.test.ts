@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { sql } from "kysely";
-import { openStore, type Store, urgently } from "../../src/store/store.ts";
+import { openStore, type Store, urgently } from "../../src/shared/store/store.ts";
 import { newDatabase, postgresAvailability } from "../fakes/postgres.ts";
 import { eachStore, newPlace } from "../fakes/stores.ts";
 import { balanceOf, createAccount } from "../hosted/accounts/account-fixture.ts";
@@ -203,7 +203,7 @@ test(
     // It holds on to its store: one that nobody can reach any more is collected, and its lock goes
     // with it.
     const text =
-      `import("${new URL("../../src/store/store.ts", import.meta.url)}").then(({ openStore }) => ` +
+      `import("${new URL("../../src/shared/store/store.ts", import.meta.url)}").then(({ openStore }) => ` +
       `openStore(${JSON.stringify(place)})).then((store) => { console.log("open"); setInterval(() ` +
       "=> store, 1e6); }, (error) => { console.log(error.message); })";
     const spawnOpener = () =>

@@ -19,7 +19,7 @@ import { audit } from "../../src/hosted/audit/audit.ts";
 import { keyBySecret } from "../../src/hosted/keys/keys.ts";
 import { profileBySlug } from "../../src/hosted/profiles/profiles.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
-import { type Engine, openStore, type StorePlace } from "../../src/store/store.ts";
+import { type Engine, openStore, type StorePlace } from "../../src/shared/store/store.ts";
 import { startService } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { eachStore } from "../fakes/stores.ts";

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { sql } from "kysely";
-import { openStore, type Store } from "../../src/store/store.ts";
-import { isStoreFailure } from "../../src/store/store-failure.ts";
+import { openStore, type Store } from "../../src/shared/store/store.ts";
+import { isStoreFailure } from "../../src/shared/store/store-failure.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 import { newPlace } from "../fakes/stores.ts";
 import { openWorkerFile, type WorkerFile } from "../fakes/worker-store.ts";

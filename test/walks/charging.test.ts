@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { type HostedFixture, hostedFixture } from "../fakes/hosted-fixture.ts";
 import { PATIENT, startService } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { methodTable } from "../../src/core/rpc/method-table.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { agentDocument } from "../../src/web/discovery/agent-json.ts";
 import { serveApi } from "../fakes/hosted.ts";
 import { configOf, configText, startService } from "../fakes/service.ts";

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { audit } from "../../src/hosted/audit/audit.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { newDatabase, postgresAvailability, startCluster } from "../fakes/postgres.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { configText } from "../fakes/service.ts";

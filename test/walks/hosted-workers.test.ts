@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { audit } from "../../src/hosted/audit/audit.ts";
 import { deleteKey } from "../../src/hosted/keys/change.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { newDatabase, postgresAvailability } from "../fakes/postgres.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { seededRandom } from "../fakes/runtime.ts";

@@ -15,7 +15,7 @@ import type { LocalWallet } from "../../src/devnet/payments/wallets.ts";
 import { audit } from "../../src/hosted/audit/audit.ts";
 import type { SessionRailSettings } from "../../src/payments/rails/rail-kind.ts";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
-import { openStore, readStore, type Store } from "../../src/store/store.ts";
+import { openStore, readStore, type Store } from "../../src/shared/store/store.ts";
 import { type PaymentChains, startPaymentChains } from "../fakes/payment-chains.ts";
 import { PATIENT, type Service, startService } from "../fakes/service.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";

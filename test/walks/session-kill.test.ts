@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { SESSION } from "../../src/devnet/payments/wallets.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { PATIENT } from "../fakes/service.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";

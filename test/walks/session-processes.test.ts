@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { SESSION } from "../../src/devnet/payments/wallets.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore } from "../../src/shared/store/store.ts";
 import { newDatabase, postgresAvailability } from "../fakes/postgres.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { PATIENT } from "../fakes/service.ts";

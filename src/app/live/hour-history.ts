@@ -21,9 +21,9 @@ import type {
   StepsReport,
 } from "../../observe/history/service-history.ts";
 import { type Runtime, within } from "../../runtime.ts";
-import type { Store } from "../../store/store.ts";
-import { isStoreFailure } from "../../store/store-failure.ts";
-import type { HistoryHourTable } from "../../store/tables-cluster.ts";
+import type { Store } from "../../shared/store/store.ts";
+import { isStoreFailure } from "../../shared/store/store-failure.ts";
+import type { HistoryHourTable } from "../../shared/store/tables-cluster.ts";
 import type { HistoryService } from "./history-service.ts";
 
 /** What writes hours. */

@@ -3,15 +3,15 @@
 // where several nodes serve, never on the path of a call.
 import { hostname } from "node:os";
 import type { z } from "zod";
-import { publicNode, serviceNodeOf } from "../../cluster/identity.ts";
-import type { MemberProcess } from "../../cluster/membership.ts";
-import { readReports, type StoredJob, writeReport } from "../../cluster/node-reports.ts";
 import { parseJson } from "../../core/fields.ts";
 import type { Bus, QuestionTopic } from "../../core/workers/bus.ts";
 import type { Observer } from "../../observe/observer.ts";
 import { LoadMeter } from "../../observe/process-load.ts";
 import type { Runtime } from "../../runtime.ts";
-import { isStoreFailure } from "../../store/store-failure.ts";
+import { publicNode, serviceNodeOf } from "../../shared/nodes/identity.ts";
+import type { MemberProcess } from "../../shared/nodes/membership.ts";
+import { readReports, type StoredJob, writeReport } from "../../shared/nodes/node-reports.ts";
+import { isStoreFailure } from "../../shared/store/store-failure.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { nodeReport, nodes, providerReports } from "../../web/contract/history.ts";
 import type { NodeView } from "../cluster.ts";

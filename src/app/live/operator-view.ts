@@ -1,7 +1,6 @@
 // The operator's view of the running service beside metrics: history, reports of all workers and
 // the live feed.
 import type { Logger } from "pino";
-import { newProcessId } from "../../cluster/node-rows.ts";
 import type { Bus } from "../../core/workers/bus.ts";
 import { FeedHub } from "../../observe/feed/feed-hub.ts";
 import { HistoryClock } from "../../observe/history/history-clock.ts";
@@ -9,7 +8,8 @@ import { ServiceHistory } from "../../observe/history/service-history.ts";
 import type { Observer } from "../../observe/observer.ts";
 import type { ReportParts } from "../../observe/operator-report.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Store } from "../../store/store.ts";
+import { newProcessId } from "../../shared/nodes/node-rows.ts";
+import type { Store } from "../../shared/store/store.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { LiveView } from "../../web/api/parts.ts";
 import type { NodeView } from "../cluster.ts";

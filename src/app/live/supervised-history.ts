@@ -5,7 +5,7 @@ import type { Config } from "../../config/config.ts";
 import type { Bus } from "../../core/workers/bus.ts";
 import { ServiceHistory } from "../../observe/history/service-history.ts";
 import type { Runtime } from "../../runtime.ts";
-import { openStore, type Store } from "../../store/store.ts";
+import { openStore, type Store } from "../../shared/store/store.ts";
 import { serveHistory } from "./history-service.ts";
 import { startHourWriter } from "./hour-history.ts";
 

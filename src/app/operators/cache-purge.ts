@@ -1,8 +1,9 @@
 // Removes kept answers: in every worker of this service, over the bus, and on the other nodes of a
 // cluster, through the log of changes. Each worker removes what it has in memory itself.
-import { recordChange } from "../../cluster/change-log.ts";
+
 import type { Bus, QuestionTopic } from "../../core/workers/bus.ts";
-import type { Store } from "../../store/store.ts";
+import { recordChange } from "../../shared/changes/change-log.ts";
+import type { Store } from "../../shared/store/store.ts";
 import type { CachedAnswers, PurgeSelection } from "../../upstream/engine/cache/cached-answers.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { PurgeCache } from "../../web/api/parts.ts";

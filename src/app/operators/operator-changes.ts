@@ -1,11 +1,16 @@
 // Actions of operators that every node of a cluster follows: written to the log of changes, and
 // read from it. A node that missed a change reads what holds from the store.
-import { type AskedReload, lastAskedReload, requestReload } from "../../cluster/asked-reloads.ts";
-import { recordChange } from "../../cluster/change-log.ts";
+
 import { isRecord, isText, parseJson } from "../../core/fields.ts";
 import type { ProviderRef } from "../../hosted/operator/stored-records.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Store } from "../../store/store.ts";
+import {
+  type AskedReload,
+  lastAskedReload,
+  requestReload,
+} from "../../shared/changes/asked-reloads.ts";
+import { recordChange } from "../../shared/changes/change-log.ts";
+import type { Store } from "../../shared/store/store.ts";
 import type { Requester } from "../../web/api/parts.ts";
 
 /** What an operator did. */

@@ -6,7 +6,7 @@ import type { OpenAddressLimit } from "../../core/workers/shared-address-limits.
 import type { OperatorRecords } from "../../hosted/operator/stored-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import { hashOf, newSecret } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
+import type { Store } from "../../shared/store/store.ts";
 import { createActionLog } from "../../web/api/action-log.ts";
 import { ConsoleSessions } from "../../web/api/console-sessions.ts";
 import type { RecordAction } from "../../web/api/parts.ts";

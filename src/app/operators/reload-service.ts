@@ -1,9 +1,10 @@
 // Reloading the configuration of the whole service from a worker: the supervisor reads the file and
 // has all workers apply it. What was asked for at another node is done once, whichever worker hears
 // of it.
-import type { AskedReload } from "../../cluster/asked-reloads.ts";
+
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { AskedReload } from "../../shared/changes/asked-reloads.ts";
 import type { ReloadOutcome } from "../../web/api/parts.ts";
 
 /** Reads the configuration again and applies it. */

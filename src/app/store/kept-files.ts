@@ -5,10 +5,10 @@ import { readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { z } from "zod";
-import { addCredits } from "../../cluster/stored-quotas.ts";
 import { errorText } from "../../core/fields.ts";
 import { createStoredRecords, RECORD_LIMITS } from "../../hosted/operator/stored-records.ts";
-import type { Store } from "../../store/store.ts";
+import { addCredits } from "../../shared/leases/stored-quotas.ts";
+import type { Store } from "../../shared/store/store.ts";
 
 const MAX_BYTES = 16_000_000;
 const MAX_TEXT = 2_000;

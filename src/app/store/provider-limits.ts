@@ -1,13 +1,13 @@
 // What providers may be sent, as it holds for the whole service: one process, the workers of a
 // machine, or the nodes of a cluster, whose processes share through the database.
 import type { Logger } from "pino";
-import { storedShares } from "../../cluster/stored-shares.ts";
-import { machineShares } from "../../cluster/workers/machine-shares.ts";
 import type { Config } from "../../config/config.ts";
 import { errorText } from "../../core/fields.ts";
 import type { HintPort } from "../../core/workers/hint-port.ts";
 import { type Runtime, within } from "../../runtime.ts";
-import { type Store, urgently } from "../../store/store.ts";
+import { storedShares } from "../../shared/leases/stored-shares.ts";
+import { machineShares } from "../../shared/processes/machine-shares.ts";
+import { type Store, urgently } from "../../shared/store/store.ts";
 import type { QuotaSource } from "../../upstream/budget/quota-source.ts";
 import { LeasedShares, type Shares, WHOLE_SHARES } from "../../upstream/shares.ts";
 import { busOf, type ServiceParts } from "../service-parts.ts";

@@ -1,7 +1,7 @@
 // The credits of providers from the store, as this process leases them. A full disk does not end
 // the service: while an embedded store cannot be written, each process hands out its part of what
 // is left, and counts in memory. A server that does not answer hands out nothing.
-import { type CreditsRequest, leaseCredits, returnCredits } from "../../cluster/stored-quotas.ts";
+
 import {
   creditsLeft,
   type QuotaRecord,
@@ -9,7 +9,12 @@ import {
   spent,
 } from "../../core/provider/budget/quota.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Store } from "../../store/store.ts";
+import {
+  type CreditsRequest,
+  leaseCredits,
+  returnCredits,
+} from "../../shared/leases/stored-quotas.ts";
+import type { Store } from "../../shared/store/store.ts";
 import type { QuotaLease, QuotaSource } from "../../upstream/budget/quota-source.ts";
 
 /** What credits are leased with. */

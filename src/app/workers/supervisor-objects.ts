@@ -1,16 +1,17 @@
 // What the supervisor of a service has for its workers: the embedded file, transactions of credit
 // on it, which it runs in one go so that a busy worker holds nobody up, and the book of rate
 // limits.
-import { ADDRESS_SCOPE } from "../../cluster/booked-address-limits.ts";
-import { callsOver, type RemoteObject, serveCalls } from "../../cluster/workers/remote-calls.ts";
+
 import type { RequestTokens } from "../../core/billing/shared-limit.ts";
 import { TokenBook } from "../../core/billing/token-book.ts";
 import type { Bus } from "../../core/workers/bus.ts";
 import { type CreditStore, creditOn } from "../../hosted/credit/credit-store.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { SendStatement } from "../../store/statement.ts";
-import type { StatementServer } from "../../store/statement-server.ts";
-import type { Store } from "../../store/store.ts";
+import { ADDRESS_SCOPE } from "../../shared/leases/booked-address-limits.ts";
+import { callsOver, type RemoteObject, serveCalls } from "../../shared/processes/remote-calls.ts";
+import type { SendStatement } from "../../shared/store/statement.ts";
+import type { StatementServer } from "../../shared/store/statement-server.ts";
+import type { Store } from "../../shared/store/store.ts";
 
 /** Longer than a transaction may take, and another one before it. */
 const STORE_MS = 12_000;

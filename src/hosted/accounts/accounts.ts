@@ -1,14 +1,14 @@
 // Reads accounts: balance, included allowance, and the service tier of the next call. Knows no
 // secret of a key and changes nothing.
 
-import { recordChange } from "../../cluster/change-log.ts";
 import { smallestPriceN, type Tariff } from "../../core/billing/price.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
-import { leasedN } from "../../ledger/leased-credit.ts";
-import { lockAccount, post } from "../../ledger/ledger.ts";
 import { readSecret } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
-import type { AccountKind } from "../../store/tables.ts";
+import { recordChange } from "../../shared/changes/change-log.ts";
+import { leasedN } from "../../shared/ledger/leased-credit.ts";
+import { lockAccount, post } from "../../shared/ledger/ledger.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { AccountKind } from "../../shared/store/tables.ts";
 import { monthOf, monthStartMs } from "../credit/usage-buffer.ts";
 import { keyBySecret, liveKeys } from "../keys/keys.ts";
 import { managementTokenBySecret, managementTokenEnd } from "../keys/management-token.ts";

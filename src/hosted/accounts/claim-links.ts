@@ -3,11 +3,11 @@
 import { sql } from "kysely";
 import type { Invalidations } from "../../core/billing/invalidations.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
-import { leasedN } from "../../ledger/leased-credit.ts";
-import { lockAccount, lockAccounts, type Tx } from "../../ledger/ledger.ts";
 import { hashOf, newSecret, readSecret } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
-import type { AccountKind, ClaimLinkTable } from "../../store/tables.ts";
+import { leasedN } from "../../shared/ledger/leased-credit.ts";
+import { lockAccount, lockAccounts, type Tx } from "../../shared/ledger/ledger.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { AccountKind, ClaimLinkTable } from "../../shared/store/tables.ts";
 import { insertAccount } from "../keys/create.ts";
 import { keyBySecret } from "../keys/keys.ts";
 import { insertManagementToken } from "../keys/management-token.ts";

@@ -2,10 +2,10 @@
 // the client fetches the token once. Knows no URL. The agent is created when its token is fetched:
 // a token is stored nowhere.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
-import { isEmbedded, lockAccount, type Tx } from "../../ledger/ledger.ts";
 import { hashOf, newId, newSecret, readSecret } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
-import type { ConnectionTable } from "../../store/tables.ts";
+import { isEmbedded, lockAccount, type Tx } from "../../shared/ledger/ledger.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { ConnectionTable } from "../../shared/store/tables.ts";
 import { parseSlugs, slugsText } from "../keys/key-profiles.ts";
 import { insertManagementToken } from "../keys/management-token.ts";
 import type { Owner } from "./accounts.ts";

@@ -1,8 +1,8 @@
 // Merges an account into another one: its keys and its money move, once. Credit that nodes still
 // lease of it follows when they return it. Knows accounts and keys, not who requests it.
 
-import { recordChange } from "../../cluster/change-log.ts";
-import { lockAccounts, post, type Tx } from "../../ledger/ledger.ts";
+import { recordChange } from "../../shared/changes/change-log.ts";
+import { lockAccounts, post, type Tx } from "../../shared/ledger/ledger.ts";
 import { type KeyProfiles, parseSlugs, slugsText } from "../keys/key-profiles.ts";
 import { liveKeys } from "../keys/keys.ts";
 

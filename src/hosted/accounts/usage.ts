@@ -1,8 +1,8 @@
 // Usage for the operator: calls, compute units and money by method, by key and by hour. Reads what
 // the flushes have written; knows no price.
 import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
-import type { Store } from "../../store/store.ts";
-import type { Tables, UsageHourTable } from "../../store/tables.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { Tables, UsageHourTable } from "../../shared/store/tables.ts";
 import { isWithin, parseSlugs } from "../keys/key-profiles.ts";
 import type { KeyScope } from "../keys/keys.ts";
 

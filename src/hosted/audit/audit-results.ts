@@ -3,8 +3,8 @@
 import { sql } from "kysely";
 import { nanoOf } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
-import type { Store } from "../../store/store.ts";
-import type { AuditResultTable } from "../../store/tables-cluster.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { AuditResultTable } from "../../shared/store/tables-cluster.ts";
 import type { BookDifference, TransferDifference, UnreadChain } from "./audit.ts";
 
 /** What was compared: the books with each other, or with the payment chains. */

@@ -1,9 +1,15 @@
 // The audit of the books: checks that they agree with each other exactly. Reads only, in pages, so
 // that a large ledger delays nobody. Corrects nothing.
 import { type Kysely, sql } from "kysely";
-import { type IdColumn, type IdRange, isWithin, rangesOf, rowsOf } from "../../store/scan.ts";
-import type { Store } from "../../store/store.ts";
-import type { Tables } from "../../store/tables.ts";
+import {
+  type IdColumn,
+  type IdRange,
+  isWithin,
+  rangesOf,
+  rowsOf,
+} from "../../shared/store/scan.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { Tables } from "../../shared/store/tables.ts";
 import {
   ACCOUNT_IDS,
   type Books,

@@ -9,7 +9,7 @@ import {
   pagesOf,
   ROWS_PER_PAGE,
   rowsOf,
-} from "../../store/scan.ts";
+} from "../../shared/store/scan.ts";
 import type {
   AccountTable,
   CreditLeaseTable,
@@ -17,7 +17,7 @@ import type {
   LedgerTxTable,
   Tables,
   UsageHourTable,
-} from "../../store/tables.ts";
+} from "../../shared/store/tables.ts";
 
 /** Columns that contain account ids. */
 export const ACCOUNT_IDS: readonly IdColumn[] = [

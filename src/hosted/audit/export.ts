@@ -1,9 +1,9 @@
 // Copies an embedded store into a PostgreSQL server: every row in one transaction there, followed
 // by an audit. Changes the embedded store only by settling leases of processes that have ended.
 import { sql } from "kysely";
-import { ROWS_PER_STATEMENT, type Tx } from "../../ledger/ledger.ts";
-import type { Store } from "../../store/store.ts";
-import { TABLES } from "../../store/tables.ts";
+import { ROWS_PER_STATEMENT, type Tx } from "../../shared/ledger/ledger.ts";
+import type { Store } from "../../shared/store/store.ts";
+import { TABLES } from "../../shared/store/tables.ts";
 import { closeEnded, creditOn } from "../credit/credit-store.ts";
 import { audit } from "./audit.ts";
 

@@ -1,8 +1,8 @@
 // What leased credit asks of the store while calls are served: to write what was spent, to lease
 // more, and to return leases. Each operation is one transaction, so that the process with the store
 // runs it in one go.
-import type { Epoch } from "../../cluster/node-rows.ts";
-import { type Store, urgently } from "../../store/store.ts";
+import type { Epoch } from "../../shared/nodes/node-rows.ts";
+import { type Store, urgently } from "../../shared/store/store.ts";
 import {
   closeLeases,
   type LeaseClosing,

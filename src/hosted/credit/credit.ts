@@ -1,18 +1,19 @@
 // Credit in memory: the amounts that each account may spend on this node, leased from the store
 // ahead of need. Methods on the path of a request do no I/O and create no promise. Knows accounts,
 // keys and methods by name only.
-import type { NodeIdentity } from "../../cluster/identity.ts";
+
+import type { MeteredCu } from "../../core/billing/charging.ts";
+import type { Runtime } from "../../runtime.ts";
+import { chunks } from "../../shared/ledger/ledger.ts";
+import type { NodeIdentity } from "../../shared/nodes/identity.ts";
 import {
   type Epoch,
   join,
   type MayReplace,
   newProcessId,
   type Presence,
-} from "../../cluster/node-rows.ts";
-import type { MeteredCu } from "../../core/billing/charging.ts";
-import { chunks } from "../../ledger/ledger.ts";
-import type { Runtime } from "../../runtime.ts";
-import type { Store } from "../../store/store.ts";
+} from "../../shared/nodes/node-rows.ts";
+import type { Store } from "../../shared/store/store.ts";
 import { type CreditStore, closeEnded, creditOn } from "./credit-store.ts";
 import { FlushLoop, type FlushLoopStart } from "./flush-loop.ts";
 import type { LeaseGrant, LeaseRequest } from "./lease.ts";

@@ -2,12 +2,12 @@
 // declared dead. Beside that, and never in its way, returns idle leases and detects dead nodes.
 // Knows nothing of calls.
 
-import { DeadNodeWatch } from "../../cluster/dead-nodes.ts";
-import type { NodeIdentity } from "../../cluster/identity.ts";
-import { type Epoch, join, leave } from "../../cluster/node-rows.ts";
-import { chunks } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
-import { type Store, urgently } from "../../store/store.ts";
+import { chunks } from "../../shared/ledger/ledger.ts";
+import { DeadNodeWatch } from "../../shared/nodes/dead-nodes.ts";
+import type { NodeIdentity } from "../../shared/nodes/identity.ts";
+import { type Epoch, join, leave } from "../../shared/nodes/node-rows.ts";
+import { type Store, urgently } from "../../shared/store/store.ts";
 import { type CreditStore, closeEnded } from "./credit-store.ts";
 import type { FlushBatch } from "./node.ts";
 import type { RefillBatcher } from "./refill-batcher.ts";

@@ -1,7 +1,6 @@
 // The statements that move money between an account and the lease of a node, in both directions.
 // They always lock accounts first, then leases. Knows no node's memory.
 import { sql } from "kysely";
-import type { Epoch } from "../../cluster/node-rows.ts";
 import {
   chunks,
   isEmbedded,
@@ -9,8 +8,9 @@ import {
   lockAccounts,
   postAll,
   type Tx,
-} from "../../ledger/ledger.ts";
-import { moveOn, withTargets } from "../../ledger/merged-accounts.ts";
+} from "../../shared/ledger/ledger.ts";
+import { moveOn, withTargets } from "../../shared/ledger/merged-accounts.ts";
+import type { Epoch } from "../../shared/nodes/node-rows.ts";
 
 /** A node's request for one account; nano-USD. */
 export interface LeaseRequest {

@@ -1,7 +1,6 @@
 // What a node writes of its credit: what was spent and used, which is also its heartbeat, and the
 // leases of nodes that are over. Knows no wallet.
 import { type RawBuilder, sql } from "kysely";
-import type { Epoch } from "../../cluster/node-rows.ts";
 import {
   inParts,
   isEmbedded,
@@ -9,9 +8,10 @@ import {
   lockAccounts,
   ROWS_PER_STATEMENT,
   type Tx,
-} from "../../ledger/ledger.ts";
-import type { Store } from "../../store/store.ts";
-import type { AllowanceMonthTable, UsageHourRow } from "../../store/tables.ts";
+} from "../../shared/ledger/ledger.ts";
+import type { Epoch } from "../../shared/nodes/node-rows.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { AllowanceMonthTable, UsageHourRow } from "../../shared/store/tables.ts";
 import { noteExhausted, type RunningOut } from "./lease.ts";
 
 /** What a node spent and counted, written once under its number. */

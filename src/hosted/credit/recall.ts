@@ -1,10 +1,10 @@
 // What nodes do when a balance is dry while other nodes hold idle credit of it: the dry node asks
 // for it, the others return what they can spare. Statements and decisions; knows no timer.
 import { sql } from "kysely";
-import { recordChange } from "../../cluster/change-log.ts";
-import type { Epoch } from "../../cluster/node-rows.ts";
-import { lockAccount, lockAccounts, type Tx } from "../../ledger/ledger.ts";
-import { moveOn, withTargets } from "../../ledger/merged-accounts.ts";
+import { recordChange } from "../../shared/changes/change-log.ts";
+import { lockAccount, lockAccounts, type Tx } from "../../shared/ledger/ledger.ts";
+import { moveOn, withTargets } from "../../shared/ledger/merged-accounts.ts";
+import type { Epoch } from "../../shared/nodes/node-rows.ts";
 import { addToBalances, type LeaseGrant, type LeaseRequest } from "./lease.ts";
 import type { OpenWallet } from "./wallet.ts";
 

@@ -1,7 +1,7 @@
 // What was used since the last batch: counters by key, method and hour, and free compute units by
 // month. Counts; knows no price and no store.
 import type { MeteredCu } from "../../core/billing/charging.ts";
-import type { AllowanceMonthTable, UsageHourRow } from "../../store/tables.ts";
+import type { AllowanceMonthTable, UsageHourRow } from "../../shared/store/tables.ts";
 import { type OpenWallet, type UsageCounter, zeroUsage } from "./wallet.ts";
 
 /** One call, as it is counted. */

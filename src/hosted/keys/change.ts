@@ -3,12 +3,12 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Transaction } from "kysely";
 import type { z } from "zod";
-import { recordChange } from "../../cluster/change-log.ts";
 import type { Invalidations } from "../../core/billing/invalidations.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { newSecret, prefixOf } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
-import type { Tables } from "../../store/tables.ts";
+import { recordChange } from "../../shared/changes/change-log.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { Tables } from "../../shared/store/tables.ts";
 import { insertSecret } from "./create.ts";
 import { choose, columnsOf, type keyInput } from "./key-fields.ts";
 import { type KeyRecord, type KeyScope, keyById } from "./keys.ts";

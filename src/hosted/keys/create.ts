@@ -2,10 +2,10 @@
 // account. Enforces only the number of keys.
 import type { Transaction } from "kysely";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
-import { lockAccount, post } from "../../ledger/ledger.ts";
 import { hashOf, newId, newSecret, prefixOf } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
-import type { AccountKind, Tables } from "../../store/tables.ts";
+import { lockAccount, post } from "../../shared/ledger/ledger.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { AccountKind, Tables } from "../../shared/store/tables.ts";
 import { type ChosenFields, columnsOf, UNCHOSEN } from "./key-fields.ts";
 import { liveKeys } from "./keys.ts";
 import { insertManagementToken } from "./management-token.ts";

@@ -1,12 +1,12 @@
 // Keys and accounts by secret, in memory: looked up once, read again after a change. Knows nothing
 // of calls.
 
-import type { Contact } from "../../cluster/contact.ts";
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Runtime } from "../../runtime.ts";
 import { readSecret } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
+import type { Contact } from "../../shared/changes/contact.ts";
+import type { Store } from "../../shared/store/store.ts";
 import type { Credit } from "../credit/credit.ts";
 import { type OwnProfiles, ownProfiles } from "../profiles/custom-access.ts";
 import {

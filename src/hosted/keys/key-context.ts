@@ -5,8 +5,8 @@ import type { SharedLimit } from "../../core/billing/shared-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Consistency } from "../../core/provider/profile.ts";
 import { hashOfDigest } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
-import type { AccountKind } from "../../store/tables.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { AccountKind } from "../../shared/store/tables.ts";
 import type { OwnProfiles } from "../profiles/custom-access.ts";
 import { parseSlugs } from "./key-profiles.ts";
 

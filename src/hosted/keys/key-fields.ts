@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { ApiFault } from "../../core/faults/api-fault.ts";
 import { NO_CONTROLS } from "../../core/fields.ts";
 import { CONSISTENCIES, type Consistency } from "../../core/provider/profile.ts";
-import type { ApiKeyTable } from "../../store/tables.ts";
+import type { ApiKeyTable } from "../../shared/store/tables.ts";
 import {
   chosenProfiles,
   DEFAULT_PROFILE,

@@ -2,10 +2,10 @@
 // read them; `change.ts` changes them.
 import { type Kysely, sql } from "kysely";
 import type { Consistency } from "../../core/provider/profile.ts";
-import { leasedN } from "../../ledger/leased-credit.ts";
 import { hashOf } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
-import type { AccountKind, Tables } from "../../store/tables.ts";
+import { leasedN } from "../../shared/ledger/leased-credit.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { AccountKind, Tables } from "../../shared/store/tables.ts";
 import { isWithin, type KeyProfiles, parseSlugs } from "./key-profiles.ts";
 
 /** A key with what its account has. */

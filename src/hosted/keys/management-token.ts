@@ -2,8 +2,8 @@
 // manage.
 import type { Selectable, Transaction } from "kysely";
 import { hashOf, newId, newSecret } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
-import type { ManagementTokenTable, Tables } from "../../store/tables.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { ManagementTokenTable, Tables } from "../../shared/store/tables.ts";
 import { parseSlugs, slugsText } from "./key-profiles.ts";
 
 /** An agent as the store has it. */

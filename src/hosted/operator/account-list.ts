@@ -1,9 +1,9 @@
 // Accounts and their keys for the operator, by pages: what they spent, have and bought. Reads what
 // the flushes have written; changes nothing.
 import { sql } from "kysely";
-import { leasedN } from "../../ledger/leased-credit.ts";
-import type { Store } from "../../store/store.ts";
-import type { AccountKind } from "../../store/tables.ts";
+import { leasedN } from "../../shared/ledger/leased-credit.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { AccountKind } from "../../shared/store/tables.ts";
 import { USED_COLUMNS, type Used, usageSums, usedOf } from "../accounts/usage.ts";
 
 /** What accounts are ordered by, the most first. */

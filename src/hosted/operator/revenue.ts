@@ -1,7 +1,7 @@
 // Revenue and usage of the instance by day: what was charged, paid in and granted. Reads what is
 // written; knows no price.
 import { sql } from "kysely";
-import type { Store } from "../../store/store.ts";
+import type { Store } from "../../shared/store/store.ts";
 import { type Used, usageSums, usedOf } from "../accounts/usage.ts";
 
 /** One day, UTC. */

@@ -1,9 +1,9 @@
 // Hours of history in the store: written whole under the name of the service that counted them,
 // read a page at a time, removed after 90 days. Knows nothing of what is counted.
 import { type SqlBool, sql } from "kysely";
-import { databaseNow } from "../../store/engine.ts";
-import type { Store } from "../../store/store.ts";
-import type { HistoryHourTable } from "../../store/tables-cluster.ts";
+import { databaseNow } from "../../shared/store/engine.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { HistoryHourTable } from "../../shared/store/tables-cluster.ts";
 
 const HOUR_MS = 3_600_000n;
 const KEPT_HOURS = 90n * 24n;

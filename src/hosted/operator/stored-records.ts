@@ -1,7 +1,7 @@
 // The records of the console in the store, where all processes of a service find them.
 import type { Selectable } from "kysely";
-import type { Store } from "../../store/store.ts";
-import type { OperatorActionTable } from "../../store/tables-cluster.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { OperatorActionTable } from "../../shared/store/tables-cluster.ts";
 
 /** The records of a store. */
 export function createStoredRecords(store: Store): OperatorRecords {

@@ -1,15 +1,15 @@
 // Custom access: an account's Custom profiles by name, and until when it may use them. Read from
 // the store for the hot path; extended here. Knows no profile document.
 
-import { recordChange } from "../../cluster/change-log.ts";
 import {
   customServiceTiers,
   lapsedServiceTiers,
   type ServiceTier,
 } from "../../core/billing/access.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
-import { lockAccount, type Tx } from "../../ledger/ledger.ts";
-import type { Store } from "../../store/store.ts";
+import { recordChange } from "../../shared/changes/change-log.ts";
+import { lockAccount, type Tx } from "../../shared/ledger/ledger.ts";
+import type { Store } from "../../shared/store/store.ts";
 
 /** The Custom profiles of an account on the hot path. Immutable; replaced after a change. */
 export interface OwnProfiles {

@@ -7,7 +7,7 @@ import { type Profile, profileId } from "../../core/provider/profile.ts";
 import type { AddressRules } from "../../core/public-address.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
-import type { Store } from "../../store/store.ts";
+import type { Store } from "../../shared/store/store.ts";
 import { readDocument, servedPart } from "./document.ts";
 import { type ProfileRef, profileBySlug } from "./profiles.ts";
 

@@ -1,14 +1,15 @@
 // The Custom profiles of accounts in the store: read, write, delete, each change in one
 // transaction. Documents are sealed. Contacts no provider: callers check documents before they save
 // them.
-import { type Change, recordChange } from "../../cluster/change-log.ts";
+
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { isRecord } from "../../core/fields.ts";
-import type { Tx } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import { newId } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
-import type { ProfileTable } from "../../store/tables.ts";
+import { type Change, recordChange } from "../../shared/changes/change-log.ts";
+import type { Tx } from "../../shared/ledger/ledger.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { ProfileTable } from "../../shared/store/tables.ts";
 import { customUntilMs, MAX_DELETED } from "./custom-access.ts";
 import { type ProfileDocument, parseDocument } from "./document.ts";
 import {

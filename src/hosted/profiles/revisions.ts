@@ -2,9 +2,9 @@
 // values. Sealed like profiles themselves, because names of hosts can be telling.
 
 import type { Chain } from "../../core/provider/chain.ts";
-import type { Tx } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
-import type { Store } from "../../store/store.ts";
+import type { Tx } from "../../shared/ledger/ledger.ts";
+import type { Store } from "../../shared/store/store.ts";
 import {
   canonicalName,
   HIDDEN,

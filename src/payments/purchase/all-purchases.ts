@@ -2,9 +2,9 @@
 // that were sent for them. Changes nothing.
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { PurchaseState } from "../../core/billing/payment.ts";
-import { isPostgres } from "../../store/engine.ts";
-import type { Store } from "../../store/store.ts";
-import type { Tables } from "../../store/tables.ts";
+import { isPostgres } from "../../shared/store/engine.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { Tables } from "../../shared/store/tables.ts";
 import type { PaymentGauges, PurchaseView } from "../payments.ts";
 import { viewOf } from "./record.ts";
 

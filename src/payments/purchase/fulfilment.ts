@@ -1,10 +1,11 @@
 // What settled money does, in the transaction that records the settlement: adds credit, creates a
 // key, or extends Custom access. If the beneficiary is gone, the money is held for it. Knows no
 // chain and no rail.
-import { recordChange } from "../../cluster/change-log.ts";
+
 import type { Purpose } from "../../core/billing/payment.ts";
-import { leasedN } from "../../ledger/leased-credit.ts";
-import { type LedgerEvent, lockAccount, post, type Tx } from "../../ledger/ledger.ts";
+import { recordChange } from "../../shared/changes/change-log.ts";
+import { leasedN } from "../../shared/ledger/leased-credit.ts";
+import { type LedgerEvent, lockAccount, post, type Tx } from "../../shared/ledger/ledger.ts";
 import type { Fulfilment } from "../payments.ts";
 
 /** Money that has arrived, and what it is for. */

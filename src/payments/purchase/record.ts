@@ -4,7 +4,7 @@ import type { Selectable } from "kysely";
 import { z } from "zod";
 import type { Purpose } from "../../core/billing/payment.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
-import type { PurchaseSubmissionTable, PurchaseTable } from "../../store/tables-payments.ts";
+import type { PurchaseSubmissionTable, PurchaseTable } from "../../shared/store/tables-payments.ts";
 import { type Fulfilment, fulfilmentShape, type PurchaseView } from "../payments.ts";
 import type { RailPurchase, Submission } from "../rails/rail.ts";
 

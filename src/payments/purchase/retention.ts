@@ -1,7 +1,7 @@
 // What sealed fields of purchases keep: removes the secrets of keys after a time, and seals
 // everything anew after a change of the service's secret. Changes no state and no money.
 import type { Sealer } from "../../secrets/sealer.ts";
-import type { Store } from "../../store/store.ts";
+import type { Store } from "../../shared/store/store.ts";
 import { contextOf, openFulfilment, sealFulfilment } from "./record.ts";
 
 export interface RetentionParts {

@@ -2,11 +2,11 @@
 // state stand in `transitions.ts`.
 import type { ExpressionBuilder } from "kysely";
 import type { Purpose } from "../../core/billing/payment.ts";
-import { isEmbedded, type Tx } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import { newId } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
-import type { Tables } from "../../store/tables.ts";
+import { isEmbedded, type Tx } from "../../shared/ledger/ledger.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { Tables } from "../../shared/store/tables.ts";
 import type { Payment, Rail } from "../rails/rail.ts";
 import { contextOf, type PurchaseRow, purposeText, type SubmissionRow } from "./record.ts";
 

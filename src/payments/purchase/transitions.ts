@@ -1,7 +1,7 @@
 // The states of a purchase: accepted → submitted → settled | failed, and from failed to settled if
 // its money has moved after all. Each transition is one transaction of the store, written before
 // the act that it names; a transition that happened meanwhile is not repeated. Talks to no chain.
-import { isEmbedded, type Tx } from "../../ledger/ledger.ts";
+import { isEmbedded, type Tx } from "../../shared/ledger/ledger.ts";
 import type { ChainStatus, Draft, Submission } from "../rails/rail.ts";
 import { type Beneficiaries, fulfil } from "./fulfilment.ts";
 import {

@@ -1,9 +1,9 @@
 // All records of one receiving address: purchases, and settlements of channels, since both may
 // receive at one address. Reads only.
 import { type RawBuilder, sql } from "kysely";
-import { chunks } from "../../ledger/ledger.ts";
-import { pagesOf, ROWS_PER_PAGE } from "../../store/scan.ts";
-import type { Store } from "../../store/store.ts";
+import { chunks } from "../../shared/ledger/ledger.ts";
+import { pagesOf, ROWS_PER_PAGE } from "../../shared/store/scan.ts";
+import type { Store } from "../../shared/store/store.ts";
 import type { IncomingTransfer, Records } from "./reconcile.ts";
 
 /** Selects the records of a receiving address in the store. */

@@ -1,8 +1,8 @@
 // The charged calls of channels in the store: the newest of each channel are kept for a time, so
 // that a caller who lost an answer gets it again and pays once. Knows no channel's money.
-import type { Tx } from "../../ledger/ledger.ts";
-import type { Store } from "../../store/store.ts";
-import type { SessionCallTable } from "../../store/tables-payments.ts";
+import type { Tx } from "../../shared/ledger/ledger.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { SessionCallTable } from "../../shared/store/tables-payments.ts";
 import { type Hex, parseHex } from "./descriptor.ts";
 
 /** Identifies a call: equal in voucher, request, and the challenge that the voucher answers. */

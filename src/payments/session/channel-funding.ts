@@ -2,7 +2,7 @@
 // Payers sign them, and we send them: each is recorded first, found again on the chain however our
 // sending ended, and has the same result when a request is repeated.
 import { fault } from "../../core/faults/rpc-fault.ts";
-import type { Tx } from "../../ledger/ledger.ts";
+import type { Tx } from "../../shared/ledger/ledger.ts";
 import { ChainFailure } from "../rails/chain.ts";
 import type { SessionChannel } from "./channel-record.ts";
 import type { ClientReader, ClientTransaction } from "./client-transaction.ts";

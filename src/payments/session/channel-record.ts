@@ -2,11 +2,11 @@
 // decides nothing.
 import { sql } from "kysely";
 import { z } from "zod";
-import type { Tx } from "../../ledger/ledger.ts";
-import { isEmbedded } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
-import type { Store } from "../../store/store.ts";
-import type { SessionChannelTable } from "../../store/tables-payments.ts";
+import type { Tx } from "../../shared/ledger/ledger.ts";
+import { isEmbedded } from "../../shared/ledger/ledger.ts";
+import type { Store } from "../../shared/store/store.ts";
+import type { SessionChannelTable } from "../../shared/store/tables-payments.ts";
 import type { ChannelMoney, ChannelState, Voucher } from "./channel.ts";
 import { type Descriptor, type Hex, parseDescriptor, parseHex } from "./descriptor.ts";
 import { TransactionRecord } from "./transaction-record.ts";

@@ -2,10 +2,10 @@
 // the same time share a transaction: one statement locks and reads all rows, a second one all
 // holds, and the changed rows are written together at the end. Decides nothing.
 import { type RawBuilder, sql } from "kysely";
-import type { Tx } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
-import { isPostgres } from "../../store/engine.ts";
-import type { Store } from "../../store/store.ts";
+import type { Tx } from "../../shared/ledger/ledger.ts";
+import { isPostgres } from "../../shared/store/engine.ts";
+import type { Store } from "../../shared/store/store.ts";
 import {
   type CallKey,
   callInsertion,

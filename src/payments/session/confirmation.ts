@@ -2,8 +2,8 @@
 // books its result in one transaction of the store. Every step is idempotent: a second process with
 // the same result changes nothing.
 import { nanoOf } from "../../core/billing/payment.ts";
-import { post, type Tx } from "../../ledger/ledger.ts";
 import { pause } from "../../runtime.ts";
+import { post, type Tx } from "../../shared/ledger/ledger.ts";
 import { ChainFailure } from "../rails/chain.ts";
 import { greaterOf } from "./channel.ts";
 import type { ChannelPatch, SessionChannel } from "./channel-record.ts";

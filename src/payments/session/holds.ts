@@ -2,11 +2,11 @@
 // others hold. Read and written under the lock of the channel. What a process held that has ended
 // holds nothing any more.
 import { sql } from "kysely";
-import type { Epoch, Presence } from "../../cluster/node-rows.ts";
-import type { Tx } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
-import { databaseNow } from "../../store/engine.ts";
-import type { Store } from "../../store/store.ts";
+import type { Tx } from "../../shared/ledger/ledger.ts";
+import type { Epoch, Presence } from "../../shared/nodes/node-rows.ts";
+import { databaseNow } from "../../shared/store/engine.ts";
+import type { Store } from "../../shared/store/store.ts";
 import type { CallKey } from "./call-record.ts";
 import { type Hex, parseHex } from "./descriptor.ts";
 

@@ -2,7 +2,7 @@
 // and the calls that this process has under way. Bounded: the least recently used channel is
 // dropped first, and none that is in use. The store is authoritative.
 import type { RateLimitOwner } from "../../core/billing/rate-limit.ts";
-import type { Store } from "../../store/store.ts";
+import type { Store } from "../../shared/store/store.ts";
 import { acceptedOf } from "./channel.ts";
 import type { ChannelRecord, SessionChannel } from "./channel-record.ts";
 import { descriptorText, type Hex } from "./descriptor.ts";

@@ -1,7 +1,6 @@
 // Opens pay-per-call: composes the parts of each session rail, and implements the port over all of
 // them. Loaded only if a session rail is configured, together with the libraries of its chain.
 import type { Logger } from "pino";
-import type { JobClaims } from "../../cluster/job-claims.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { NANO_PER_UNIT, nanoOf } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
@@ -9,7 +8,8 @@ import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { errorText } from "../../core/fields.ts";
 import type { Runtime } from "../../runtime.ts";
 import { Sealer } from "../../secrets/sealer.ts";
-import type { Store } from "../../store/store.ts";
+import type { JobClaims } from "../../shared/nodes/job-claims.ts";
+import type { Store } from "../../shared/store/store.ts";
 import type { PaymentHeaders } from "../payments.ts";
 import { challengeSecrets, createProtocol, type Protocol, type ReadPayment } from "../protocol.ts";
 import { createPaymentChain } from "../rails/chain.ts";

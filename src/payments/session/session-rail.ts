@@ -1,7 +1,7 @@
 // The parts of one session rail that all work on its channels shares.
 import type { Logger } from "pino";
 import type { Runtime } from "../../runtime.ts";
-import type { Store } from "../../store/store.ts";
+import type { Store } from "../../shared/store/store.ts";
 import type { SessionRailSettings } from "../rails/rail-kind.ts";
 import type { ChannelRecord } from "./channel-record.ts";
 import type { ChannelWriter } from "./channel-writer.ts";

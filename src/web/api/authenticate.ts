@@ -9,7 +9,7 @@ import { endedKeyBySecret, type KeyRecord, keyBySecret } from "../../hosted/keys
 import { managementTokenBySecret, managementTokenEnd } from "../../hosted/keys/management-token.ts";
 import type { Runtime } from "../../runtime.ts";
 import { readSecret, type SecretKind } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
+import type { Store } from "../../shared/store/store.ts";
 import type { ApiCaller, Auth, OperatorCaller } from "../contract/operation.ts";
 import type { CookieRequest } from "../http/console-cookie.ts";
 import { bearerOf } from "../http/local-caller.ts";

@@ -13,7 +13,7 @@ import {
 import type { ConsoleSession, OperatorRecords } from "../../hosted/operator/stored-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import { hashOf, isSameSecret, newSecret, readSecret } from "../../secrets/secret.ts";
-import type { Store } from "../../store/store.ts";
+import type { Store } from "../../shared/store/store.ts";
 import type { OperatorCaller } from "../contract/operation.ts";
 import type { CookieRequest } from "../http/console-cookie.ts";
 import { isOperatorToken } from "../http/local-caller.ts";

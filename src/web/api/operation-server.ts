@@ -6,7 +6,7 @@ import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { fault } from "../../core/faults/rpc-fault.ts";
 import { PROBLEMS, problemDetails } from "../../payments/protocol-problems.ts";
 import type { Runtime } from "../../runtime.ts";
-import { isStoreFailure } from "../../store/store-failure.ts";
+import { isStoreFailure } from "../../shared/store/store-failure.ts";
 import type { OperationMethod, WriteStream } from "../contract/operation.ts";
 import { createBound } from "../http/activity.ts";
 import { readBody } from "../http/body.ts";

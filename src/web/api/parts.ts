@@ -25,7 +25,7 @@ import type { OperatorReports } from "../../observe/operator-report.ts";
 import type { Payments } from "../../payments/payments.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
-import type { Store } from "../../store/store.ts";
+import type { Store } from "../../shared/store/store.ts";
 import type { PurgeSelection } from "../../upstream/engine/cache/cached-answers.ts";
 import type { ProviderCheck } from "../../upstream/provider-check.ts";
 import type { QueryResult, ShownError } from "../../upstream/provider-query.ts";

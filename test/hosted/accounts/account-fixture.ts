@@ -1,7 +1,7 @@
 // Accounts for tests of the store: made and read without the room that makes them for callers.
-import { post } from "../../../src/ledger/ledger.ts";
-import type { Store } from "../../../src/store/store.ts";
-import type { AccountTable } from "../../../src/store/tables.ts";
+import { post } from "../../../src/shared/ledger/ledger.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
+import type { AccountTable } from "../../../src/shared/store/tables.ts";
 
 /** Makes an account without money. */
 export async function createAccount(

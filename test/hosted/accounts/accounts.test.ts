@@ -19,7 +19,7 @@ import { monthOf, monthStartMs } from "../../../src/hosted/credit/usage-buffer.t
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import { allPurchases, purchasesOfAccount } from "../../../src/payments/purchase/all-purchases.ts";
-import { isStoreFailure } from "../../../src/store/store-failure.ts";
+import { isStoreFailure } from "../../../src/shared/store/store-failure.ts";
 import { TARIFF } from "../../fakes/hosted.ts";
 import { failedPurchase } from "../../fakes/purchase-row.ts";
 import { eachStore } from "../../fakes/stores.ts";

@@ -19,7 +19,7 @@ import { keyBySecret, listKeys } from "../../../src/hosted/keys/keys.ts";
 import { insertManagementToken } from "../../../src/hosted/keys/management-token.ts";
 import { customUntilMs, grantCustomAccess } from "../../../src/hosted/profiles/custom-access.ts";
 import type { Runtime } from "../../../src/runtime.ts";
-import type { Store } from "../../../src/store/store.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { accountOf, credit as pay } from "./account-fixture.ts";

@@ -22,7 +22,7 @@ import {
   managementTokenEnd,
 } from "../../../src/hosted/keys/management-token.ts";
 import { newSecret } from "../../../src/secrets/secret.ts";
-import type { Store } from "../../../src/store/store.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 import { eachStore } from "../../fakes/stores.ts";
 
 const NOW_MS = 1_700_000_000_000;

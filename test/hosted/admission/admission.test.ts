@@ -2,7 +2,6 @@
 // Credit is scripted here; the real one has tests of its own.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Contact } from "../../../src/cluster/contact.ts";
 import { customServiceTiers, lapsedServiceTiers } from "../../../src/core/billing/access.ts";
 import { tariffOf } from "../../../src/core/billing/price.ts";
 import { type LimitSharing, SharedLimit } from "../../../src/core/billing/shared-limit.ts";
@@ -21,6 +20,7 @@ import type { Wallet } from "../../../src/hosted/credit/credit.ts";
 import type { KeyCache } from "../../../src/hosted/keys/key-cache.ts";
 import { type KeyContext, type SocketEnd, UNBOUND } from "../../../src/hosted/keys/key-context.ts";
 import type { OwnProfiles } from "../../../src/hosted/profiles/custom-access.ts";
+import type { Contact } from "../../../src/shared/changes/contact.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
 const DAY_MS = 86_400_000;

@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Kysely, type KyselyPlugin, sql } from "kysely";
-import { join } from "../../../src/cluster/node-rows.ts";
 import {
   audit,
   type BookDifference,
@@ -12,10 +11,11 @@ import {
 import { ACCOUNT_IDS } from "../../../src/hosted/audit/books.ts";
 import { closeLeases, lease } from "../../../src/hosted/credit/lease.ts";
 import { flush } from "../../../src/hosted/credit/node.ts";
-import { type LedgerEvent, postAll } from "../../../src/ledger/ledger.ts";
-import { isBetween, ROWS_PER_PAGE, rangesOf } from "../../../src/store/scan.ts";
-import { openStore, type Store } from "../../../src/store/store.ts";
-import type { Tables } from "../../../src/store/tables.ts";
+import { type LedgerEvent, postAll } from "../../../src/shared/ledger/ledger.ts";
+import { join } from "../../../src/shared/nodes/node-rows.ts";
+import { isBetween, ROWS_PER_PAGE, rangesOf } from "../../../src/shared/store/scan.ts";
+import { openStore, type Store } from "../../../src/shared/store/store.ts";
+import type { Tables } from "../../../src/shared/store/tables.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { chanceSeed } from "../../fakes/seed.ts";
 import { type Ending, eachStore } from "../../fakes/stores.ts";

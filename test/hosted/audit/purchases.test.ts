@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "kysely";
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import { type LedgerEvent, postAll } from "../../../src/ledger/ledger.ts";
 import type { PurchaseRow } from "../../../src/payments/purchase/record.ts";
-import type { Store } from "../../../src/store/store.ts";
+import { type LedgerEvent, postAll } from "../../../src/shared/ledger/ledger.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { createAccount } from "../accounts/account-fixture.ts";
 

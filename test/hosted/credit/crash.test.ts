@@ -9,7 +9,7 @@ import { sql } from "kysely";
 import { audit } from "../../../src/hosted/audit/audit.ts";
 import { openCredit } from "../../../src/hosted/credit/credit.ts";
 import { realRuntime } from "../../../src/runtime.ts";
-import { openStore, type Store, type StorePlace } from "../../../src/store/store.ts";
+import { openStore, type Store, type StorePlace } from "../../../src/shared/store/store.ts";
 import {
   createDatabase,
   postgresAvailability,

@@ -2,15 +2,15 @@
 // the books are audited to the unit all the time. `SVC_SEED` repeats a run.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { audit } from "../../../src/hosted/audit/audit.ts";
+import { type Credit, openCredit, type Wallet } from "../../../src/hosted/credit/credit.ts";
+import type { Runtime } from "../../../src/runtime.ts";
 import {
   type ChangePosition,
   currentPosition,
   readChanges,
-} from "../../../src/cluster/change-log.ts";
-import { audit } from "../../../src/hosted/audit/audit.ts";
-import { type Credit, openCredit, type Wallet } from "../../../src/hosted/credit/credit.ts";
-import type { Runtime } from "../../../src/runtime.ts";
-import type { Store } from "../../../src/store/store.ts";
+} from "../../../src/shared/changes/change-log.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
 import { chanceSeed } from "../../fakes/seed.ts";
 import { eachStore } from "../../fakes/stores.ts";

@@ -11,7 +11,7 @@ import {
 } from "../../../src/hosted/credit/credit.ts";
 import { grantOf } from "../../../src/hosted/credit/lease.ts";
 import { ROUND_MS, WAIT_MS } from "../../../src/hosted/credit/refill-batcher.ts";
-import { openStore, type Store } from "../../../src/store/store.ts";
+import { openStore, type Store } from "../../../src/shared/store/store.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore, newPlace } from "../../fakes/stores.ts";
 import {

@@ -1,7 +1,7 @@
 // A store whose calls fail when the test says so: a statement that never arrives, or a transaction
 // that commits and whose answer is lost.
 import type { KyselyPlugin } from "kysely";
-import type { Store } from "../../../src/store/store.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 
 /** How the next calls fail. */
 export interface Faults {

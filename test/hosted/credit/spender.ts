@@ -4,7 +4,7 @@
 import { writeSync } from "node:fs";
 import { openCredit } from "../../../src/hosted/credit/credit.ts";
 import { realRuntime } from "../../../src/runtime.ts";
-import { openStore } from "../../../src/store/store.ts";
+import { openStore } from "../../../src/shared/store/store.ts";
 import { waitLongFor } from "../../fakes/postgres.ts";
 
 /** What the process is told. */

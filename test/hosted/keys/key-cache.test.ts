@@ -2,7 +2,6 @@
 // believed longer than they hold, and bounded for any caller.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Contact } from "../../../src/cluster/contact.ts";
 import { AddressLimit } from "../../../src/core/billing/address-limit.ts";
 import { deleteKey, patchKey, rotateKey } from "../../../src/hosted/keys/change.ts";
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
@@ -14,7 +13,8 @@ import {
 import type { KeyContext } from "../../../src/hosted/keys/key-context.ts";
 import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import { digestOf, newSecret } from "../../../src/secrets/secret.ts";
-import type { Store } from "../../../src/store/store.ts";
+import type { Contact } from "../../../src/shared/changes/contact.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
 import { type Ending, eachStore } from "../../fakes/stores.ts";
 

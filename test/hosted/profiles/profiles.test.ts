@@ -27,7 +27,7 @@ import {
   saveProfile,
 } from "../../../src/hosted/profiles/profiles.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
-import type { Store } from "../../../src/store/store.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 import { failingStore } from "../../fakes/hosted.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";

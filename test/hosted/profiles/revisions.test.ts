@@ -25,7 +25,7 @@ import {
   withSavedSecrets,
 } from "../../../src/hosted/profiles/revisions.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
-import type { Store } from "../../../src/store/store.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 import { eachStore } from "../../fakes/stores.ts";
 
 const NOW_MS = 1_800_000_000_000;

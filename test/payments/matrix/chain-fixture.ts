@@ -1,7 +1,7 @@
 // Payments over real chains, as one process after the other runs them on the same store. Time is
 // simulated: it moves only while nobody waits for a chain, and the chains' clocks follow it.
 import assert from "node:assert/strict";
-import type { Store } from "../../../src/store/store.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 import {
   type PaymentChain,
   type PaymentChains,

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { PurposeKind } from "../../../src/core/billing/payment.ts";
-import { openStore, type Store } from "../../../src/store/store.ts";
+import { openStore, type Store } from "../../../src/shared/store/store.ts";
 import { chanceSeed } from "../../fakes/seed.ts";
 import { newPlace } from "../../fakes/stores.ts";
 import { type MatrixFixture, startMatrixFixture } from "./chain-fixture.ts";

@@ -5,13 +5,13 @@
 import assert from "node:assert/strict";
 import type { KyselyPlugin } from "kysely";
 import { BENEFICIARIES } from "../../../src/app/beneficiaries.ts";
-import { ALONE } from "../../../src/cluster/job-claims.ts";
 import { paymentsOf, payments as paymentsShape } from "../../../src/config/hosted.ts";
 import type { Payments } from "../../../src/payments/payments.ts";
 import type { RailSettings } from "../../../src/payments/rails/rails.ts";
 import { openPayments } from "../../../src/payments/start.ts";
 import type { Runtime } from "../../../src/runtime.ts";
-import type { Store } from "../../../src/store/store.ts";
+import { ALONE } from "../../../src/shared/nodes/job-claims.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 import { type ChainFault, type ChainProxy, startChainProxy } from "../../fakes/chain-proxy.ts";
 import type { PaymentChains } from "../../fakes/payment-chains.ts";
 

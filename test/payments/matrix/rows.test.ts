@@ -4,7 +4,7 @@
 // requests, other processes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openStore } from "../../../src/store/store.ts";
+import { openStore } from "../../../src/shared/store/store.ts";
 import { newPlace } from "../../fakes/stores.ts";
 import { markOf, orderOf, type Wish, wordOf } from "../payment-fixture.ts";
 import { cancelling, carryingOut, moving } from "../rails/evm/signed-authorizations.ts";

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PurposeKind } from "../../../src/core/billing/payment.ts";
-import { openStore } from "../../../src/store/store.ts";
+import { openStore } from "../../../src/shared/store/store.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { chanceSeed } from "../../fakes/seed.ts";
 import { newPlace } from "../../fakes/stores.ts";

@@ -8,7 +8,7 @@ import { NANO_PER_UNIT, type Purpose } from "../../../src/core/billing/payment.t
 import { audit } from "../../../src/hosted/audit/audit.ts";
 import { createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import type { PaidPurchase, PaymentHeaders } from "../../../src/payments/payments.ts";
-import type { Store } from "../../../src/store/store.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { chanceSeed, chanceSeeds, chosenSeed } from "../../fakes/seed.ts";
 import { eachStore } from "../../fakes/stores.ts";

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { audit } from "../../../src/hosted/audit/audit.ts";
 import { takeNonce } from "../../../src/payments/purchase/transitions.ts";
 import type { Rail } from "../../../src/payments/rails/rail.ts";
-import type { Store } from "../../../src/store/store.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { createAccount } from "../../hosted/accounts/account-fixture.ts";
 import { authorizationRail, type FakeRailParts } from "../fake-rail.ts";

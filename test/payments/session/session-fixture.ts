@@ -1,7 +1,6 @@
 // Pay-per-call over the fake chain, as one process after the other would run it on the same store;
 // and its payers. Time is simulated and moves only in `run`.
 import assert from "node:assert/strict";
-import { beat, join, type Presence } from "../../../src/cluster/node-rows.ts";
 import { ChannelFunding } from "../../../src/payments/session/channel-funding.ts";
 import { ChannelRecord } from "../../../src/payments/session/channel-record.ts";
 import { ChannelWorker } from "../../../src/payments/session/channel-worker.ts";
@@ -20,7 +19,8 @@ import { type SessionTerms, termsOf } from "../../../src/payments/session/terms.
 import { TransactionRecord } from "../../../src/payments/session/transaction-record.ts";
 import { VoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
-import type { Store } from "../../../src/store/store.ts";
+import { beat, join, type Presence } from "../../../src/shared/nodes/node-rows.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 import { quiet } from "../../fakes/quiet.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
 import { type Fate, type MortalProcess, mortalProcess } from "../mortal-process.ts";

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nanoOf } from "../../../src/core/billing/payment.ts";
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import type { Store } from "../../../src/store/store.ts";
+import type { Store } from "../../../src/shared/store/store.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { chanceSeed, chanceSeeds } from "../../fakes/seed.ts";
 import { eachStore } from "../../fakes/stores.ts";

@@ -2,7 +2,7 @@
 // nobody paid for what was not served, and little of what was served is unbilled.
 import { setTimeout as sleep } from "node:timers/promises";
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import { readStore } from "../../../src/store/store.ts";
+import { readStore } from "../../../src/shared/store/store.ts";
 import type { SentCredit } from "./credits.ts";
 import type { ServedCalls } from "./provider.ts";
 import { readDatabase } from "./site.ts";

@@ -2,7 +2,7 @@
 // worker killed under load, their figures, and what broke a promise. A site on which a schedule
 // could not be finished is replaced.
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import { readStore } from "../../../src/store/store.ts";
+import { readStore } from "../../../src/shared/store/store.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { restartNodes } from "./drain.ts";
 import { runSchedule, type ScheduleFindings } from "./schedule.ts";

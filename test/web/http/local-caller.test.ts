@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { openStore } from "../../../src/store/store.ts";
+import { openStore } from "../../../src/shared/store/store.ts";
 import type { ApiParts } from "../../../src/web/api/api.ts";
 import { isLocalCaller } from "../../../src/web/http/local-caller.ts";
 import { type ServedApi, serveApi } from "../../fakes/hosted.ts";

@@ -7,7 +7,7 @@ import {
   type OpenCreationLimit,
   openAddressLimit,
 } from "../../../core/workers/shared-address-limits.ts";
-import { isStoreFailure } from "../../../store/store-failure.ts";
+import { isStoreFailure } from "../../../shared/store/store-failure.ts";
 import { CLAIM_PAGE, CONNECTION_PAGE } from "../../api/handlers/claims.ts";
 import type { Api } from "../../api/operation-server.ts";
 import { createBound } from "../../http/activity.ts";

@@ -14,7 +14,7 @@ import type {
   PaymentHeaders,
   RequestMark,
 } from "../../../payments/payments.ts";
-import { isStoreFailure } from "../../../store/store-failure.ts";
+import { isStoreFailure } from "../../../shared/store/store-failure.ts";
 import { addressBehind, requestInfoBaseUrl } from "../../http/client-address.ts";
 import { type GivenPayment, requestMark, withoutPayment } from "../../payment/payment-headers.ts";
 import {

@@ -10,7 +10,7 @@ import type { CallerIdentity } from "../../../core/provider/silence.ts";
 import { isJson } from "../../../core/rpc/json.ts";
 import type { PaymentHeaders } from "../../../payments/payments.ts";
 import type { Hold, SessionRefusal } from "../../../payments/session/sessions.ts";
-import { isStoreFailure } from "../../../store/store-failure.ts";
+import { isStoreFailure } from "../../../shared/store/store-failure.ts";
 import type { MemoryShare } from "../../../upstream/transport.ts";
 import { addressBehind } from "../../http/client-address.ts";
 import type { CallMark, CallPaywall, CallPrice } from "../../payment/call-paywall.ts";

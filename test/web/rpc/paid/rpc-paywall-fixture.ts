@@ -22,7 +22,7 @@ import { keyRow } from "../../../../src/hosted/keys/key-context.ts";
 import { UNCHOSEN } from "../../../../src/hosted/keys/key-fields.ts";
 import { Observer } from "../../../../src/observe/observer.ts";
 import { type Runtime, realRuntime } from "../../../../src/runtime.ts";
-import { openStore, type Store } from "../../../../src/store/store.ts";
+import { openStore, type Store } from "../../../../src/shared/store/store.ts";
 import type { RoutedCall, Router } from "../../../../src/upstream/engine/router.ts";
 import { MemoryBudget } from "../../../../src/upstream/memory-budget.ts";
 import { ProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";

@@ -4,7 +4,7 @@
 import type { Logger } from "pino";
 import type { Bus, WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
-import { newProcessId } from "../node-rows.ts";
+import { newProcessId } from "../nodes/node-rows.ts";
 import { type AttachedWorker, BusHub } from "./bus-hub.ts";
 import { ConnectionOffers } from "./connection-offers.ts";
 import type { Command, Ports, Report, WorkerMessage } from "./control.ts";

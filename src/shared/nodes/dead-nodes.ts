@@ -1,6 +1,6 @@
 // Finds nodes whose heartbeat has not changed for too long, by the clock of this machine alone, and
 // counting only time in which the store was read.
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { markDead, type NodeHeartbeat, othersAlive } from "./node-rows.ts";
 

@@ -2,7 +2,7 @@
 // Every integer is a bigint on both engines. Names ending in `_n` are nano-USD, names in `_at` and
 // `_until` are milliseconds since the epoch. What creates them stands in `migrations.ts`.
 import type { Generated, Selectable } from "kysely";
-import type { Consistency } from "../core/provider/profile.ts";
+import type { Consistency } from "../../core/provider/profile.ts";
 import {
   checked,
   column,

@@ -2,8 +2,8 @@
 // server. Knows no meaning of a row. Database failures throw, and callers catch them in one place.
 
 import type { Kysely, Transaction } from "kysely";
-import { errorText } from "../core/fields.ts";
-import type { Runtime } from "../runtime.ts";
+import { errorText } from "../../core/fields.ts";
+import type { Runtime } from "../../runtime.ts";
 import { isMigrated, migrate } from "./migrations.ts";
 import type { OpenServer, PostgresUse } from "./postgres.ts";
 import { openRemoteSqlite } from "./remote-sqlite.ts";

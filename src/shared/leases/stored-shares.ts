@@ -1,7 +1,7 @@
 // The book of what each process may send to providers, as rows of a store: every process writes its
 // own. A share is raised under a lock that no process waits for.
 import { type Kysely, sql } from "kysely";
-import type { OtherShare, ShareBook, ShareEntry } from "../core/workers/share-book.ts";
+import type { OtherShare, ShareBook, ShareEntry } from "../../core/workers/share-book.ts";
 import { databaseNow, isPostgres } from "../store/engine.ts";
 import type { Store } from "../store/store.ts";
 import type { Tables } from "../store/tables.ts";

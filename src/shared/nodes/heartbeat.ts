@@ -1,6 +1,6 @@
 // The heartbeat of a node that leases no credit: writes a sign of life once a second, finds dead
 // nodes, and joins again after this node was taken for dead.
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { DeadNodeWatch } from "./dead-nodes.ts";
 import type { NodeIdentity } from "./identity.ts";

@@ -10,7 +10,7 @@ import {
   recordAt,
   returned,
   spent,
-} from "../core/provider/budget/quota.ts";
+} from "../../core/provider/budget/quota.ts";
 import { databaseNow } from "../store/engine.ts";
 import type { Store } from "../store/store.ts";
 import type { Tables } from "../store/tables.ts";

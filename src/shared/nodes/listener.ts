@@ -3,11 +3,11 @@
 // transactions swallow what is told.
 import { sql } from "kysely";
 import { Client } from "pg";
-import { errorText } from "../core/fields.ts";
-import type { Runtime } from "../runtime.ts";
+import { errorText } from "../../core/fields.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { ChangeSignal } from "../changes/change-feed.ts";
+import { CHANNEL } from "../changes/change-log.ts";
 import type { Store } from "../store/store.ts";
-import type { ChangeSignal } from "./change-feed.ts";
-import { CHANNEL } from "./change-log.ts";
 import { HINT_CHANNEL, type HintSignal } from "./node-hints.ts";
 
 /** What a listener works with. */

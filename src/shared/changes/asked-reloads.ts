@@ -1,7 +1,7 @@
 // The last reload that an operator asked every node for: one row beside the log of changes, so that
 // a node that missed the change still finds it. Knows no configuration.
 import { sql } from "kysely";
-import { newId } from "../secrets/secret.ts";
+import { newId } from "../../secrets/secret.ts";
 import { databaseNow } from "../store/engine.ts";
 import type { Store } from "../store/store.ts";
 import { recordChange } from "./change-log.ts";

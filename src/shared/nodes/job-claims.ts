@@ -2,8 +2,8 @@
 // runs, and gives it up at the end. A node that dies loses its claim after the node timeout. All
 // times are those of the database's clock.
 import { sql } from "kysely";
-import type { Bus } from "../core/workers/bus.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Bus } from "../../core/workers/bus.ts";
+import type { Runtime } from "../../runtime.ts";
 import { databaseNow } from "../store/engine.ts";
 import type { Store } from "../store/store.ts";
 

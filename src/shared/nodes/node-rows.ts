@@ -1,7 +1,7 @@
 // The rows of nodes in the store: a node joins, shows that it lives, leaves, or is found dead by
 // the others. Knows no credit.
 import { type SqlBool, sql } from "kysely";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../runtime.ts";
 import { databaseNow } from "../store/engine.ts";
 import type { Store } from "../store/store.ts";
 import type { NodeIdentity } from "./identity.ts";

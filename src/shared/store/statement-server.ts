@@ -1,7 +1,7 @@
 // Runs the statements of other processes on the embedded file, one transaction at a time. Each has
 // bounded time: of a process that is silent or gone in the middle of one, nothing is written.
 import type { SqliteDatabase } from "kysely";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../runtime.ts";
 import {
   type StatementRequest,
   type StatementResult,

@@ -1,8 +1,8 @@
 // Rate limits by network address that hold exactly for several processes: each token is asked of
 // the book before it is taken. For what is rare and costs money: new keys with starting credit.
-import { AddressLimit, networkOf } from "../core/billing/address-limit.ts";
-import { equalPartOf, type RequestTokens } from "../core/billing/shared-limit.ts";
-import type { OpenCreationLimit } from "../core/workers/shared-address-limits.ts";
+import { AddressLimit, networkOf } from "../../core/billing/address-limit.ts";
+import { equalPartOf, type RequestTokens } from "../../core/billing/shared-limit.ts";
+import type { OpenCreationLimit } from "../../core/workers/shared-address-limits.ts";
 import { limitDigest } from "./rate-shares.ts";
 
 /** Scopes of addresses begin with this: addresses are many, and must not displace accounts. */

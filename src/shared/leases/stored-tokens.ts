@@ -1,7 +1,7 @@
 // The book of rate limits of several nodes: rows of the store, so that together the nodes never
 // take more than a limit allows. One statement grants the tokens of many limits.
 import { type RawBuilder, sql } from "kysely";
-import type { RequestTokens, TokenGrant, TokenRequest } from "../core/billing/shared-limit.ts";
+import type { RequestTokens, TokenGrant, TokenRequest } from "../../core/billing/shared-limit.ts";
 import { databaseNow, isPostgres } from "../store/engine.ts";
 import type { Store } from "../store/store.ts";
 

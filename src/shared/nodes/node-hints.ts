@@ -4,9 +4,9 @@
 // parts.
 
 import { sql } from "kysely";
-import { keepNewest } from "../core/newest.ts";
-import type { HintPort } from "../core/workers/hint-port.ts";
-import type { Runtime } from "../runtime.ts";
+import { keepNewest } from "../../core/newest.ts";
+import type { HintPort } from "../../core/workers/hint-port.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../store/store.ts";
 
 /** The channel on which nodes tell each other. */

@@ -1,14 +1,14 @@
 // Rate limits shared between processes: gathers the needs of this process into few requests to the
 // book, one at a time, while calls wait for tokens. Knows no caller, and not where the book is.
 import { createHash } from "node:crypto";
-import type { RateLimitSize } from "../core/billing/gcra.ts";
+import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import {
   type LimitSharing,
   type LimitStart,
   type RequestTokens,
   SharedLimit,
-} from "../core/billing/shared-limit.ts";
-import { type Runtime, runWithin } from "../runtime.ts";
+} from "../../core/billing/shared-limit.ts";
+import { type Runtime, runWithin } from "../../runtime.ts";
 
 /** What limits are shared with. */
 export interface RateShareParts {

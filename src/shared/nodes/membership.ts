@@ -2,8 +2,8 @@
 // long as its heartbeat advances, by the clock of this machine alone; clocks of others are compared
 // with the database's only to warn of them.
 import type { Logger } from "pino";
-import type { ClusterHealth } from "../core/cluster-health.ts";
-import type { Runtime } from "../runtime.ts";
+import type { ClusterHealth } from "../../core/cluster-health.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { type NodeIdentity, serviceNodeOf } from "./identity.ts";
 import { type NodeRow, noteSkew, readNodes } from "./node-rows.ts";

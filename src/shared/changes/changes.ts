@@ -2,8 +2,8 @@
 // the database or another worker says that there is something to read, and before the worker that
 // wrote a change answers for it.
 import type { Logger } from "pino";
-import type { Bus, QuestionTopic, Topic } from "../core/workers/bus.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Bus, QuestionTopic, Topic } from "../../core/workers/bus.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { ChangeFeed, type ChangeSignal } from "./change-feed.ts";
 import { type ChangePosition, type ChangesRead, currentPosition } from "./change-log.ts";

@@ -1,7 +1,7 @@
 // Objects of the supervisor whose methods its workers call over the bus. Arguments and results are
 // copied; an error arrives with its message and the codes that callers tell failures apart by.
 import { type Bus, type QuestionTopic, SUPERVISOR, type WorkerId } from "../../core/workers/bus.ts";
-import { errorFrom, type StatementError, statementErrorOf } from "../../store/statement.ts";
+import { errorFrom, type StatementError, statementErrorOf } from "../store/statement.ts";
 
 /** An object that workers call; each of its methods returns a promise. */
 export interface RemoteObject<T> {

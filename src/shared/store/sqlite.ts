@@ -11,7 +11,7 @@ import {
   SqliteDialect,
   type SqliteStatement,
 } from "kysely";
-import { errorText } from "../core/fields.ts";
+import { errorText } from "../../core/fields.ts";
 import { createPrivate, lockDirectory } from "./directory-lock.ts";
 import type { Tables } from "./tables.ts";
 

@@ -1,16 +1,16 @@
 // Removes rows that no process needs any more: changes that all have read, nodes that ended, and
 // limits that nobody uses. Every service on a store does this, also one without a cluster: it
 // writes such rows all the same.
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../runtime.ts";
+import { removeOldChanges } from "../changes/change-log.ts";
+import { removeOldQuotas } from "../leases/stored-quotas.ts";
+import { removeOldShares } from "../leases/stored-shares.ts";
+import { removeOldLimits } from "../leases/stored-tokens.ts";
 import type { Store } from "../store/store.ts";
-import { removeOldChanges } from "./change-log.ts";
 import { type JobClaims, repeatJobs } from "./job-claims.ts";
 import { removeOldReports } from "./node-reports.ts";
 import { forgetNodes } from "./node-rows.ts";
 import { removeExpiredFilters } from "./stored-filters.ts";
-import { removeOldQuotas } from "./stored-quotas.ts";
-import { removeOldShares } from "./stored-shares.ts";
-import { removeOldLimits } from "./stored-tokens.ts";
 
 /** What is swept with. */
 interface SweepParts {

@@ -2,19 +2,19 @@
 // and the jobs that one does for all. Knows neither keys nor credit: what changes mean is behind a
 // port.
 import type { Logger } from "pino";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { ChangeSignal } from "../changes/change-feed.ts";
+import type { BookedLimitParts } from "../leases/booked-address-limits.ts";
+import { RateShares } from "../leases/rate-shares.ts";
+import { storedTokens } from "../leases/stored-tokens.ts";
 import { type Store, urgently } from "../store/store.ts";
-import type { BookedLimitParts } from "./booked-address-limits.ts";
-import type { ChangeSignal } from "./change-feed.ts";
 import type { NodeIdentity } from "./identity.ts";
 import { createJobClaims, type JobClaims } from "./job-claims.ts";
 import type { Listener } from "./listener.ts";
 import { Membership } from "./membership.ts";
 import { NodeHints } from "./node-hints.ts";
 import { type MayReplace, newProcessId } from "./node-rows.ts";
-import { RateShares } from "./rate-shares.ts";
 import { waitForNodeId } from "./start.ts";
-import { storedTokens } from "./stored-tokens.ts";
 
 /** Times and addresses of a cluster. */
 export interface ClusterSettings {

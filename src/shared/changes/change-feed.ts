@@ -1,6 +1,6 @@
 // Hears of changes that other nodes made: reads the change log when it is told to, and every second
 // without that. Says for how long the database has not answered. Knows no key.
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { type ChangePosition, type ChangesRead, readChanges } from "./change-log.ts";
 

@@ -1,7 +1,7 @@
 // Whether this node hears of the changes of others. Without them it is careful at first; at the
 // node timeout it stops serving callers with a key.
 import type { Logger } from "pino";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { ChangeFeed } from "./change-feed.ts";
 
 /**

@@ -7,7 +7,7 @@ import {
   type FilterRecord,
   type FilterRecords,
   type FilterUpdate,
-} from "../core/stream/filter-record.ts";
+} from "../../core/stream/filter-record.ts";
 import { databaseNow, isPostgres } from "../store/engine.ts";
 import type { Store } from "../store/store.ts";
 
