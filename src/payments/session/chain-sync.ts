@@ -1,11 +1,11 @@
 // Brings the chain's state of channels into the store: money that came out, deposits, payers who
 // want the deposit back, channels that have ended.
 import { ChainFailure } from "../rails/chain.ts";
+import type { ChannelEvent, EscrowBlock, EscrowState } from "./chain/escrow.ts";
 import { greaterOf, lesserOf } from "./channel.ts";
 import type { ChannelPatch, SessionChannel } from "./channel-record.ts";
 import { bookReceived } from "./confirmation.ts";
 import type { Hex } from "./descriptor.ts";
-import type { ChannelEvent, EscrowBlock, EscrowState } from "./escrow.ts";
 import type { LiveChannel } from "./live-channels.ts";
 import type { SessionRail } from "./session-rail.ts";
 

@@ -4,8 +4,13 @@
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Tx } from "../../shared/ledger/ledger.ts";
 import { ChainFailure } from "../rails/chain.ts";
+import type { ClientReader, ClientTransaction } from "./chain/client-transaction.ts";
+import {
+  MAX_OPEN_TRANSACTIONS,
+  type WrittenTransaction,
+  writtenOf,
+} from "./chain/transaction-record.ts";
 import type { SessionChannel } from "./channel-record.ts";
-import type { ClientReader, ClientTransaction } from "./client-transaction.ts";
 import { confirmWithin, type TxStatus } from "./confirmation.ts";
 import type { Hex, OpenPayload, TopUpPayload } from "./descriptor.ts";
 import type { LiveChannel } from "./live-channels.ts";
@@ -19,7 +24,6 @@ import {
   refused,
 } from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
-import { MAX_OPEN_TRANSACTIONS, type WrittenTransaction, writtenOf } from "./transaction-record.ts";
 import { wrongSignature } from "./voucher-acceptor.ts";
 
 /** A transaction that has added to a channel's deposit. */

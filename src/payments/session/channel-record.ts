@@ -7,9 +7,9 @@ import type { Tx } from "../../shared/ledger/ledger.ts";
 import { isEmbedded } from "../../shared/ledger/ledger.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { SessionChannelTable } from "../../shared/store/tables-payments.ts";
+import { TransactionRecord } from "./chain/transaction-record.ts";
 import type { ChannelMoney, ChannelState, Voucher } from "./channel.ts";
 import { type Descriptor, type Hex, parseDescriptor, parseHex } from "./descriptor.ts";
-import { TransactionRecord } from "./transaction-record.ts";
 
 /** A channel as it stands in the store. */
 export interface SessionChannel extends ChannelMoney {

@@ -5,11 +5,11 @@ import { nanoOf } from "../../core/billing/payment.ts";
 import { pause } from "../../runtime.ts";
 import { post, type Tx } from "../../shared/ledger/ledger.ts";
 import { ChainFailure } from "../rails/chain.ts";
+import type { ChannelEvent } from "./chain/escrow.ts";
+import type { WrittenTransaction } from "./chain/transaction-record.ts";
 import { greaterOf } from "./channel.ts";
 import type { ChannelPatch, SessionChannel } from "./channel-record.ts";
-import type { ChannelEvent } from "./escrow.ts";
 import type { SessionRail } from "./session-rail.ts";
-import type { WrittenTransaction } from "./transaction-record.ts";
 
 /** The status of a transaction. */
 export type TxStatus =

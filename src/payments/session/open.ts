@@ -14,14 +14,16 @@ import type { PaymentHeaders } from "../payments.ts";
 import { challengeSecrets, createProtocol, type Protocol, type ReadPayment } from "../protocol.ts";
 import { createPaymentChain } from "../rails/chain.ts";
 import type { SessionRailSettings } from "../rails/rail-kind.ts";
+import { createClientReader } from "./chain/client-transaction.ts";
+import { createEscrow } from "./chain/escrow.ts";
+import { addressOf, createSettler } from "./chain/settlement-wallet.ts";
+import { TransactionRecord } from "./chain/transaction-record.ts";
 import { ChannelFunding } from "./channel-funding.ts";
 import { ChannelRecord, resealChannels } from "./channel-record.ts";
 import { ChannelWorker } from "./channel-worker.ts";
 import { ChannelWriter } from "./channel-writer.ts";
-import { createClientReader } from "./client-transaction.ts";
 import { CredentialHandler, type SessionCredential } from "./credential-handler.ts";
 import { parseHex } from "./descriptor.ts";
-import { createEscrow } from "./escrow.ts";
 import { CallProcesses, type SessionProcess } from "./holds.ts";
 import { LiveChannels } from "./live-channels.ts";
 import { invalid, invalidAs, type Refused, refused } from "./refusals.ts";
@@ -34,9 +36,7 @@ import {
   type Sessions,
   type SessionTaken,
 } from "./sessions.ts";
-import { addressOf, createSettler } from "./settlement-wallet.ts";
 import { isOffered, offerOf, type Snapshot, termsOf } from "./terms.ts";
-import { TransactionRecord } from "./transaction-record.ts";
 import { VoucherAcceptor, type VoucherHold } from "./voucher-acceptor.ts";
 import { VoucherChecker } from "./voucher-checker.ts";
 

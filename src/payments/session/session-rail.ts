@@ -3,13 +3,13 @@ import type { Logger } from "pino";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { SessionRailSettings } from "../rails/rail-kind.ts";
+import type { Escrow } from "./chain/escrow.ts";
+import type { Settler } from "./chain/settlement-wallet.ts";
+import type { TransactionRecord } from "./chain/transaction-record.ts";
 import type { ChannelRecord } from "./channel-record.ts";
 import type { ChannelWriter } from "./channel-writer.ts";
-import type { Escrow } from "./escrow.ts";
 import type { LiveChannels } from "./live-channels.ts";
-import type { Settler } from "./settlement-wallet.ts";
 import type { SessionTerms } from "./terms.ts";
-import type { TransactionRecord } from "./transaction-record.ts";
 import type { VoucherChecker } from "./voucher-checker.ts";
 
 /** When what is owed is settled, and how often the chain is read. */

@@ -5,6 +5,7 @@
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { pause } from "../../runtime.ts";
 import { ChainFailure } from "../rails/chain.ts";
+import { type WrittenTransaction, writtenOf } from "./chain/transaction-record.ts";
 import { refresh } from "./chain-sync.ts";
 import { collectable, greaterOf, highestOf, type Voucher } from "./channel.ts";
 import type { SessionChannel } from "./channel-record.ts";
@@ -14,7 +15,6 @@ import type { LiveChannel } from "./live-channels.ts";
 import { chainDown, invalid, pending, type Refused, refused, snapshotOf } from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
 import type { Snapshot } from "./terms.ts";
-import { type WrittenTransaction, writtenOf } from "./transaction-record.ts";
 import { checkVoucher } from "./voucher-acceptor.ts";
 
 /** A channel that is closed. */

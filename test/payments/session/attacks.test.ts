@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ChainFailure, type PaymentChain } from "../../../src/payments/rails/chain.ts";
+import { createEscrow } from "../../../src/payments/session/chain/escrow.ts";
 import { syncWithChain } from "../../../src/payments/session/chain-sync.ts";
 import { CredentialHandler } from "../../../src/payments/session/credential-handler.ts";
 import type { Hex } from "../../../src/payments/session/descriptor.ts";
-import { createEscrow } from "../../../src/payments/session/escrow.ts";
 import { LiveChannels } from "../../../src/payments/session/live-channels.ts";
 import type { VoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
 import type { Runtime } from "../../../src/runtime.ts";

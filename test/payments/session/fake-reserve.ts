@@ -6,15 +6,15 @@ import { ChainFailure, type NodeError } from "../../../src/payments/rails/chain.
 import type {
   ClientReader,
   ClientTransaction,
-} from "../../../src/payments/session/client-transaction.ts";
-import type { Hex } from "../../../src/payments/session/descriptor.ts";
+} from "../../../src/payments/session/chain/client-transaction.ts";
 import type {
   ChannelEvent,
   Escrow,
   EscrowState,
   SettlementReceipt,
-} from "../../../src/payments/session/escrow.ts";
-import type { Settler } from "../../../src/payments/session/settlement-wallet.ts";
+} from "../../../src/payments/session/chain/escrow.ts";
+import type { Settler } from "../../../src/payments/session/chain/settlement-wallet.ts";
+import type { Hex } from "../../../src/payments/session/descriptor.ts";
 
 /** Runs something outside of the process, or not. */
 export type Outside = <T>(name: string, act: () => T | Promise<T>) => Promise<T>;

@@ -1,6 +1,7 @@
 // Pay-per-call over the fake chain, as one process after the other would run it on the same store;
 // and its payers. Time is simulated and moves only in `run`.
 import assert from "node:assert/strict";
+import { TransactionRecord } from "../../../src/payments/session/chain/transaction-record.ts";
 import { ChannelFunding } from "../../../src/payments/session/channel-funding.ts";
 import { ChannelRecord } from "../../../src/payments/session/channel-record.ts";
 import { ChannelWorker } from "../../../src/payments/session/channel-worker.ts";
@@ -16,7 +17,6 @@ import { CallProcesses } from "../../../src/payments/session/holds.ts";
 import { LiveChannels } from "../../../src/payments/session/live-channels.ts";
 import type { SessionRail } from "../../../src/payments/session/session-rail.ts";
 import { type SessionTerms, termsOf } from "../../../src/payments/session/terms.ts";
-import { TransactionRecord } from "../../../src/payments/session/transaction-record.ts";
 import { VoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
 import { beat, join, type Presence } from "../../../src/shared/nodes/node-rows.ts";

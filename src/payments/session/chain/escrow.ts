@@ -5,11 +5,11 @@
 import { Session } from "mppx/tempo";
 import { decodeEventLog, decodeFunctionResult, encodeFunctionData } from "viem";
 import { Abis } from "viem/tempo";
-import type { Runtime } from "../../runtime.ts";
-import { ChainFailure, type PaymentChain } from "../rails/chain.ts";
-import { createEvmNode, type EvmLog, type EvmNode, resultOf } from "../rails/evm/node.ts";
-import type { Hex } from "./descriptor.ts";
-import type { SessionTerms } from "./terms.ts";
+import type { Runtime } from "../../../runtime.ts";
+import { ChainFailure, type PaymentChain } from "../../rails/chain.ts";
+import { createEvmNode, type EvmLog, type EvmNode, resultOf } from "../../rails/evm/node.ts";
+import type { Hex } from "../descriptor.ts";
+import type { SessionTerms } from "../terms.ts";
 
 /** A channel on its chain; a deposit of 0 = the chain has no such channel, or not any more. */
 export interface EscrowState {

@@ -1,11 +1,11 @@
 // Transactions of channels in the store: each is recorded before it is sent. Knows no chain, and
 // not what follows when one is done.
 
-import type { Sealer } from "../../secrets/sealer.ts";
-import type { Tx } from "../../shared/ledger/ledger.ts";
-import type { Store } from "../../shared/store/store.ts";
-import type { SessionTransactionTable } from "../../shared/store/tables-payments.ts";
-import { type Hex, parseHex } from "./descriptor.ts";
+import type { Sealer } from "../../../secrets/sealer.ts";
+import type { Tx } from "../../../shared/ledger/ledger.ts";
+import type { Store } from "../../../shared/store/store.ts";
+import type { SessionTransactionTable } from "../../../shared/store/tables-payments.ts";
+import { type Hex, parseHex } from "../descriptor.ts";
 
 /** A recorded, signed transaction. */
 export interface WrittenTransaction {

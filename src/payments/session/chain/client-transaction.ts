@@ -1,19 +1,19 @@
 // Transactions that a payer signs and the service sends: they open a channel, or add to its
 // deposit. Parsed and checked here without the chain.
 import { Session } from "mppx/tempo";
-import type { PaymentChain } from "../rails/chain.ts";
-import { createEvmNode } from "../rails/evm/node.ts";
-import { type BadPayment, bad } from "../rails/rail.ts";
-import { checkTransaction } from "../rails/tempo/preflight.ts";
-import { parseTransaction } from "../rails/tempo/transaction.ts";
+import type { PaymentChain } from "../../rails/chain.ts";
+import { createEvmNode } from "../../rails/evm/node.ts";
+import { type BadPayment, bad } from "../../rails/rail.ts";
+import { checkTransaction } from "../../rails/tempo/preflight.ts";
+import { parseTransaction } from "../../rails/tempo/transaction.ts";
 import {
   type Hex,
   type OpenPayload,
   parseHex,
   type SessionPayload,
   type TopUpPayload,
-} from "./descriptor.ts";
-import type { SessionTerms } from "./terms.ts";
+} from "../descriptor.ts";
+import type { SessionTerms } from "../terms.ts";
 
 /** A transaction that may be recorded and sent. */
 export interface ClientTransaction {

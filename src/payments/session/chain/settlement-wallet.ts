@@ -12,11 +12,11 @@ import {
   type NodeError,
   type PaymentChain,
   parseQuantity,
-} from "../rails/chain.ts";
-import { createEvmNode } from "../rails/evm/node.ts";
-import type { Voucher } from "./channel.ts";
-import { type Descriptor, type Hex, parseHex } from "./descriptor.ts";
-import type { SessionTerms } from "./terms.ts";
+} from "../../rails/chain.ts";
+import { createEvmNode } from "../../rails/evm/node.ts";
+import type { Voucher } from "../channel.ts";
+import { type Descriptor, type Hex, parseHex } from "../descriptor.ts";
+import type { SessionTerms } from "../terms.ts";
 
 /** What is to be settled of a channel. */
 export type Settlement =
