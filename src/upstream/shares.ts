@@ -1,7 +1,7 @@
-// Bounds that hold for several processes, as one of them has them: a share of each, which follows
-// the demand. Four times a second a process writes what it has, uses and wants into a book, reads
-// what the others wrote, and moves its own share towards its fair part. Without the book it keeps
-// the share that it has. Knows not where the book is.
+// Bounds that several processes share. Each process has a share of every bound, and shares follow
+// the demand: four times a second a process writes its shares, their use and its demand into a
+// book, reads the entries of the others, and moves its own share towards its fair part. While the
+// book cannot be reached, shares stay as they are. Does not know where the book is.
 import { type HeldPart, nextShare } from "../core/workers/division.ts";
 import type { OtherShare, ShareBook, ShareEntry } from "../core/workers/share-book.ts";
 import type { Runtime } from "../runtime.ts";
@@ -68,7 +68,7 @@ interface Held {
   share: number;
   /** Rises at once and falls slowly. */
   wanted: number;
-  /** By process: what it wrote last, and when that was new to this process. */
+  /** By process: its last entry, and when this process first read that entry. */
   seen: ReadonlyMap<string, Seen>;
 }
 
@@ -226,7 +226,7 @@ export class LeasedShares implements Shares {
     const ended = [...this.#ended].slice(0, MAX_SCOPES);
     const turn = [...this.#held.values()].slice(0, MAX_SCOPES - ended.length);
     for (const held of turn) {
-      // Those that were not in this round come first in the next one.
+      // Bounds that are left out of this round come first in the next round.
       this.#held.delete(held.scope);
       this.#held.set(held.scope, held);
       const wanted = held.use.wanted();

@@ -26,7 +26,7 @@ export interface Policy {
    * the next provider is not asked.
    */
   readonly isPart: boolean;
-  /** It asks for a block by its number, which is `null` while that does not exist. */
+  /** The call asks for a block by number: `null` while the block does not exist. */
   readonly blockByNumber: boolean;
   /** It is answered at the one view of the chain that callers share. */
   readonly view: boolean;

@@ -22,7 +22,7 @@ export type CacheRule =
   /** They depend on the newest block. */
   | { readonly kind: "head" };
 
-/** What an answer is, and names, by which it is held against its question. */
+/** What kind of object an answer is, and which fields are compared with its question. */
 export type Naming =
   /** The block that the call names, by number or hash. */
   | "block"

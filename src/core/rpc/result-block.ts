@@ -1,6 +1,6 @@
-// What a result says of the block that it belongs to, whether it says anything at all, and whether
-// it contradicts its question: it has another form, or names another block, transaction or log than
-// was asked for. Read from the first members of its bytes where that suffices.
+// Reads from a result the block that it belongs to, whether it is null, and whether it contradicts
+// its question: another form, or another block, transaction or log than the call names. Reads only
+// the first members of the bytes where they suffice.
 
 import type { Naming } from "./answer-rules.ts";
 import type { Call } from "./call.ts";

@@ -59,7 +59,7 @@ export class PurchaseScheduler {
       const driven = this.#driving(first.id, untilMs);
       if (driven !== null) await within(runtime, driven, leftMs);
       row = (await byId(store, first.id)) ?? row;
-      // Another process may drive it, or this one may have no place for it.
+      // Another process may drive this purchase, or this process may have no free slot.
       if (row.ended_at === null)
         await pause(runtime, Math.max(1, Math.min(pauseMs, untilMs - runtime.now())));
     }

@@ -1,6 +1,6 @@
-// How payers fund channels: the transaction that opens one, and those that add to its deposit.
-// Payers sign them, and we send them: each is recorded first, found again on the chain however our
-// sending ended, and has the same result when a request is repeated.
+// How payers fund channels: transactions that open a channel or add to its deposit. Payers sign
+// them and the service sends them. Each transaction is recorded before it is sent, is found again
+// on the chain however sending ended, and gives a repeated request the same result.
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Tx } from "../../shared/ledger/ledger.ts";
 import { ChainFailure } from "../rails/chain.ts";

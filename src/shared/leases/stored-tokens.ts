@@ -49,7 +49,7 @@ function grantOf({ size, wanted }: TokenRequest, row: LimitRow | undefined): Tok
   };
 }
 
-/** Writes what this process wants of limits that it gets too little of; returns the others' sum. */
+/** Writes this process's unmet demand for each limit; returns the sum of the others' demand. */
 async function demandsOfOthers(
   { db }: Pick<Store, "db">,
   processId: string,

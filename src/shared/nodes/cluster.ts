@@ -1,6 +1,5 @@
-// A node among those that serve together on one database: its id, the others, what they change,
-// and the jobs that one does for all. Knows neither keys nor credit: what changes mean is behind a
-// port.
+// A node of a cluster on one database: its id, the other nodes, and jobs that one node does for
+// all. Knows neither keys nor credit.
 import type { Logger } from "pino";
 import type { Runtime } from "../../runtime.ts";
 import type { ChangeSignal } from "../changes/change-feed.ts";

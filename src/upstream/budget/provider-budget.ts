@@ -207,7 +207,7 @@ export class ProviderBudget {
   }
 }
 
-/** Requests that found no room: those of this second, or of the one before where they were more. */
+/** Requests that found no room: the larger count of this second and the second before. */
 class RefusedDemand {
   #second = 0;
   #count = 0;

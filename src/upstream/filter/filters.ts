@@ -311,8 +311,8 @@ export class Filters {
 
   #beyond({ caller, movedId }: FilterRequest): Fault | null {
     const { maxFilters, maxCallerFilters } = this.#parts.limits();
-    // One that moves was within its caller's bound where it was created. Its place there is free
-    // again, so that moves have a bound as well: else one caller would fill this process.
+    // A filter that moves counted within its caller's bound where it was created, and its place
+    // there is free again. Moves have a bound too: else one caller could fill this process.
     const most = movedId === undefined ? maxCallerFilters : MOVED_FACTOR * maxCallerFilters;
     if (this.#callers.of(caller.id) >= most)
       return fault(

@@ -67,10 +67,7 @@ export function writeAnswer(
   return Buffer.concat([head, name, value, checksumOf(key, [head, name, value])]);
 }
 
-/**
- * The checksum of an answer: over its head, which holds the digest that it stands under, and its
- * value.
- */
+/** The checksum of a stored answer, over its head (with the digest of its key) and its value. */
 export function checksumOf(key: KeyObject, parts: readonly Buffer[]): Buffer {
   const mac = createHmac("sha256", key);
   for (const part of parts) mac.update(part);

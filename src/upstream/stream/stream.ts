@@ -693,8 +693,8 @@ export class Stream {
   }
 
   /**
-   * Delivers the events of this turn together. Those that a stream missed before it began are for
-   * the subscribers that wait for it.
+   * Delivers the events of this turn together. Events from before the stream began go only to
+   * subscribers that wait for its beginning.
    */
   #flush(): void {
     const results = this.#outbox;

@@ -176,7 +176,7 @@ export class SocketCalls {
     this.#pacer?.stop();
   }
 
-  /** Accepts a message: starts it, or has it wait behind those before it. */
+  /** Accepts a message: starts its requests, or queues them behind earlier ones. */
   #accept(bytes: Buffer, start: number): void {
     if (this.#parts.activity.draining) return this.#refuse({ bytes, start }, STOPPING);
     const request = new SocketRequest(this.#memory, bytes, start, this.#messages++);

@@ -52,8 +52,8 @@ const LAG_S = 10n;
 const LAG_BLOCKS = 10n;
 const MS_PER_S = 1_000;
 /**
- * How long after its challenge a transaction is awaited: one that only its nonce ends (pull), and
- * one that the payer sends (push).
+ * How long after its challenge a transaction is awaited. Pull: the service sends it, and it is
+ * valid until its nonce is used. Push: the payer sends it.
  */
 const PATIENCE_PULL_S = 86_400;
 const PATIENCE_PUSH_S = 3_600;

@@ -175,9 +175,8 @@ function hexOf(text: string): `0x${string}` {
 }
 
 /**
- * Simulates the transaction twice: as it is, which shows whether it may be sent and can pay its
- * fee; and its only call by itself, since not every node executes the calls of such a transaction
- * in a simulation.
+ * Simulates the transaction twice: as a whole, to see whether it may be sent and can pay its fee,
+ * and its only call alone, since not every node executes calls when it simulates a transaction.
  */
 async function wrongInTrial(
   { chain }: TempoPreflight,

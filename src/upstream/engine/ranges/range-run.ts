@@ -76,7 +76,7 @@ interface Part {
   tries: number;
   /** When it is not asked for again; null = it has not been asked for. */
   endsAtMs: number | null;
-  /** Providers that refused it, or gave what is not of this chain. */
+  /** Providers that refused the part, or answered with blocks of another branch. */
   avoid: ReadonlySet<string> | null;
   /** The last refusal of the range as too large; null = nobody refused it. */
   refusal: FailedAttempt["failure"] | null;
@@ -486,7 +486,7 @@ export class RangeRun implements RunningCall {
     this.#again(part, unavailable("chain_changed"));
   }
 
-  /** A part was refused as too large. Those that may accept it are asked, else it is cut. */
+  /** A part was refused as too large: asks providers that may accept it, else cuts the part. */
   #refused(part: Part, { attempt, verdict, failure }: FailedAttempt): void {
     this.#parts.counts.refused++;
     const { range } = part;
