@@ -7,10 +7,10 @@ import { addTo } from "../core/provider/latency.ts";
 import type { Provider } from "../core/provider/profile.ts";
 import type { Method } from "../core/rpc/method.ts";
 import type { Runtime } from "../runtime.ts";
-import { type BatchCounts, newBatchCounts } from "../upstream/batch/batching-upstream.ts";
+import { BatchCounts } from "../upstream/batch/batching-upstream.ts";
 import type { Answer, Outcome } from "../upstream/engine/answer.ts";
 import { ViewReasks } from "../upstream/engine/layers/consistency.ts";
-import { newSplitCounts, type SplitCounts } from "../upstream/engine/ranges/split-parts.ts";
+import { SplitCounts } from "../upstream/engine/ranges/split-parts.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import type { HealthChange } from "../upstream/health/provider-records.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
@@ -59,11 +59,11 @@ export class Observer {
   /** Events for those who watch the service live. */
   readonly feed: EventFeed;
   /** Calls over ranges of blocks that were asked for in parts. */
-  readonly splits: SplitCounts = newSplitCounts();
+  readonly splits = new SplitCounts();
   /** Calls that were asked for again so that all callers keep one view of the chain. */
   readonly reasks = new ViewReasks();
   /** Calls that went to providers several in one request. */
-  readonly batches: BatchCounts = newBatchCounts();
+  readonly batches = new BatchCounts();
   readonly sockets: SocketCounts = { open: 0, closes: new Map() };
   readonly #runtime: Runtime;
   readonly #repeats: RepeatLimiter;

@@ -9,7 +9,7 @@ import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Answer } from "../../src/upstream/engine/answer.ts";
 import { CachedAnswers } from "../../src/upstream/engine/cache/cached-answers.ts";
-import { newSplitCounts } from "../../src/upstream/engine/ranges/split-parts.ts";
+import { SplitCounts } from "../../src/upstream/engine/ranges/split-parts.ts";
 import { type RoutedCall, Router } from "../../src/upstream/engine/router.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
@@ -127,7 +127,7 @@ function bench({ method, coalesce, hedge, params, cache, view }: StackUnderTest)
     cache: cache === true ? new CachedAnswers(() => CACHE) : undefined,
     split: {
       splitLimits: () => ({ split: true, maxBlocks: 1_000, maxParts: 10, maxBytes: 100_000 }),
-      counts: newSplitCounts(),
+      counts: new SplitCounts(),
     },
     upstreams: {
       http: {

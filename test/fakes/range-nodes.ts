@@ -7,7 +7,7 @@ import { type Failure, plainFailure } from "../../src/core/rpc/failure.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Answer } from "../../src/upstream/engine/answer.ts";
-import { newSplitCounts, type SplitLimits } from "../../src/upstream/engine/ranges/split-parts.ts";
+import { SplitCounts, type SplitLimits } from "../../src/upstream/engine/ranges/split-parts.ts";
 import { type RoutedCall, Router } from "../../src/upstream/engine/router.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
@@ -55,7 +55,7 @@ export interface RangeFixture {
   readonly runtime: SimulatedWorld;
   readonly tracker: Tracker;
   readonly nodes: readonly RangeNode[];
-  readonly counts: ReturnType<typeof newSplitCounts>;
+  readonly counts: SplitCounts;
   /** Requests that are out. */
   out(): number;
   /** All nodes report this height as final from now on. */
@@ -115,7 +115,7 @@ export function rangeFixture(options: RangeFixtureOptions): RangeFixture {
     tracker.recordProbe({ provider, transport: "http", latencyMs: 1, result: probe });
     tracker.recordHead(provider, options.view.head);
   }
-  const counts = newSplitCounts();
+  const counts = new SplitCounts();
   let out = 0;
   const it: RangeFixture = {
     runtime,

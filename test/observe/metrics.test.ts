@@ -18,7 +18,7 @@ import { METRICS, type Metric } from "../../src/observe/metrics.ts";
 import { metricsReference } from "../../src/observe/metrics-reference.ts";
 import type { MetricFacts } from "../../src/observe/readings.ts";
 import { ViewReasks } from "../../src/upstream/engine/layers/consistency.ts";
-import { newSplitCounts } from "../../src/upstream/engine/ranges/split-parts.ts";
+import { SplitCounts } from "../../src/upstream/engine/ranges/split-parts.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
@@ -88,7 +88,7 @@ function factsWith(over: Partial<MetricFacts>): MetricFacts {
       allSeries: () => [SERIES],
       refusals: () => new Map([["unknown_chain", 2] as const]),
       returnsTwice: () => 0,
-      splits: newSplitCounts(),
+      splits: new SplitCounts(),
       reasks: new ViewReasks(),
       batches: { sent: 3, calls: 40, refused: 1, alone: 8 },
       sockets: { open: 1, closes: new Map([["1000", 4]]) },

@@ -9,7 +9,7 @@ import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Answer } from "../../src/upstream/engine/answer.ts";
 import { CachedAnswers } from "../../src/upstream/engine/cache/cached-answers.ts";
-import { newSplitCounts } from "../../src/upstream/engine/ranges/split-parts.ts";
+import { SplitCounts } from "../../src/upstream/engine/ranges/split-parts.ts";
 import { type RoutedCall, Router } from "../../src/upstream/engine/router.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
@@ -255,7 +255,7 @@ class CacheWorld {
       hedge: () => DEFAULT_HEDGE,
       cache: new CachedAnswers(() => settings),
       coalesce: () => true,
-      split: { splitLimits: () => limits, counts: newSplitCounts() },
+      split: { splitLimits: () => limits, counts: new SplitCounts() },
       upstreams: {
         http: {
           send: ({ provider, body }, listener) => {

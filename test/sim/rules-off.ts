@@ -146,7 +146,7 @@ export const RULES: readonly Rule[] = [
   {
     name: "11.26 null is asked again",
     file: RECHECK,
-    edits: [{ from: "isMissing ? this.#secondContext(answer) : null;", to: "null;" }],
+    edits: [{ from: "isMissing ? this.#secondCall(answer) : null;", to: "null;" }],
     world: "usual",
     shows: "null",
   },
@@ -155,10 +155,10 @@ export const RULES: readonly Rule[] = [
     file: RECHECK,
     edits: [
       {
-        from: "if (isFound) this.#context.request.tracker.rechecks.giveBack(",
-        to: "if (Number.isNaN(1)) this.#context.request.tracker.rechecks.giveBack(",
+        from: "if (isFound) this.context.request.tracker.rechecks.giveBack(",
+        to: "if (Number.isNaN(1)) this.context.request.tracker.rechecks.giveBack(",
       },
-      { from: "else if (hasAnswer) this.#parts.asked", to: "this.#parts.asked" },
+      { from: "else if (hasAnswer) this.parts.asked", to: "this.parts.asked" },
     ],
     world: "polled far",
     shows: "null",

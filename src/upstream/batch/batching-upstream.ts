@@ -28,19 +28,14 @@ import type {
 } from "../transport.ts";
 
 /** Counts since the start. */
-export interface BatchCounts {
+export class BatchCounts {
   /** Batches that were sent, and their calls. */
-  sent: number;
-  calls: number;
+  sent = 0;
+  calls = 0;
   /** Batches that a provider did not take, or not all of. */
-  refused: number;
+  refused = 0;
   /** Calls of a batch that were asked alone after all. */
-  alone: number;
-}
-
-/** Counts of nothing. */
-export function newBatchCounts(): BatchCounts {
-  return { sent: 0, calls: 0, refused: 0, alone: 0 };
+  alone = 0;
 }
 
 /** What batches are made with. */

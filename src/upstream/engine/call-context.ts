@@ -59,8 +59,6 @@ export class CallContext {
   at: SeenBlock | null = null;
   /** Nobody had the block of its view, so that its tag went out as it was written. */
   isStale = false;
-  /** Calls that the engine made by itself to carry this one out, for example to look up a write. */
-  lookups: readonly CallContext[] = NONE.lookups;
 
   constructor(request: RouteRequest, policy: Policy, { startedAtMs, endsAtMs }: CallTimes) {
     this.request = request;
@@ -90,7 +88,6 @@ export class CallContext {
     this.sharedSinceMs = shared.startedAtMs;
     this.traces = [...this.traces, ...shared.traces];
     this.failed = [...this.failed, ...shared.failed];
-    this.lookups = [...this.lookups, ...shared.lookups];
     this.overBudget ||= shared.overBudget;
     this.isContradicted ||= shared.isContradicted;
     this.rechecked ??= shared.rechecked;
@@ -103,7 +100,6 @@ const NONE = {
   plan: { candidates: [], excluded: [] },
   traces: [],
   failed: [],
-  lookups: [],
 } as const;
 
 /** Overrides of how requests are sent, by transport. */

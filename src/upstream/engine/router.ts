@@ -74,7 +74,7 @@ export interface RouterParts {
   /** Kept answers; left out = nothing is kept. */
   readonly cache?: CachedAnswers | undefined;
   /** How ranges that no provider accepts whole are asked for; left out = they are refused. */
-  readonly split?: Omit<SplitParts, "runtime" | "timerWheel">;
+  readonly split?: SplitParts;
   /** Counts what is asked again for the view; left out = nobody reads it. */
   readonly reasks?: ViewReasks;
   /** What callers have handed in; left out = only this router knows it. */
@@ -99,7 +99,7 @@ export class Router {
   readonly #stacks: (Stage | undefined)[] = [];
 
   constructor(parts: RouterParts) {
-    const { runtime, timerWheel, split } = parts;
+    const { runtime, split } = parts;
     const { cache: answers = null, reasks = new ViewReasks() } = parts;
     const accepted = parts.accepted ?? new AcceptedTransactions(runtime);
     this.#parts = parts;
@@ -107,12 +107,12 @@ export class Router {
     this.#accepted = accepted;
     this.#providers = failover(parts);
     this.#layers = {
-      view: consistency({ runtime, timerWheel, reasks }),
+      view: consistency({ runtime, reasks }),
       own: ownTransactions({ runtime, accepted, reasks }),
       cache: cache({ runtime, cache: answers }),
       coalesce: coalesce(parts),
       blockByNumber: futureBlock(),
-      split: split === undefined ? AS_IT_IS : splitRange({ ...split, runtime, timerWheel }),
+      split: split === undefined ? AS_IT_IS : splitRange({ ...split, runtime }),
       recheckNull: recheckNull(runtime),
       transaction: transactions(runtime),
     };

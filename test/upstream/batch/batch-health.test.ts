@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
-import { batchingUpstream, newBatchCounts } from "../../../src/upstream/batch/batching-upstream.ts";
+import { BatchCounts, batchingUpstream } from "../../../src/upstream/batch/batching-upstream.ts";
 import type { Answer } from "../../../src/upstream/engine/answer.ts";
 import { Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
@@ -39,7 +39,7 @@ function fixture(batch: { readonly max: number; readonly waitMs: number } | null
     async close() {},
   };
   const countAgain = (): boolean => true;
-  const upstream = batchingUpstream(http, { runtime, counts: newBatchCounts(), countAgain });
+  const upstream = batchingUpstream(http, { runtime, counts: new BatchCounts(), countAgain });
   const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),

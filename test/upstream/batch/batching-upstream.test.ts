@@ -9,11 +9,7 @@ import {
 import type { Provider } from "../../../src/core/provider/profile.ts";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
-import {
-  type BatchCounts,
-  batchingUpstream,
-  newBatchCounts,
-} from "../../../src/upstream/batch/batching-upstream.ts";
+import { BatchCounts, batchingUpstream } from "../../../src/upstream/batch/batching-upstream.ts";
 import type {
   BatchEnding,
   BatchListener,
@@ -67,7 +63,7 @@ function fixture(limits: Partial<BatchLimits> = {}): Fixture {
   const runtime = { ...world, atTurnEnd: (run: () => void) => void turnEnds.push(run) };
   const requests: Request[] = [];
   const learned: number[] = [];
-  const counts = newBatchCounts();
+  const counts = new BatchCounts();
   const provider = fakeProvider(0, { batch: { max: 10, waitMs: 0, ...limits } });
   const http: BatchUpstream = {
     send(outgoing, listener) {
@@ -172,7 +168,7 @@ test("calls of one turn go together, one that is alone goes as it is, and so do 
   it.send(2, { body: Buffer.alloc(70_000, 32) });
   it.send(2, { provider: fakeProvider(1) });
   assert.deepEqual(sizes(it), [3, 0, 0, 0, 0, 0, 0, 0, 0]);
-  assert.deepEqual(it.counts, { sent: 1, calls: 3, refused: 0, alone: 0 });
+  assert.deepEqual({ ...it.counts }, { sent: 1, calls: 3, refused: 0, alone: 0 });
 });
 
 test("a full batch goes at once, by its calls or by its bytes", () => {
@@ -241,7 +237,7 @@ test("a failure of the whole batch fails each open call, as one event", () => {
   whole.turnEnds();
   whole.batch(0).over({ kind: "failed", failure: error("<html>", null, 502) });
   for (const { told } of callers) assert.deepEqual(told, ["body <html> shared"]);
-  assert.deepEqual(whole.counts, { sent: 1, calls: 3, refused: 0, alone: 0 });
+  assert.deepEqual({ ...whole.counts }, { sent: 1, calls: 3, refused: 0, alone: 0 });
 });
 
 test("a provider that refuses batches is asked call by call at once, and for an hour", () => {
@@ -257,7 +253,10 @@ test("a provider that refuses batches is asked call by call at once, and for an 
     [["result"], ["result"], ["result"], []],
   );
   assert.equal(callers[0]?.dispatch.batch, null);
-  assert.deepEqual([it.learned, it.counts], [[1], { sent: 1, calls: 4, refused: 1, alone: 3 }]);
+  assert.deepEqual(
+    [it.learned, { ...it.counts }],
+    [[1], { sent: 1, calls: 4, refused: 1, alone: 3 }],
+  );
   it.send(2);
   assert.deepEqual(sizes(it), [4, 0, 0, 0, 0, 0], "not even to the end of the turn");
   it.runtime.advance(LEARNED_BATCH_MS);

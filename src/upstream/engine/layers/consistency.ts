@@ -10,23 +10,21 @@ import type { View } from "../../../core/rpc/call.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import { minedIn, pendingText } from "../../../core/rpc/mined-block.ts";
 import type { Runtime } from "../../../runtime.ts";
-import type { Timer, TimerWheel } from "../../timer-wheel.ts";
 import { type Answer, faultAnswer, isNull, recycle, resultOf } from "../answer.ts";
 import {
-  CallContext,
+  type CallContext,
   type Layer,
-  NOTHING_SENT,
   OVER,
-  type RunningCall,
+  type RouteRequest,
   type Stage,
   type StageListener,
 } from "../call-context.ts";
+import { LayerRun } from "../layer-run.ts";
 import { behindMark } from "../refusal.ts";
 
 /** What the layer works with. */
 export interface ConsistencyParts {
-  readonly runtime: Pick<Runtime, "now">;
-  readonly timerWheel: TimerWheel;
+  readonly runtime: Pick<Runtime, "now" | "after">;
   readonly reasks: ViewReasks;
 }
 
@@ -50,7 +48,7 @@ export function consistency(parts: ConsistencyParts): Layer {
       const { view = null, call } = context.request;
       if (view === null) return next(context, listener);
       if (call.method.name !== HEIGHT)
-        return new ViewRun(runParts, { context, view, listener }).start();
+        return new ViewRun(runParts, view, context, listener).start();
       context.at = { number: view.number, hash: view.hash };
       const outcome = resultOf(`"0x${view.number.toString(16)}"`);
       listener.ended({ outcome, source: HEADS_SOURCE });
@@ -69,74 +67,43 @@ interface ViewParts extends ConsistencyParts {
   readonly next: Stage;
 }
 
-/** A call at a view, and who hears its answer. */
-interface ViewedCall {
-  readonly context: CallContext;
-  readonly view: View;
-  readonly listener: StageListener;
-}
-
 /** One call at a view. */
-class ViewRun implements StageListener, RunningCall {
-  readonly #parts: ViewParts;
-  readonly #context: CallContext;
+class ViewRun extends LayerRun<ViewParts> {
   readonly #view: View;
-  readonly #listener: StageListener;
   /** Providers that said that they lack the block; null = none did. */
   #avoid: Set<string> | null = null;
-  #running: RunningCall | null = null;
-  #retry: Timer | null = null;
   #waitsUntilMs: number | null = null;
-  /** Calls that were begun for it. */
-  #count = 0;
+  #isFirst = true;
   #isAsWritten = false;
   /** What the call fails with if those that are behind fail as well. */
   #failure: Answer | null = null;
-  #over = false;
 
-  constructor(parts: ViewParts, { context, view, listener }: ViewedCall) {
-    this.#parts = parts;
-    this.#context = context;
+  constructor(parts: ViewParts, view: View, context: CallContext, listener: StageListener) {
+    super(parts, context, listener);
     this.#view = view;
-    this.#listener = listener;
   }
 
-  start(): RunningCall {
-    this.#count = 1;
-    const running = this.#parts.next(this.#context, this);
-    if (this.#count === 1) this.#running = running;
-    return this;
+  /** What a provider answered that lacks the block was no answer. */
+  protected override abandoned(left: Abandoned): Abandoned {
+    return left;
   }
 
-  cancel(): Abandoned {
-    if (this.#over) return NOTHING_SENT;
-    this.#over = true;
-    this.#retry?.clear();
-    return this.#running?.cancel() ?? NOTHING_SENT;
-  }
-
-  ended(answer: Answer): void {
-    if (!this.#over) this.#judge(this.#context, answer);
-  }
-
-  /** Asks once more, by another call. */
-  #run(context: CallContext): void {
-    const count = ++this.#count;
-    let isOver = false;
-    const running = this.#parts.next(context, {
-      ended: (answer) => {
-        isOver = true;
-        this.#context.absorb(context);
-        if (!this.#over) this.#judge(context, answer);
-      },
+  /** Asks once more. */
+  #run(changes: Partial<RouteRequest>): void {
+    const { request, policy, endsAtMs } = this.context;
+    this.#isFirst = false;
+    const deadlineMs = endsAtMs - this.parts.runtime.now();
+    const { mayStream } = request;
+    this.callFurther({ mayStream, ...changes, policy, deadlineMs }, (answer, further) => {
+      this.context.plan = further.plan;
+      this.judge(answer, further);
     });
-    if (!isOver && count === this.#count) this.#running = running;
   }
 
-  #judge(context: CallContext, answer: Answer): void {
-    const { resolution } = this.#context.request.call;
+  protected judge(answer: Answer, context: CallContext = this.context): void {
+    const { resolution } = this.context.request.call;
     if (this.#isAsWritten) return this.#endAsWritten(answer);
-    if (resolution === undefined) return this.#finish(this.#belowTip(answer));
+    if (resolution === undefined) return this.finish(this.#belowTip(answer));
     const { kind } = answer.outcome;
     if (kind === "error" && this.#isRefusedForm(context)) return this.#askAsWritten();
     if ((kind === "error" || kind === "fault") && this.#areOthersBehind(context)) {
@@ -147,16 +114,16 @@ class ViewRun implements StageListener, RunningCall {
     if (!this.#isMissing(context, answer)) {
       const { number } = resolution;
       const view = this.#view;
-      this.#context.at = { number, hash: number === view.number ? view.hash : null };
-      return this.#finish(answer);
+      this.context.at = { number, hash: number === view.number ? view.hash : null };
+      return this.finish(answer);
     }
     this.#askAgain(answer);
   }
 
   /** Whether those who were asked lack the block of the view. */
   #isMissing({ failed }: CallContext, { outcome, source }: Answer): boolean {
-    const { tracker, call } = this.#context.request;
-    const { reasks } = this.#parts;
+    const { tracker, call } = this.context.request;
+    const { reasks } = this.parts;
     let isMissing = false;
     for (const { verdict } of failed) {
       if (!isMissingBlock(verdict.category)) continue;
@@ -183,9 +150,9 @@ class ViewRun implements StageListener, RunningCall {
    * behind it. Nobody confirms that block then: an older one is better than none.
    */
   #areOthersBehind({ failed }: CallContext): boolean {
-    const { tracker, mark = null } = this.#context.request;
+    const { tracker, mark = null } = this.context.request;
     if (mark !== null || failed.length === 0 || !haveProvidersFailed(failed)) return false;
-    if (this.#context.endsAtMs <= this.#parts.runtime.now()) return false;
+    if (this.context.endsAtMs <= this.parts.runtime.now()) return false;
     const asked = new Set(failed.map(({ attempt }) => attempt.provider));
     return tracker.set.providers.some(
       (provider) => !asked.has(provider) && tracker.blocks.lacks(provider, this.#view),
@@ -194,21 +161,19 @@ class ViewRun implements StageListener, RunningCall {
 
   /** At once while somebody is left who may have the block, then for a while, then as written. */
   #askAgain(answer: Answer): void {
-    const { runtime } = this.#parts;
-    const { tracker, mark = null } = this.#context.request;
+    const { runtime } = this.parts;
+    const { tracker, mark = null } = this.context.request;
     const nowMs = runtime.now();
-    if (this.#context.endsAtMs - nowMs <= 0) return this.#finish(answer);
+    if (this.context.endsAtMs - nowMs <= 0) return this.finish(answer);
     recycle(answer.outcome);
-    if (this.#count === 1 && this.#mayHaveIt()) {
-      return this.#run(this.#again());
-    }
+    if (this.#isFirst && this.#mayHaveIt()) return this.#run({ avoid: this.#avoid });
     this.#waitsUntilMs ??= nowMs + WAIT_MS;
     const isAwaited = tracker.set.chain.blockTimeMs <= LONGEST_AWAITED_BLOCK_MS || mark !== null;
-    if (isAwaited && nowMs + RETRY_MS < Math.min(this.#waitsUntilMs, this.#context.endsAtMs)) {
-      this.#retry = this.#parts.timerWheel.set(RETRY_MS, () => this.#lookAgain(answer));
+    if (isAwaited && nowMs + RETRY_MS < Math.min(this.#waitsUntilMs, this.context.endsAtMs)) {
+      this.after(RETRY_MS, () => this.#lookAgain(answer));
       return;
     }
-    if (mark !== null) return this.#finish(faultAnswer(behindMark(tracker.set.chain)));
+    if (mark !== null) return this.finish(faultAnswer(behindMark(tracker.set.chain)));
     this.#askAsWritten();
   }
 
@@ -222,51 +187,28 @@ class ViewRun implements StageListener, RunningCall {
   }
 
   #askAsWritten(): void {
-    this.#parts.reasks.count("stale");
+    this.parts.reasks.count("stale");
     this.#isAsWritten = true;
-    this.#context.isStale = true;
-    this.#run(this.#asWritten());
+    this.context.isStale = true;
+    const { call } = this.context.request;
+    const written = call.resolution?.written ?? call;
+    if (this.#failure === null) return this.#run({ call: written });
+    // Without the view, those that lack its block may be asked as well.
+    this.#run({ call: written, view: null, avoid: this.#avoid });
   }
 
   #lookAgain(answer: Answer): void {
     this.#avoid = null;
-    if (!this.#mayHaveIt()) return this.#askAgain(answer);
-    this.#run(this.#again());
+    if (this.#mayHaveIt()) this.#run({});
+    else this.#askAgain(answer);
   }
 
   #mayHaveIt(): boolean {
-    const { tracker } = this.#context.request;
+    const { tracker } = this.context.request;
     const { blocks, set } = tracker;
     return set.providers.some(
       (provider) => this.#avoid?.has(provider.id) !== true && !blocks.lacks(provider, this.#view),
     );
-  }
-
-  #again(): CallContext {
-    const { request, policy } = this.#context;
-    return this.#contextOf({ ...request, avoid: this.#avoided() }, policy);
-  }
-
-  #avoided(): ReadonlySet<string> | null {
-    const avoid = new Set([...(this.#context.request.avoid ?? []), ...(this.#avoid ?? [])]);
-    return avoid.size === 0 ? null : avoid;
-  }
-
-  #asWritten(): CallContext {
-    const { request, policy } = this.#context;
-    const call = request.call.resolution?.written ?? request.call;
-    if (this.#failure === null) return this.#contextOf({ ...request, call }, policy);
-    // Without the view, those that lack its block may be asked as well.
-    return this.#contextOf({ ...request, call, view: null, avoid: this.#avoided() }, policy);
-  }
-
-  #contextOf(request: CallContext["request"], policy: CallContext["policy"]): CallContext {
-    const startedAtMs = this.#parts.runtime.now();
-    const { endsAtMs } = this.#context;
-    return new CallContext({ ...request, deadlineMs: endsAtMs - startedAtMs }, policy, {
-      startedAtMs,
-      endsAtMs,
-    });
   }
 
   /**
@@ -275,7 +217,7 @@ class ViewRun implements StageListener, RunningCall {
    */
   #belowTip(answer: Answer): Answer {
     const { outcome } = answer;
-    const { call, tracker } = this.#context.request;
+    const { call, tracker } = this.context.request;
     const { view: served } = tracker.blocks;
     if (outcome.kind !== "result") return answer;
     const mined = minedIn(outcome.body, outcome);
@@ -296,19 +238,13 @@ class ViewRun implements StageListener, RunningCall {
 
   /** Who answers to the tag after it has refused the form of the block is asked so from then on. */
   #endAsWritten(answer: Answer): void {
-    const { failed, request } = this.#context;
+    const { failed, request } = this.context;
     const { tracker, call } = request;
     const refused = failed.find(({ verdict }) => isAboutForm(verdict.category));
     const { kind } = answer.outcome;
     if (kind === "result" && refused !== undefined && call.resolution !== undefined)
       tracker.lacksBlock(refused.attempt.provider, call.resolution.number);
-    this.#finish(kind === "fault" ? (this.#failure ?? answer) : answer);
-  }
-
-  #finish(answer: Answer): void {
-    if (this.#over) return;
-    this.#over = true;
-    this.#listener.ended(answer);
+    this.finish(kind === "fault" ? (this.#failure ?? answer) : answer);
   }
 }
 

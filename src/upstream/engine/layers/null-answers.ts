@@ -4,7 +4,6 @@
 // each call and head, within a budget, and never for long. One who told of it a few blocks ago is
 // asked also where nobody is ahead.
 
-import type { Abandoned } from "../../../core/billing/charging.ts";
 import { setNewest } from "../../../core/newest.ts";
 import type { Chain } from "../../../core/provider/chain.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
@@ -15,19 +14,11 @@ import { blockNumberOf } from "../../../core/rpc/result-block.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import { type Answer, isNull, recycle, resultOf } from "../answer.ts";
-import {
-  CallContext,
-  type Layer,
-  NOTHING_SENT,
-  OVER,
-  type RouteRequest,
-  type RunningCall,
-  type Stage,
-  type StageListener,
-} from "../call-context.ts";
+import { type Layer, OVER, type RouteRequest } from "../call-context.ts";
+import { type FurtherCall, type LayerParts, LayerRun } from "../layer-run.ts";
 
 /** The layer of rechecks. */
-export function recheckNull(runtime: Pick<Runtime, "now">): Layer {
+export function recheckNull(runtime: Runtime): Layer {
   const memories = new WeakMap<Tracker, Memory>();
   return (next) => (context, listener) => {
     const { tracker } = context.request;
@@ -87,72 +78,40 @@ interface Memory {
   readonly recent: RecentProviders;
 }
 
-interface RecheckParts extends Memory {
-  readonly runtime: Pick<Runtime, "now">;
-  readonly next: Stage;
-}
-
 /** A call that may be asked again. */
-class RecheckRun implements StageListener, RunningCall {
-  readonly #parts: RecheckParts;
-  readonly #context: CallContext;
-  readonly #listener: StageListener;
-  #running: RunningCall | null = null;
-  /** The recheck has begun. */
-  #isSecond = false;
+class RecheckRun extends LayerRun<LayerParts & Memory> {
   /** The call for which the recheck was taken from the budget; null = it was not. */
   #taken: string | null = null;
-  #over = false;
 
-  constructor(parts: RecheckParts, context: CallContext, listener: StageListener) {
-    this.#parts = parts;
-    this.#context = context;
-    this.#listener = listener;
-  }
-
-  start(): RunningCall {
-    const running = this.#parts.next(this.#context, this);
-    if (!this.#isSecond) this.#running = running;
-    return this;
-  }
-
-  cancel(): Abandoned {
-    if (this.#over) return NOTHING_SENT;
-    this.#over = true;
-    const left = this.#running?.cancel() ?? NOTHING_SENT;
-    // Before the recheck there was an answer.
-    return this.#isSecond ? { sent: true, countedAsTimeout: false } : left;
-  }
-
-  ended(answer: Answer): void {
+  protected judge(answer: Answer): void {
     const isMissing = isNull(answer.outcome);
     if (!isMissing) this.#noteRecent(answer);
-    const second = isMissing ? this.#secondContext(answer) : null;
-    if (second === null) return this.#finish(answer);
+    const second = isMissing ? this.#secondCall(answer) : null;
+    if (second === null) return this.finish(answer);
     const { outcome, source } = answer;
     recycle(outcome);
     this.#recheck(second, { outcome: resultOf("null"), source });
   }
 
   /** The call to a provider that may know more; null = there is none. */
-  #secondContext({ source }: Answer): CallContext | null {
-    const { request, policy, endsAtMs } = this.#context;
+  #secondCall({ source }: Answer): FurtherCall | null {
+    const { request, policy, endsAtMs } = this.context;
     if (source.kind !== "provider" || request.call.body.length > MAX_REQUEST_BYTES) return null;
-    const startedAtMs = this.#parts.runtime.now();
-    const deadlineMs = Math.min(SECOND_MS, endsAtMs - startedAtMs);
+    const deadlineMs = Math.min(SECOND_MS, endsAtMs - this.parts.runtime.now());
     const asked = deadlineMs > 0 ? this.#askedAgain(source.provider) : null;
     if (asked === null) return null;
-    return new CallContext(
-      { ...request, ...asked, deadlineMs },
-      { ...policy, recheckNull: false, maxAttempts: SECOND_ATTEMPTS },
-      { startedAtMs, endsAtMs: startedAtMs + deadlineMs },
-    );
+    return {
+      ...asked,
+      policy: { ...policy, recheckNull: false, maxAttempts: SECOND_ATTEMPTS },
+      deadlineMs,
+      mayStream: request.mayStream,
+    };
   }
 
   /** Who is asked after this provider's `null`; null = nobody is. */
   #askedAgain(provider: Provider): Pick<RouteRequest, "avoid" | "prefer"> | null {
-    const { asked, recent, runtime } = this.#parts;
-    const { tracker, call, caller } = this.#context.request;
+    const { asked, recent, runtime } = this.parts;
+    const { tracker, call, caller } = this.context.request;
     const nowMs = runtime.now();
     const key = keyOf(call);
     const known = recent.providerOf(key, nowMs);
@@ -161,13 +120,13 @@ class RecheckRun implements StageListener, RunningCall {
         return {
           avoid: new Set(tracker.set.providers.flatMap(({ id }) => (id === known ? [] : [id]))),
         };
-      this.#context.overBudget = true;
+      this.context.overBudget = true;
       return null;
     }
     const ahead = tracker.aheadOf(provider, call);
     if (ahead === null || !asked.mayRecheck(key, ahead.head)) return null;
     if (!asked.count(caller, nowMs) || !tracker.rechecks.take(1)) {
-      this.#context.overBudget = true;
+      this.context.overBudget = true;
       return null;
     }
     this.#taken = key;
@@ -180,41 +139,33 @@ class RecheckRun implements StageListener, RunningCall {
    */
   #settle(isFound: boolean, hasAnswer: boolean): void {
     if (this.#taken === null) return;
-    if (isFound) this.#context.request.tracker.rechecks.giveBack(1);
-    else if (hasAnswer) this.#parts.asked.add(this.#taken);
+    if (isFound) this.context.request.tracker.rechecks.giveBack(1);
+    else if (hasAnswer) this.parts.asked.add(this.#taken);
   }
 
   /** Remembers who told of a block or transaction near the served tip. */
   #noteRecent({ outcome, source }: Answer): void {
-    const { tracker, call } = this.#context.request;
+    const { tracker, call } = this.context.request;
     if (source.kind !== "provider" || outcome.kind !== "result") return;
     if (call.body.length > MAX_REQUEST_BYTES) return;
     const tip = tracker.blocks.servedTip();
     const block = tip === null ? null : blockNumberOf(call, outcome.body, outcome);
     if (block === null || tip === null || !isRecent(block, tip)) return;
-    const { recent, runtime } = this.#parts;
+    const { recent, runtime } = this.parts;
     recent.add(keyOf(call), source.provider.id, tracker.set.chain, runtime.now());
   }
 
-  #recheck(second: CallContext, otherwise: Answer): void {
-    this.#isSecond = true;
-    this.#running = this.#parts.next(second, {
-      ended: (answer) => {
-        const { outcome } = answer;
-        const hasAnswer = outcome.kind === "result" || outcome.kind === "stream";
-        this.#context.absorb(second);
-        this.#noteRecent(answer);
-        const isFound = hasAnswer && !isNull(outcome);
-        this.#context.rechecked = isFound ? "found" : "missing";
-        this.#settle(isFound, hasAnswer);
-        this.#finish(hasAnswer ? answer : otherwise);
-      },
+  #recheck(second: FurtherCall, otherwise: Answer): void {
+    this.callFurther(second, (answer, { plan }) => {
+      const { outcome } = answer;
+      const hasAnswer = outcome.kind === "result" || outcome.kind === "stream";
+      this.context.plan = plan;
+      this.#noteRecent(answer);
+      const isFound = hasAnswer && !isNull(outcome);
+      this.context.rechecked = isFound ? "found" : "missing";
+      this.#settle(isFound, hasAnswer);
+      this.finish(hasAnswer ? answer : otherwise);
     });
-  }
-
-  #finish(answer: Answer): void {
-    this.#over = true;
-    this.#listener.ended(answer);
   }
 }
 

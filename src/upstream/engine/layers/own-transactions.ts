@@ -1,7 +1,6 @@
 // Callers read their own writes: a transaction that a provider has accepted is not unknown to its
 // sender because another provider was asked, and the next nonce counts it. Stands outside of kept
 // and shared answers, since what is told from here is told to one caller.
-import type { Abandoned } from "../../../core/billing/charging.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import { ACCEPTED_SOURCE, providerOf } from "../../../core/routing/answer-source.ts";
 import { policyOf } from "../../../core/routing/policy.ts";
@@ -15,15 +14,7 @@ import {
 } from "../../../core/rpc/transaction-call.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { type Answer, isNull, type Outcome, recycle, resultOf } from "../answer.ts";
-import {
-  type CallContext,
-  type Layer,
-  NOTHING_SENT,
-  type RouteRequest,
-  type RunningCall,
-  type Stage,
-  type StageListener,
-} from "../call-context.ts";
+import type { Layer, RouteRequest, RunningCall } from "../call-context.ts";
 import {
   type AcceptedTransaction,
   type AcceptedTransactions,
@@ -33,7 +24,7 @@ import {
   type TipMoment,
 } from "../exchange/accepted-transactions.ts";
 import { hashOfTransaction } from "../exchange/transaction-identity.ts";
-import { SubCalls } from "../sub-calls.ts";
+import { type LayerParts, LayerRun } from "../layer-run.ts";
 import type { ViewReasks } from "./consistency.ts";
 
 /** What the layer works with. */
@@ -98,66 +89,11 @@ export function ownTransactions(parts: OwnTransactionParts): Layer {
   };
 }
 
-type Own<Kind extends OwnTransactions["kind"]> = OwnTransactionParts & {
-  readonly next: Stage;
-  readonly own: Extract<OwnTransactions, { readonly kind: Kind }>;
-};
+type Own<Kind extends OwnTransactions["kind"]> = OwnTransactionParts &
+  LayerParts & { readonly own: Extract<OwnTransactions, { readonly kind: Kind }> };
 
-/** A call with sub-calls behind its first answer. */
-abstract class OwnRun<Parts extends OwnTransactionParts & { readonly next: Stage }>
-  implements StageListener, RunningCall
-{
-  protected readonly parts: Parts;
-  protected readonly context: CallContext;
-  readonly #listener: StageListener;
-  #running: RunningCall | null = null;
-  #hasAnswer = false;
-  #subCalls: SubCalls | null = null;
-  #isOver = false;
-
-  constructor(parts: Parts, context: CallContext, listener: StageListener) {
-    this.parts = parts;
-    this.context = context;
-    this.#listener = listener;
-  }
-
-  start(): RunningCall {
-    const running = this.parts.next(this.context, this);
-    if (!this.#hasAnswer) this.#running = running;
-    return this;
-  }
-
-  cancel(): Abandoned {
-    if (this.#isOver) return NOTHING_SENT;
-    this.#isOver = true;
-    const left = this.#running?.cancel() ?? NOTHING_SENT;
-    const further = this.#subCalls?.close() ?? NOTHING_SENT;
-    // Before the further calls there was an answer.
-    if (this.#hasAnswer) return { sent: true, countedAsTimeout: false };
-    return left.sent ? left : further;
-  }
-
-  ended(answer: Answer): void {
-    this.#hasAnswer = true;
-    this.#running = null;
-    this.judge(answer);
-  }
-
-  protected abstract judge(answer: Answer): void;
-
-  protected get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  protected get subCalls(): SubCalls {
-    const { runtime, next } = this.parts;
-    this.#subCalls ??= new SubCalls(
-      { runtime, next, endsAtMs: this.context.endsAtMs },
-      this.context,
-    );
-    return this.#subCalls;
-  }
-
+/** A call about transactions that this service may know. */
+abstract class OwnRun<Kind extends OwnTransactions["kind"]> extends LayerRun<Own<Kind>> {
   /** Time for a further call. */
   protected get furtherMs(): number {
     return Math.min(FURTHER_MS, this.context.endsAtMs - this.parts.runtime.now());
@@ -166,13 +102,6 @@ abstract class OwnRun<Parts extends OwnTransactionParts & { readonly next: Stage
   protected get now(): TipMoment {
     const { view = null } = this.context.request;
     return { tip: view?.number ?? null, atMs: this.parts.runtime.now() };
-  }
-
-  protected finish(answer: Answer): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#subCalls?.close();
-    this.#listener.ended(answer);
   }
 }
 
@@ -191,18 +120,8 @@ const WITHOUT_TIP_MS = 1_000;
  * A transaction that is not known here. Its caller goes from one process to another, and may have
  * handed it in at one whose word is still on its way.
  */
-class Awaited extends OwnRun<Own<"awaited">> {
+class Awaited extends OwnRun<"awaited"> {
   #endsAtMs = 0;
-  #lookup: Lookup | null = null;
-  #cancelLook = (): void => {};
-
-  override cancel(): Abandoned {
-    this.#cancelLook();
-    const left = this.#lookup?.cancel() ?? NOTHING_SENT;
-    const own = super.cancel();
-    return own.sent ? own : left;
-  }
-
   protected judge(answer: Answer): void {
     if (!isNull(answer.outcome)) return this.finish(answer);
     this.#endsAtMs = this.parts.runtime.now() + Math.min(AWAITED_MS, this.furtherMs);
@@ -218,18 +137,19 @@ class Awaited extends OwnRun<Own<"awaited">> {
       const { isPrivate, callers } = transaction;
       if (isPrivate && !callers.has(callerOf(caller))) return this.finish(answer);
       const known = { kind: "lookup", set, transaction, isReceipt: false } as const;
-      this.#lookup = new Lookup({ ...this.parts, own: known }, this.context, {
+      const lookup = new Lookup({ ...this.parts, own: known }, this.context, {
         ended: (found) => this.finish(found),
       });
-      return this.#lookup.ended(answer);
+      this.running = lookup;
+      return lookup.ended(answer);
     }
     if (runtime.now() >= this.#endsAtMs) return this.finish(answer);
-    this.#cancelLook = runtime.after(LOOK_MS, () => this.#look(answer));
+    this.after(LOOK_MS, () => this.#look(answer));
   }
 }
 
 /** A transaction on its way: what a provider accepts is remembered before its caller is told. */
-class Write extends OwnRun<Own<"write">> {
+class Write extends OwnRun<"write"> {
   override start(): RunningCall {
     void this.parts.accepted.senders.load();
     return super.start();
@@ -289,7 +209,7 @@ function names(outcome: Outcome, hash: string): boolean {
 }
 
 /** A transaction, or its receipt, that a provider has accepted. */
-class Lookup extends OwnRun<Own<"lookup">> {
+class Lookup extends OwnRun<"lookup"> {
   #others: Provider[] = [];
   #open = 0;
   #found = false;
@@ -350,9 +270,9 @@ class Lookup extends OwnRun<Own<"lookup">> {
     const policy = { ...this.context.policy, hedge: null, recheckNull: false, maxAttempts: 1 };
     const avoid = new Set(tracker.set.providers.map(({ id }) => id));
     avoid.delete(provider.id);
-    this.subCalls.run({ call, policy, pin: null, avoid, deadlineMs }, (answer) => {
+    this.callFurther({ call, policy, avoid, deadlineMs }, (answer) => {
       this.#open -= 1;
-      if (this.#found || this.isOver) return recycle(answer.outcome);
+      if (this.#found) return recycle(answer.outcome);
       if (!isFound(answer.outcome)) return this.#askNext(missing);
       this.#found = true;
       this.context.rechecked = "found";
@@ -394,7 +314,7 @@ class Lookup extends OwnRun<Own<"lookup">> {
     const settings = { coalesce: false, hedge: null, split: false, view: false, own: false };
     const policy = policyOf(call.method, call.block, { ...this.context.policy, ...settings });
     const { transaction } = own;
-    this.subCalls.run({ call, policy, pin: null, avoid: null, deadlineMs }, ({ outcome }) => {
+    this.callFurther({ call, policy, deadlineMs }, ({ outcome }) => {
       const next = numberIn(outcome);
       recycle(outcome);
       if (next === null) return done(false);
@@ -412,7 +332,7 @@ function nonceCall(sender: string, { view = null }: RouteRequest): Call {
 }
 
 /** The next nonce of a sender: what a provider says, and our own run of accepted ones from it. */
-class NextNonce extends OwnRun<Own<"nonce">> {
+class NextNonce extends OwnRun<"nonce"> {
   protected judge(answer: Answer): void {
     const { set, sender } = this.parts.own;
     const caller = callerOf(this.context.request.caller);
@@ -434,7 +354,7 @@ class NextNonce extends OwnRun<Own<"nonce">> {
     this.parts.reasks.count("own");
     const policy = { ...this.context.policy, hedge: null };
     const avoid = new Set([asked.id]);
-    this.subCalls.run({ call, policy, pin: null, avoid, deadlineMs }, (second) => {
+    this.callFurther({ call, policy, avoid, deadlineMs }, (second) => {
       const other = numberIn(second.outcome);
       if (other === null || other <= next) {
         recycle(second.outcome);

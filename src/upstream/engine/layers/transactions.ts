@@ -8,25 +8,15 @@ import { policyOf } from "../../../core/routing/policy.ts";
 import { type Call, newCall } from "../../../core/rpc/call.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { type Answer, faultAnswer, type Outcome, providerAnswer, resultOf } from "../answer.ts";
-import {
-  CallContext,
-  type Layer,
-  NOTHING_SENT,
-  type RunningCall,
-  type Stage,
-  type StageListener,
-} from "../call-context.ts";
+import { CallContext, type Layer, type RunningCall } from "../call-context.ts";
 import { transactionHash } from "../exchange/transaction-identity.ts";
+import { LayerRun } from "../layer-run.ts";
 import { outcomeUnknown } from "../refusal.ts";
-import { SubCalls } from "../sub-calls.ts";
 
 /** The layer of raw transactions. */
 export function transactions(runtime: Runtime): Layer {
-  return (next) => (context, listener) => {
-    const submission = new Submission({ runtime, next }, context, listener);
-    submission.start();
-    return submission;
-  };
+  return (next) => (context, listener) =>
+    new Submission({ runtime, next }, context, listener).start();
 }
 
 /** Longest time for finding out whether a node has a transaction. */
@@ -36,22 +26,11 @@ const PATIENCE_MS = 2_000;
 /** Providers that are handed one transaction, beside those that certainly were not reached. */
 const MAX_HANDED = 4;
 
-interface SubmissionParts {
-  readonly runtime: Runtime;
-  readonly next: Stage;
-}
-
 /**
  * A transaction on its way. Signed bytes are executed once, however many nodes have them: where a
  * provider does not answer, or its answer is lost, the next provider gets the same bytes.
  */
-class Submission implements StageListener, RunningCall {
-  readonly #parts: SubmissionParts;
-  readonly #context: CallContext;
-  readonly #listener: StageListener;
-  #running: RunningCall | null = null;
-  #hasFirst = false;
-  #subCalls: SubCalls | null = null;
+class Submission extends LayerRun {
   /** All that have been begun, and how many of them have not ended. */
   readonly #contexts: CallContext[] = [];
   #handed = 0;
@@ -62,30 +41,18 @@ class Submission implements StageListener, RunningCall {
   #last: Answer | null = null;
   #isUnknown = false;
   #cancelPatience = (): void => {};
-  #over = false;
 
-  constructor(parts: SubmissionParts, context: CallContext, listener: StageListener) {
-    this.#parts = parts;
-    this.#context = context;
-    this.#listener = listener;
+  override start(): RunningCall {
+    this.#begin(this.context);
+    return super.start();
   }
 
-  start(): void {
-    this.#begin(this.#context);
-    const running = this.#parts.next(this.#context, this);
-    if (!this.#hasFirst) this.#running = running;
+  protected override abandoned(left: Abandoned): Abandoned {
+    return this.hasAnswer ? abandonedAfter(this.context.failed) : left;
   }
 
-  cancel(): Abandoned {
-    if (this.#over) return NOTHING_SENT;
-    const left = this.#release();
-    return this.#hasFirst ? abandonedAfter(this.#context.failed) : left;
-  }
-
-  ended(answer: Answer): void {
-    this.#hasFirst = true;
-    this.#running = null;
-    this.#judge(answer, this.#context.failed.at(-1));
+  protected judge(answer: Answer): void {
+    this.#judge(answer, this.context.failed.at(-1));
   }
 
   /** The bytes are handed to one more; after a while to the next one as well. */
@@ -94,17 +61,16 @@ class Submission implements StageListener, RunningCall {
     this.#handed++;
     this.#open++;
     // A receipt takes as long as a block.
-    if (this.#context.policy.transaction !== "hash" || this.#context.request.pin !== null) return;
+    if (this.context.policy.transaction !== "hash" || this.context.request.pin !== null) return;
     this.#cancelPatience();
-    this.#cancelPatience = this.#parts.runtime.after(PATIENCE_MS, () => this.#handOn());
+    this.#cancelPatience = this.after(PATIENCE_MS, () => this.#handOn());
   }
 
   /** Decides by what the last provider of a call said. */
   #judge(answer: Answer, failed: FailedAttempt | undefined): void {
     this.#open--;
-    if (this.#over) return;
     const { outcome } = answer;
-    if (outcome.kind === "result" || outcome.kind === "stream") return this.#finish(answer);
+    if (outcome.kind === "result" || outcome.kind === "stream") return this.finish(answer);
     const isUnknown = outcome.kind === "fault" && outcome.fault.code === "outcome_unknown";
     this.#isUnknown ||= isUnknown;
     const step = failed?.verdict.step;
@@ -116,45 +82,42 @@ class Submission implements StageListener, RunningCall {
   /** Nobody has confirmed it so far. */
   #settle(answer: Answer, isUnknown: boolean): void {
     // A refusal holds for every node, even if another node did not answer.
-    if (answer.outcome.kind === "error") return this.#finish(answer);
+    if (answer.outcome.kind === "error") return this.finish(answer);
     this.#last = answer;
     if (isUnknown) this.#handOn();
-    if (this.#open > 0 || this.#over) return;
-    this.#finish(this.#isUnknown ? this.#unknown() : this.#last);
+    if (this.#open > 0 || this.isOver) return;
+    this.finish(this.#isUnknown ? this.#unknown() : this.#last);
   }
 
   /** A provider has the transaction, or its nonce was used. */
   #resolve(answer: Answer, { verdict, attempt }: FailedAttempt): void {
-    const wanted = this.#context.policy.transaction;
-    const hash = transactionHash(this.#context.request.call.body);
-    if (hash === null || wanted === null || wanted === "other") return this.#finish(answer);
+    const wanted = this.context.policy.transaction;
+    const hash = transactionHash(this.context.request.call.body);
+    if (hash === null || wanted === null || wanted === "other") return this.finish(answer);
     // The node has this very transaction: that is what the caller wanted, unless it waits for the
     // receipt.
     if (verdict.step === "known" && wanted === "hash")
-      return this.#finish(providerAnswer(resultOf(`"${hash}"`), attempt.provider));
+      return this.finish(providerAnswer(resultOf(`"${hash}"`), attempt.provider));
     this.#lookUp({ hash, wanted, pin: attempt.provider }, answer);
   }
 
   /** Hands the same bytes to a provider that has not had them. */
   #handOn(): void {
-    const { request, policy, endsAtMs } = this.#context;
-    const deadlineMs = endsAtMs - this.#parts.runtime.now();
+    const { request, policy, endsAtMs } = this.context;
+    const deadlineMs = endsAtMs - this.parts.runtime.now();
     const isEnough = this.#handed >= MAX_HANDED || this.#isLookingUp || deadlineMs <= 0;
-    if (this.#over || isEnough || request.pin !== null || policy.transaction === "other") return;
+    if (isEnough || request.pin !== null || policy.transaction === "other") return;
     const avoid = this.#asked();
     if (request.tracker.set.providers.every(({ id }) => avoid.has(id))) return;
-    const { runtime, next } = this.#parts;
-    this.#subCalls ??= new SubCalls({ runtime, next, endsAtMs }, this.#context);
     this.#begin(null);
-    const sub = { call: request.call, policy, pin: null, avoid, deadlineMs };
-    const context = this.#subCalls.run(sub, (answer, { failed }) =>
+    const context = this.callFurther({ policy, avoid, deadlineMs }, (answer, { failed }) =>
       this.#judge(answer, failed.at(-1)),
     );
     if (context !== null) this.#contexts.push(context);
   }
 
   #asked(): ReadonlySet<string> {
-    const asked = new Set(this.#context.failed.map(({ attempt }) => attempt.provider.id));
+    const asked = new Set(this.context.failed.map(({ attempt }) => attempt.provider.id));
     for (const { lastAsked } of this.#contexts) if (lastAsked !== null) asked.add(lastAsked.id);
     return asked;
   }
@@ -164,48 +127,36 @@ class Submission implements StageListener, RunningCall {
    * that says so is the one that knows.
    */
   #lookUp({ hash, wanted, pin }: Sought, otherwise: Answer): void {
-    const { runtime, next } = this.#parts;
-    const { request, policy, endsAtMs, lookups } = this.#context;
+    const { runtime, next } = this.parts;
+    const { request, policy, endsAtMs } = this.context;
     const startedAtMs = runtime.now();
     const deadlineMs = Math.min(endsAtMs - startedAtMs, LOOKUP_MS);
-    if (deadlineMs <= 0) return this.#finish(otherwise);
+    if (deadlineMs <= 0) return this.finish(otherwise);
     const call = lookupOf(hash, wanted);
     const lookup = new CallContext(
       { ...request, call, pin, deadlineMs, mayStream: false },
       policyOf(call.method, call.block, { ...policy, coalesce: false, hedge: null, split: false }),
       { startedAtMs, endsAtMs: startedAtMs + deadlineMs },
     );
-    this.#context.lookups = [...lookups, lookup];
     this.#isLookingUp = true;
     this.#lookup = next(lookup, {
       ended: ({ outcome }) => {
         const found = textOf(outcome);
-        if (!found.toLowerCase().includes(hash)) return this.#finish(otherwise);
+        if (!found.toLowerCase().includes(hash)) return this.finish(otherwise);
         const text = wanted === "hash" ? `"${hash}"` : found;
-        this.#finish(providerAnswer(resultOf(text), pin));
+        this.finish(providerAnswer(resultOf(text), pin));
       },
     });
   }
 
   #unknown(): Answer {
-    const hash = transactionHash(this.#context.request.call.body);
-    return faultAnswer(outcomeUnknown(this.#context.failed, hash));
+    const hash = transactionHash(this.context.request.call.body);
+    return faultAnswer(outcomeUnknown(this.context.failed, hash));
   }
 
-  /** Ends what is out. */
-  #release(): Abandoned {
-    this.#over = true;
-    this.#cancelPatience();
-    const left = this.#running?.cancel() ?? NOTHING_SENT;
-    const further = this.#subCalls?.close() ?? NOTHING_SENT;
+  protected override close(): Abandoned {
     this.#lookup?.cancel();
-    return left.sent ? left : further;
-  }
-
-  #finish(answer: Answer): void {
-    if (this.#over) return;
-    this.#release();
-    this.#listener.ended(answer);
+    return super.close();
   }
 }
 

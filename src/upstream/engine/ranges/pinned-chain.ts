@@ -9,7 +9,7 @@ import type { Span } from "../../../core/rpc/json.ts";
 import { type BlockPlace, blocksNamed, hexOf } from "../../../core/rpc/range-call.ts";
 import type { Block, Head } from "../../../core/stream/chain-event.ts";
 import type { KnownBlocks } from "../../health/known-blocks.ts";
-import type { SubCalls } from "../sub-calls.ts";
+import type { HeaderQuery } from "../layer-run.ts";
 
 /** The result of a part, and who gave it. */
 export interface PartResult {
@@ -39,6 +39,9 @@ type HeardAgain = (
  */
 export type PartVerdict = "agrees" | "foreign" | "lost" | "unconfirmed";
 
+/** Asks for a block; null = nobody gave it, and why. */
+type QueryHeader = (query: HeaderQuery, done: (head: Head | null, why: NoAnswer) => void) => void;
+
 /** Headers that are asked for at once. */
 const HEADERS_AT_ONCE = 8;
 /** How often a header is asked for by its hash. */
@@ -47,7 +50,7 @@ const HEADER_TRIES = 3;
 /** The chain of one pinned block. */
 export class PinnedChain {
   readonly #chain: HeaderChain;
-  readonly #subCalls: SubCalls;
+  readonly #queryHeader: QueryHeader;
   readonly #known: Pick<KnownBlocks, "agreedHash">;
   /** Hashes of blocks too deep to be linked that two providers agree on. */
   readonly #deep = new Map<number, string>();
@@ -55,9 +58,9 @@ export class PinnedChain {
   #isFetching = false;
 
   /** `known`: the hashes that providers have pushed, each linked to the one before. */
-  constructor(end: Block, subCalls: SubCalls, known: Pick<KnownBlocks, "agreedHash">) {
+  constructor(end: Block, queryHeader: QueryHeader, known: Pick<KnownBlocks, "agreedHash">) {
     this.#chain = new HeaderChain(end);
-    this.#subCalls = subCalls;
+    this.#queryHeader = queryHeader;
     this.#known = known;
   }
 
@@ -79,8 +82,7 @@ export class PinnedChain {
     const named = blocksNamed(body, span);
     if (named === null || named.some(({ number }) => number < range.from || number > range.to))
       return done("foreign");
-    const query = { method: "eth_getBlockByNumber", block: hexOf(range.to) } as const;
-    this.#subCalls.block({ ...query, pin: provider, avoid: null }, (last) => {
+    this.#queryHeader({ block: hexOf(range.to), pin: provider }, (last) => {
       if (last === null || last.number !== range.to) return done("foreign");
       this.#place([...named, last], (verdict) => {
         if (verdict !== "agrees") return done(verdict);
@@ -151,19 +153,19 @@ export class PinnedChain {
     if (this.#chain.mustLink(number)) return done("agrees");
     const known = this.#deep.get(number);
     if (known === hash) return done("agrees");
-    const query = { method: "eth_getBlockByNumber", block: hexOf(number), pin: null } as const;
+    const block = hexOf(number);
     const compare = (head: Head | null): void => {
       if (head === null) return done("lost");
       if (head.hash === hash) this.#deep.set(number, hash);
       done(head.hash === hash ? "agrees" : "foreign");
     };
-    this.#subCalls.block({ ...query, avoid: asked }, (other, { unable, isForNow }) => {
+    this.#queryHeader({ block, avoid: asked }, (other, { unable, isForNow }) => {
       if (other !== null) return compare(other);
       const further = withOthers(asked, unable);
       if (further !== null) return this.#settle(place, provider, done, further);
       if (isForNow) return done("unconfirmed");
       // Where it is the only provider that has the block, there is nobody to contradict it.
-      this.#subCalls.block({ ...query, pin: provider, avoid: null }, compare);
+      this.#queryHeader({ block, pin: provider }, compare);
     });
   }
 
@@ -188,8 +190,7 @@ export class PinnedChain {
     const heads: Head[] = [];
     let out = first - last + 1;
     for (let number = first; number >= last; number--) {
-      const query = { method: "eth_getBlockByNumber", block: hexOf(number) } as const;
-      this.#subCalls.block({ ...query, pin: null, avoid: null }, (head) => {
+      this.#queryHeader({ block: hexOf(number) }, (head) => {
         if (head !== null) heads.push(head);
         if (--out === 0) this.#add(heads, last);
       });
@@ -215,9 +216,7 @@ export class PinnedChain {
       this.#isFetching = false;
       return this.#answer(false);
     }
-    const { hash } = this.#chain.next;
-    const query = { method: "eth_getBlockByHash", block: hash, pin: null, avoid: null } as const;
-    this.#subCalls.block(query, (head) =>
+    this.#queryHeader({ block: this.#chain.next.hash }, (head) =>
       this.#add(head === null ? heads : [...heads, head], last, tries + 1),
     );
   }

@@ -25,24 +25,23 @@ import {
   partCall,
   type RangeCall,
 } from "../../../core/rpc/range-call.ts";
+import type { Block } from "../../../core/stream/chain-event.ts";
 import type { BlocksSnapshot } from "../../health/known-blocks.ts";
-import type { Timer } from "../../timer-wheel.ts";
 import { type Answer, faultAnswer, refusedAnswer } from "../answer.ts";
 import {
   type CallContext,
   NOTHING_SENT,
   type RunningCall,
-  type Stage,
   type StageListener,
 } from "../call-context.ts";
+import { type LayerParts, LayerRun, together, whyUnanswered } from "../layer-run.ts";
 import { noRoom, rangeRefused } from "../refusal.ts";
-import { SubCalls, whyUnanswered } from "../sub-calls.ts";
 import { JoinedList } from "./joined-list.ts";
 import { type PartResult, PinnedChain } from "./pinned-chain.ts";
 import type { SplitParts } from "./split-parts.ts";
 
 /** What is split, and how. */
-export interface RangeTerms {
+interface RangeParts extends SplitParts, LayerParts {
   readonly range: RangeCall;
   /** Parts that may be planned; as many times more may come of refusals. */
   readonly maxParts: number;
@@ -111,16 +110,9 @@ interface ReceivedPart extends Span {
 }
 
 /** A split call under way. */
-export class RangeRun implements RunningCall {
-  readonly #parts: SplitParts;
-  readonly #context: CallContext;
-  readonly #terms: RangeTerms;
-  readonly #listener: StageListener;
-  readonly #subCalls: SubCalls;
+export class RangeRun extends LayerRun<RangeParts> {
   readonly #list: JoinedList;
-  readonly #endsAtMs: number;
   readonly #providers = new Set<Provider>();
-  readonly #timers = new Set<Timer>();
   readonly #partSize = new PartSize();
   /** Answers to parts, and refusals for range or results; of the whole call as well. */
   #calls = 0;
@@ -138,60 +130,54 @@ export class RangeRun implements RunningCall {
   #isPinning = false;
   #isPumping = false;
   #isStreaming = false;
-  #isOver = false;
 
-  constructor(
-    parts: SplitParts,
-    on: { readonly next: Stage; readonly context: CallContext; readonly terms: RangeTerms },
-    listener: StageListener,
-  ) {
-    const { runtime } = parts;
-    const { request } = on.context;
-    this.#parts = parts;
-    this.#context = on.context;
-    this.#terms = on.terms;
-    this.#listener = listener;
-    this.#endsAtMs = on.context.startedAtMs + LONG_FACTOR * request.deadlineMs;
+  constructor(parts: RangeParts, context: CallContext, listener: StageListener) {
+    super(parts, context, listener);
     // Whoever was asked for the whole of it has refused: that was its first part.
-    on.context.partsSent = on.context.failed.some(isRange) ? 1 : 0;
-    this.#subCalls = new SubCalls({ runtime, next: on.next, endsAtMs: this.#endsAtMs }, on.context);
+    context.partsSent = context.failed.some(isRange) ? 1 : 0;
     this.#list = new JoinedList({
-      room: request.room,
+      room: context.request.room,
       drained: () => this.#pump(),
-      left: () => this.#leave(),
+      left: () => void this.cancel(),
     });
   }
 
-  /** Pins the end where it is not final, and begins. */
-  start(): void {
-    const { runtime } = this.#parts;
-    const leftMs = Math.max(0, this.#endsAtMs - runtime.now());
-    this.#after(leftMs, () => this.#end(unavailable("deadline_exceeded")));
-    const { from, to } = this.#terms.range;
-    const { size } = this.#terms;
-    if (size !== null && this.#knownBlocks() > size * this.#terms.maxParts)
-      return this.#refuse(null, size);
-    this.#finalized = this.#context.request.tracker.blocks.finalized();
-    if (typeof to === "number" && this.#finalized !== null && to <= this.#finalized)
-      return this.#begin({ from, to });
-    this.#pin(typeof to === "number" ? hexOf(to) : to);
+  protected override get endsAtMs(): number {
+    return this.context.startedAtMs + LONG_FACTOR * this.context.request.deadlineMs;
   }
+
+  /** Pins the end where it is not final, and begins. */
+  override start(): RunningCall {
+    const { range, size, maxParts, runtime } = this.parts;
+    const { from, to } = range;
+    this.after(Math.max(0, this.endsAtMs - runtime.now()), () =>
+      this.finish(unavailable("deadline_exceeded")),
+    );
+    this.#finalized = this.context.request.tracker.blocks.finalized();
+    if (size !== null && this.#knownBlocks() > size * maxParts) this.#refuse(null, size);
+    else if (typeof to === "number" && this.#finalized !== null && to <= this.#finalized)
+      this.#begin({ from, to });
+    else this.#pin(typeof to === "number" ? hexOf(to) : to);
+    return this;
+  }
+
+  /** Nothing is asked for as a whole. */
+  protected judge(): void {}
 
   /** Blocks of the range that are known to exist before anybody is asked for its end. */
   #knownBlocks(): number {
-    const { from, to } = this.#terms.range;
-    const head = this.#context.request.tracker.head();
+    const { from, to } = this.parts.range;
+    const head = this.context.request.tracker.head();
     if (head === null || (typeof to === "string" && to !== "latest")) return 0;
     return (typeof to === "number" ? Math.min(to, head) : head) - from + 1;
   }
 
-  cancel(): Abandoned {
-    if (this.#isOver) return NOTHING_SENT;
-    const wasAnswered = this.#next > 0 || this.#providers.size > 0;
-    const left = this.#close();
+  override cancel(): Abandoned {
+    if (this.isOver) return NOTHING_SENT;
+    this.parts.counts.left++;
+    this.hasAnswer = this.#next > 0 || this.#providers.size > 0;
     this.#list.release();
-    this.#parts.counts.left++;
-    return wasAnswered ? { sent: true, countedAsTimeout: false } : left;
+    return super.cancel();
   }
 
   /**
@@ -199,31 +185,35 @@ export class RangeRun implements RunningCall {
    * one then.
    */
   #pin(block: string, avoid: ReadonlySet<string> | null = null): void {
-    const query = { method: "eth_getBlockByNumber", block, pin: null, avoid } as const;
-    this.#subCalls.block(query, (head, { unable }) => {
-      const { from, to } = this.#terms.range;
+    this.queryHeader({ block, avoid }, (head, { unable }) => {
+      const { from, to } = this.parts.range;
       if (head !== null && (typeof to === "string" || head.number <= to)) {
-        this.#chain = new PinnedChain(head, this.#subCalls, this.#context.request.tracker.blocks);
+        this.#pinTo(head);
         this.#begin({ from, to: head.number });
       } else if (head !== null || typeof to === "string" || block === "latest") this.#endUnpinned();
-      else if ((this.#context.request.tracker.head() ?? 0) < to) this.#pin("latest");
+      else if ((this.context.request.tracker.head() ?? 0) < to) this.#pin("latest");
       else if (unable.some((id) => avoid?.has(id) !== true))
-        this.#pin(block, new Set([...(avoid ?? []), ...unable]));
+        this.#pin(block, together(avoid, new Set(unable)));
       else this.#endUnpinned();
     });
   }
 
+  #pinTo(end: Block): void {
+    const { blocks } = this.context.request.tracker;
+    this.#chain = new PinnedChain(end, (query, done) => this.queryHeader(query, done), blocks);
+  }
+
   /** Nobody tells the end: those who refused the whole range have answered the call. */
   #endUnpinned(): void {
-    if (this.#context.failed.some(isRange)) this.#refuse(null, null);
-    else this.#end(unavailable("head_unknown"));
+    if (this.context.failed.some(isRange)) this.#refuse(null, null);
+    else this.finish(unavailable("head_unknown"));
   }
 
   #begin(range: BlockRange): void {
-    const { limit, size: found } = this.#terms;
+    const { limit, size: found } = this.parts;
     const blocks = blocksIn(range);
     const size = Math.min(limit === null ? Math.max(1, blocks) : sizeOf(limit), found ?? blocks);
-    const refusals = this.#context.failed.filter(isRange);
+    const refusals = this.context.failed.filter(isRange);
     this.#calls = refusals.length;
     if (limit === null && found === null)
       this.#partSize.refused(range, advisedBlocks(refusals.at(-1)?.failure.message, range));
@@ -244,14 +234,14 @@ export class RangeRun implements RunningCall {
       0,
     );
     const planned = left + this.#queue.filter(({ state }) => state === "ready").length;
-    return left <= this.#terms.maxParts && this.#calls <= CALLS_PER_PART * planned + FURTHER_CALLS;
+    return left <= this.parts.maxParts && this.#calls <= CALLS_PER_PART * planned + FURTHER_CALLS;
   }
 
   /** Asks for as many parts as may be out, and passes on what is ready. */
   #pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
-    while (!this.#isOver && (this.#passOn() || this.#askNext()));
+    while (!this.isOver && (this.#passOn() || this.#askNext()));
     this.#isPumping = false;
   }
 
@@ -267,7 +257,7 @@ export class RangeRun implements RunningCall {
     const { body, elements } = part;
     part.body = NO_BYTES;
     this.#list.add(body.subarray(elements.start, elements.end), body.length);
-    if (this.#list.isLong && this.#context.request.mayStream) this.#stream();
+    if (this.#list.isLong && this.context.request.mayStream) this.#stream();
     return true;
   }
 
@@ -299,12 +289,11 @@ export class RangeRun implements RunningCall {
       part.state = "gone";
     }
     const from = young[0]?.range.from ?? end;
-    const query = { method: "eth_getBlockByNumber", block: hexOf(end), pin: null } as const;
     this.#isPinning = true;
-    this.#subCalls.block({ ...query, avoid: null }, (head) => {
+    this.queryHeader({ block: hexOf(end) }, (head) => {
       this.#isPinning = false;
-      if (head === null || head.number !== end) return this.#end(unavailable("chain_changed"));
-      this.#chain = new PinnedChain(head, this.#subCalls, this.#context.request.tracker.blocks);
+      if (head === null || head.number !== end) return this.finish(unavailable("chain_changed"));
+      this.#pinTo(head);
       const size = Math.max(1, ...young.map(({ range }) => blocksIn(range)));
       this.#queue.push(...cutRange({ from, to: end }, size).map(newPart));
       this.#pump();
@@ -315,7 +304,7 @@ export class RangeRun implements RunningCall {
   /** Asks for the first part that waits; false = none may be asked for now. */
   #askNext(): boolean {
     if (this.#out >= PARTS_AT_ONCE || this.#list.isPaused) return false;
-    const mayLead = this.#list.heldBytes < LEAD_BYTES || !this.#context.request.mayStream;
+    const mayLead = this.#list.heldBytes < LEAD_BYTES || !this.context.request.mayStream;
     const lastAt = mayLead ? this.#queue.length - 1 : this.#next;
     for (let at = this.#next; at <= lastAt; at++) {
       const part = this.#queue[at];
@@ -339,7 +328,7 @@ export class RangeRun implements RunningCall {
 
   /** The largest range that somebody accepts who could serve the part. */
   #limitOf({ range }: Part): number {
-    const { request } = this.#context;
+    const { request } = this.context;
     const call = { ...request.call, block: { kind: "range", ...range } } as const;
     return request.tracker.rangeLimits(call)[0] ?? Number.POSITIVE_INFINITY;
   }
@@ -353,20 +342,20 @@ export class RangeRun implements RunningCall {
   }
 
   #send(part: Part): void {
-    const { runtime, counts } = this.#parts;
-    const { request } = this.#context;
+    const { runtime, counts } = this.parts;
+    const { request } = this.context;
     part.state = "out";
-    if (part.tries++ === 0) this.#context.partsSent = (this.#context.partsSent ?? 0) + 1;
-    part.endsAtMs ??= Math.min(this.#endsAtMs, runtime.now() + request.deadlineMs);
+    if (part.tries++ === 0) this.context.partsSent = (this.context.partsSent ?? 0) + 1;
+    part.endsAtMs ??= Math.min(this.endsAtMs, runtime.now() + request.deadlineMs);
     this.#out++;
     counts.parts++;
-    const call = partCall(request.call, this.#terms.range, part.range);
+    const call = partCall(request.call, this.parts.range, part.range);
     const deadlineMs = Math.max(1, part.endsAtMs - runtime.now());
     const { holder, avoid } = part;
     part.holder = null;
     const { blocks } = request.tracker;
     const before = { blocks: blocks.snapshot(), hash: blocks.agreedHash(part.range.to), holder };
-    this.#subCalls.run(
+    this.callFurther(
       { call, policy: this.#policyOfParts(), pin: holder, avoid, deadlineMs },
       (answer, { failed }) => this.#answered(part, { answer, failed, before }),
     );
@@ -382,7 +371,7 @@ export class RangeRun implements RunningCall {
       return this.#received(part, { ...outcome, provider, before });
     const last = failed.at(-1);
     if (last?.verdict.step === "range") this.#refused(part, last);
-    else if (outcome.kind === "error" && last?.verdict.step === "return") this.#end(answer);
+    else if (outcome.kind === "error" && last?.verdict.step === "return") this.finish(answer);
     else if (last === undefined && part.refusal !== null) this.#halve(part, part.refusal);
     else this.#again(part, answer);
     this.#pump();
@@ -391,8 +380,8 @@ export class RangeRun implements RunningCall {
   #received(part: Part, { body, start, end, provider, before }: ReceivedPart): void {
     const elements = elementsSpan(body, { start, end });
     if (elements === null) this.#foreign(part, provider);
-    else if (!this.#list.hold(body.length)) this.#end(faultAnswer(noRoom()));
-    else if (this.#isTooLong()) this.#end(this.#refusedAnswer(TOO_LONG));
+    else if (!this.#list.hold(body.length)) this.finish(faultAnswer(noRoom()));
+    else if (this.#isTooLong()) this.finish(this.#refusedAnswer(TOO_LONG));
     else {
       part.body = body;
       part.elements = elements;
@@ -414,30 +403,32 @@ export class RangeRun implements RunningCall {
    */
   #readingAgain(part: Part): PartResult["readAgain"] {
     return (avoid, done) => {
-      const { request } = this.#context;
-      const endsAtMs = part.endsAtMs ?? this.#endsAtMs;
-      const deadlineMs = Math.max(1, endsAtMs - this.#parts.runtime.now());
-      const call = partCall(request.call, this.#terms.range, part.range);
-      const query = { call, policy: this.#policyOfParts(), pin: null, avoid, deadlineMs };
-      this.#subCalls.run(query, (answer, sub) => {
-        const { outcome, source } = answer;
-        const provider = providerOf(source);
-        if (outcome.kind !== "result" || provider === null)
-          return done({ kind: "unanswered", ...whyUnanswered(answer, sub) });
-        done({ kind: "given", provider, named: blocksNamed(outcome.body, outcome) });
-      });
+      const { request } = this.context;
+      const endsAtMs = part.endsAtMs ?? this.endsAtMs;
+      const deadlineMs = Math.max(1, endsAtMs - this.parts.runtime.now());
+      const call = partCall(request.call, this.parts.range, part.range);
+      this.callFurther(
+        { call, policy: this.#policyOfParts(), avoid, deadlineMs },
+        (answer, sub) => {
+          const { outcome, source } = answer;
+          const provider = providerOf(source);
+          if (outcome.kind !== "result" || provider === null)
+            return done({ kind: "unanswered", ...whyUnanswered(answer, sub) });
+          done({ kind: "given", provider, named: blocksNamed(outcome.body, outcome) });
+        },
+      );
     };
   }
 
   #policyOfParts(): Policy {
-    const { policy } = this.#context;
+    const { policy } = this.context;
     const maxAttempts = Math.min(policy.maxAttempts, ATTEMPTS_OF_PART);
     return { ...policy, split: false, coalesce: false, isPart: true, maxAttempts };
   }
 
   /** Whether an answer that is gathered is longer than it may be. */
   #isTooLong(): boolean {
-    return !this.#isStreaming && this.#list.heldBytes > this.#parts.splitLimits().maxBytes;
+    return !this.#isStreaming && this.#list.heldBytes > this.parts.splitLimits().maxBytes;
   }
 
   /**
@@ -460,7 +451,7 @@ export class RangeRun implements RunningCall {
         if (verdict === "agrees") this.#readOnceMore(part, result.provider);
         else if (verdict === "foreign") this.#foreign(part, result.provider);
         else if (verdict === "unconfirmed") this.#again(part, UNCONFIRMED);
-        else if (!this.#pinAgain()) this.#end(unavailable("chain_changed"));
+        else if (!this.#pinAgain()) this.finish(unavailable("chain_changed"));
       }
       this.#pump();
     });
@@ -468,7 +459,7 @@ export class RangeRun implements RunningCall {
 
   /** Reads a part once more without a pause, as often as it may be asked for. */
   #readOnceMore(part: Part, holder: Provider): void {
-    if (part.tries > PAUSES_MS.length) return this.#end(unavailable("head_unknown"));
+    if (part.tries > PAUSES_MS.length) return this.finish(unavailable("head_unknown"));
     part.holder = holder;
     part.state = "waiting";
   }
@@ -480,20 +471,20 @@ export class RangeRun implements RunningCall {
 
   /** What the provider gave is not of this chain: others are asked. */
   #foreign(part: Part, provider: Provider): void {
-    this.#parts.counts.foreign++;
+    this.parts.counts.foreign++;
     part.isForeign = true;
-    part.avoid = new Set([...(part.avoid ?? []), provider.id]);
+    part.avoid = together(part.avoid, new Set([provider.id]));
     this.#again(part, unavailable("chain_changed"));
   }
 
   /** A part was refused as too large: asks providers that may accept it, else cuts the part. */
   #refused(part: Part, { attempt, verdict, failure }: FailedAttempt): void {
-    this.#parts.counts.refused++;
+    this.parts.counts.refused++;
     const { range } = part;
     const limit = this.#limitOf(part);
     const isLimit = verdict.effect.kind === "learn";
     if (isLimit && range.to - range.from <= limit && part.tries <= MAX_REFUSALS) {
-      part.avoid = new Set([...(part.avoid ?? []), attempt.provider.id]);
+      part.avoid = together(part.avoid, new Set([attempt.provider.id]));
       part.refusal = failure;
       part.state = "waiting";
       return;
@@ -509,20 +500,20 @@ export class RangeRun implements RunningCall {
     if (blocksIn(range) <= 1) return this.#refuse(failure, null);
     const advised = advisedBlocks(failure.message, range);
     this.#partSize.refused(range, advised);
-    if (this.#partSize.blocks !== null) this.#terms.found(this.#partSize.blocks);
+    if (this.#partSize.blocks !== null) this.parts.found(this.#partSize.blocks);
     this.#replace(part, cutHead(range, advised ?? Math.ceil(blocksIn(range) / 2)));
   }
 
   /** A part failed: it is asked for again after a pause, or in pieces that more accept. */
   #again(part: Part, answer: Answer): void {
     const pauseMs = PAUSES_MS[part.tries - 1];
-    const endsAtMs = part.endsAtMs ?? this.#endsAtMs;
-    if (pauseMs === undefined || this.#parts.runtime.now() + pauseMs >= endsAtMs) {
+    const endsAtMs = part.endsAtMs ?? this.endsAtMs;
+    if (pauseMs === undefined || this.parts.runtime.now() + pauseMs >= endsAtMs) {
       if (part.isForeign && this.#pinAgain()) return;
-      return this.#end(answer);
+      return this.finish(answer);
     }
-    this.#parts.counts.again++;
-    this.#after(pauseMs, () => {
+    this.parts.counts.again++;
+    this.after(pauseMs, () => {
       if (part.state === "gone") return;
       part.state = "waiting";
       const smaller = part.tries > 1 ? this.#smallerLimit(part) : null;
@@ -533,7 +524,7 @@ export class RangeRun implements RunningCall {
 
   /** The largest limit below a part, of providers that cannot take it whole. */
   #smallerLimit({ range }: Part): number | null {
-    const { request } = this.#context;
+    const { request } = this.context;
     const blocks = range.to - range.from;
     return request.tracker.rangeLimits(request.call).find((limit) => limit < blocks) ?? null;
   }
@@ -543,18 +534,18 @@ export class RangeRun implements RunningCall {
    * null = one block is too much.
    */
   #refuse(failure: FailedAttempt["failure"] | null, size: number | null): void {
-    const known = failure ?? this.#context.failed.findLast(isRange)?.failure ?? null;
+    const known = failure ?? this.context.failed.findLast(isRange)?.failure ?? null;
     const { code, message, details } = known === null ? TOO_LARGE : rangeRefused(known);
-    const { limit, size: found } = this.#terms;
+    const { limit, size: found } = this.parts;
     const isByResults = limit === null || found !== null || this.#partSize.blocks !== null;
     const most = isByResults ? Math.max(this.#widest, size ?? 0) : 0;
     const withMost = most > 0 ? { ...details, max_blocks: most } : details;
-    this.#end(this.#refusedAnswer(fault(code, message, { details: withMost })));
+    this.finish(this.#refusedAnswer(fault(code, message, { details: withMost })));
   }
 
   /** The caller asked for too much: what was sent for it is charged. */
   #refusedAnswer(why: Fault): Answer {
-    return this.#context.partsSent === 0 ? faultAnswer(why) : refusedAnswer(why);
+    return this.context.partsSent === 0 ? faultAnswer(why) : refusedAnswer(why);
   }
 
   /** Hands a long answer over while the rest arrives. */
@@ -562,60 +553,44 @@ export class RangeRun implements RunningCall {
     if (this.#isStreaming) return;
     this.#isStreaming = true;
     const stream = this.#list.stream();
-    this.#listener.ended({ outcome: { kind: "stream", stream }, source: this.#source() });
+    this.listener.ended({ outcome: { kind: "stream", stream }, source: this.#source() });
   }
 
   /** All parts were passed on. */
   #complete(): void {
-    if (this.#isOver) return;
-    this.#close();
-    this.#parts.counts.answered++;
-    if (this.#isStreaming) return this.#list.complete();
+    if (this.isOver) return;
+    this.parts.counts.answered++;
+    if (this.#isStreaming) {
+      this.close();
+      return this.#list.complete();
+    }
     const body = this.#list.whole();
     const outcome = { kind: "result", body, start: 0, end: body.length, idAt: null } as const;
-    this.#listener.ended({ outcome, source: this.#source() });
+    super.finish({ outcome, source: this.#source() });
   }
 
   /** It cannot be completed: refused before its first byte, broken off after. */
-  #end(answer: Answer): void {
-    if (this.#isOver) return;
-    this.#close();
+  protected override finish(answer: Answer): void {
+    if (this.isOver) return;
     if (this.#isStreaming) {
-      this.#parts.counts.cut++;
+      this.close();
+      this.parts.counts.cut++;
       const isRefused = answer.source.kind === "refused";
       return this.#list.break("a part of the range could not be had", isRefused);
     }
-    this.#parts.counts.failed++;
+    this.parts.counts.failed++;
     this.#list.release();
-    this.#listener.ended(answer);
+    super.finish(answer);
   }
 
-  /** Its reader has left. */
-  #leave(): void {
-    if (this.#isOver) return;
-    this.#close();
-    this.#parts.counts.left++;
-  }
-
-  #close(): Abandoned {
-    this.#isOver = true;
-    for (const timer of this.#timers) timer.clear();
-    this.#timers.clear();
-    const left = this.#subCalls.close();
+  protected override close(): Abandoned {
+    const left = super.close();
     this.#queue = [];
     return left;
   }
 
   #source(): Answer["source"] {
     return { kind: "merged", providers: [...this.#providers] };
-  }
-
-  #after(ms: number, run: () => void): void {
-    const timer = this.#parts.timerWheel.set(ms, () => {
-      this.#timers.delete(timer);
-      if (!this.#isOver) run();
-    });
-    this.#timers.add(timer);
   }
 }
 

@@ -7,9 +7,7 @@ import {
   type SplitBounds,
 } from "../../../core/routing/range-parts.ts";
 import type { BlockRef, Call } from "../../../core/rpc/call.ts";
-import type { Runtime } from "../../../runtime.ts";
 import type { Tracker } from "../../health/tracker.ts";
-import type { TimerWheel } from "../../timer-wheel.ts";
 
 /** Bounds of split calls. */
 export interface SplitLimits {
@@ -24,41 +22,25 @@ export interface SplitLimits {
 }
 
 /** Counts since the start. */
-export interface SplitCounts {
+export class SplitCounts {
   /** Split calls by how they ended. */
-  answered: number;
-  failed: number;
+  answered = 0;
+  failed = 0;
   /** Broken off after the first byte. */
-  cut: number;
-  left: number;
+  cut = 0;
+  left = 0;
   /** Parts that were asked for. */
-  parts: number;
+  parts = 0;
   /** Parts that were refused as too large. */
-  refused: number;
+  refused = 0;
   /** Parts that failed and were asked for again. */
-  again: number;
+  again = 0;
   /** Parts of another fork, or false. */
-  foreign: number;
-}
-
-/** Counts of nothing. */
-export function newSplitCounts(): SplitCounts {
-  return {
-    answered: 0,
-    failed: 0,
-    cut: 0,
-    left: 0,
-    parts: 0,
-    refused: 0,
-    again: 0,
-    foreign: 0,
-  };
+  foreign = 0;
 }
 
 /** What the layer of ranges works with. */
 export interface SplitParts {
-  readonly runtime: Runtime;
-  readonly timerWheel: TimerWheel;
   readonly splitLimits: () => SplitLimits;
   readonly counts: SplitCounts;
 }

@@ -10,84 +10,45 @@ import type { Call } from "../../../core/rpc/call.ts";
 import { type RangeCall, readRangeCall } from "../../../core/rpc/range-call.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import type { Answer } from "../answer.ts";
-import {
-  type CallContext,
-  type Layer,
-  NOTHING_SENT,
-  type RunningCall,
-  type Stage,
-  type StageListener,
-} from "../call-context.ts";
+import type { CallContext, Layer, RunningCall } from "../call-context.ts";
+import { type LayerParts, LayerRun } from "../layer-run.ts";
 import { RangeRun } from "./range-run.ts";
 import { plannedParts, rangeOf, type SplitParts } from "./split-parts.ts";
 
 /** The layer of ranges. */
-export function splitRange(parts: SplitParts): Layer {
+export function splitRange(parts: SplitParts & Pick<LayerParts, "runtime">): Layer {
   const sizes = new FoundSizes();
   return (next) => (context, listener) => {
     const { call, tracker, maxParts } = context.request;
     const limits = parts.splitLimits();
     const bounds = maxParts === undefined ? limits : { ...limits, maxParts };
-    const run = new SplitCall(parts, { next, context, listener, sizes });
+    const run = new SplitCall({ ...parts, next, sizes }, context, listener);
     // Nearly always somebody accepts it whole, as far as is known.
     const isPlanned = plannedParts(tracker, call, bounds) > 1;
     const isKnown = isPlanned || sizes.isKnown(context, parts.runtime.now());
-    run.start(isKnown ? readRangeCall(call) : null);
-    return run;
+    const range = isKnown ? readRangeCall(call) : null;
+    return range === null ? run.start() : run.split(range);
   };
 }
 
 /** One call over a range: whole, in parts, or first whole and then in parts. */
-class SplitCall implements StageListener, RunningCall {
-  readonly #parts: SplitParts;
-  readonly #next: Stage;
-  readonly #context: CallContext;
-  readonly #listener: StageListener;
-  readonly #sizes: FoundSizes;
-  #running: RunningCall | null = null;
-  #isSplit = false;
-  #isOver = false;
-
-  constructor(
-    parts: SplitParts,
-    on: {
-      readonly next: Stage;
-      readonly context: CallContext;
-      readonly listener: StageListener;
-      readonly sizes: FoundSizes;
-    },
-  ) {
-    this.#parts = parts;
-    this.#next = on.next;
-    this.#context = on.context;
-    this.#listener = on.listener;
-    this.#sizes = on.sizes;
-  }
-
-  /** Begins it; `range` = in parts from the start. */
-  start(range: RangeCall | null): void {
-    if (range !== null) return this.#split(range);
-    const running = this.#next(this.#context, this);
-    if (!this.#isSplit) this.#running = running;
-  }
-
-  cancel(): Abandoned {
-    if (this.#isOver) return NOTHING_SENT;
-    this.#isOver = true;
-    return this.#running?.cancel() ?? NOTHING_SENT;
-  }
-
+class SplitCall extends LayerRun<SplitParts & LayerParts & { readonly sizes: FoundSizes }> {
   /** It was asked for whole. */
-  ended(answer: Answer): void {
-    if (!isRangeRefused(this.#context, answer)) return this.#finish(answer);
+  protected judge(answer: Answer): void {
+    if (!isRangeRefused(this.context, answer)) return this.finish(answer);
     const range = this.#refusedRange();
-    if (range === null) this.#finish(this.#withMostBlocks(answer));
-    else this.#split(range);
+    if (range === null) this.finish(this.#withMostBlocks(answer));
+    else this.split(range);
+  }
+
+  /** What was carried out of its parts is told by them. */
+  protected override abandoned(left: Abandoned): Abandoned {
+    return left;
   }
 
   /** The range of a refused call, if it may be asked for in parts. */
   #refusedRange(): RangeCall | null {
-    const { request } = this.#context;
+    const { request } = this.context;
     const blocks = rangeOf(request.call.block, request.tracker);
     const { maxBlocks, maxParts } = this.#bounds();
     const limit = this.#limit();
@@ -100,39 +61,38 @@ class SplitCall implements StageListener, RunningCall {
     return readRangeCall(request.call);
   }
 
-  #split(range: RangeCall): void {
-    this.#isSplit = true;
+  /** Asks for it in parts. */
+  split(range: RangeCall): RunningCall {
+    const { runtime, sizes } = this.parts;
     const { maxParts } = this.#bounds();
-    const { tracker, call } = this.#context.request;
-    const { runtime } = this.#parts;
+    const { tracker, call } = this.context.request;
     const terms = {
       range,
       maxParts,
       limit: this.#limit(),
-      size: this.#sizes.of(this.#context, runtime.now()),
-      found: (blocks: number) => this.#sizes.add(tracker, call, blocks, runtime.now()),
+      size: sizes.of(this.context, runtime.now()),
+      found: (blocks: number) => sizes.add(tracker, call, blocks, runtime.now()),
     };
-    const run = new RangeRun(
-      this.#parts,
-      { next: this.#next, context: this.#context, terms },
-      this.#partsListener,
-    );
-    this.#running = run;
+    const run = new RangeRun({ ...this.parts, ...terms }, this.context, {
+      ended: (answer) => {
+        // A stream goes on.
+        this.running = null;
+        this.finish(isRangeFault(answer) ? this.#withMostBlocks(answer) : answer);
+      },
+    });
+    this.running = run;
     run.start();
+    return this;
   }
 
-  readonly #partsListener: StageListener = {
-    ended: (answer) => this.#finish(isRangeFault(answer) ? this.#withMostBlocks(answer) : answer),
-  };
-
   #bounds(): { readonly maxBlocks: number; readonly maxParts: number } {
-    const { maxBlocks, maxParts } = this.#parts.splitLimits();
-    return { maxBlocks, maxParts: this.#context.request.maxParts ?? maxParts };
+    const { maxBlocks, maxParts } = this.parts.splitLimits();
+    return { maxBlocks, maxParts: this.context.request.maxParts ?? maxParts };
   }
 
   /** The largest range that somebody accepts, declared, learned, or named in a refusal. */
   #limit(): number | null {
-    const { request, failed } = this.#context;
+    const { request, failed } = this.context;
     const known = request.tracker.rangeLimits(request.call)[0] ?? null;
     if (known !== null && known !== Number.POSITIVE_INFINITY) return known;
     const named = failed.flatMap(({ verdict: { effect } }) =>
@@ -152,7 +112,7 @@ class SplitCall implements StageListener, RunningCall {
     const limit = this.#limit();
     if (outcome.kind !== "fault" || limit === null || "max_blocks" in outcome.fault.details)
       return answer;
-    const { request } = this.#context;
+    const { request } = this.context;
     const range = rangeOf(request.call.block, request.tracker);
     const mostServed = mostBlocks(limit, this.#bounds());
     if (range !== null && blocksIn(range) <= mostServed) return answer;
@@ -160,12 +120,6 @@ class SplitCall implements StageListener, RunningCall {
     const most = { ...details, max_blocks: mostServed };
     const why = fault("log_range_limit", message, { details: most });
     return { ...answer, outcome: { kind: "fault", fault: why } };
-  }
-
-  #finish(answer: Answer): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#listener.ended(answer);
   }
 }
 
