@@ -16,6 +16,7 @@ import { createStoredRecords } from "../hosted/operator/stored-records.ts";
 import { Observer, type ObserverPlace } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { serviceMark } from "../secrets/service-mark.ts";
+import type { Changes } from "../shared/changes/changes.ts";
 import { newProcessId } from "../shared/nodes/node-rows.ts";
 import { storedFilters } from "../shared/nodes/stored-filters.ts";
 import type { Store } from "../shared/store/store.ts";
@@ -73,17 +74,20 @@ import type { RpcParts } from "../web/rpc/parts.ts";
 import { TargetResolver } from "../web/rpc/target.ts";
 import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
-import { type NodeView, named, openRouterNode, workerOn } from "./cluster.ts";
+import {
+  type NodeView,
+  named,
+  openRouterNode,
+  openServiceNode,
+  type ServiceNode,
+  workerOn,
+} from "./cluster.ts";
 import type { CustomServing } from "./custom-profiles.ts";
 import { HealthUpdates } from "./health-updates.ts";
 import type { Hosting, HostingParts } from "./hosted.ts";
 import { OperatorView } from "./live/operator-view.ts";
 import { createCachePurge, createOwnPurge } from "./operators/cache-purge.ts";
-import {
-  type ChangesPlace,
-  type OperatorChanges,
-  OperatorInbox,
-} from "./operators/operator-changes.ts";
+import { OperatorChanges } from "./operators/operator-changes.ts";
 import { OperatorConsole } from "./operators/operator-console.ts";
 import {
   type OpenOperatorProviders,
@@ -153,6 +157,7 @@ interface Foundation {
   readonly console: OperatorConsole;
   readonly filterClaims: FilterClaims;
   readonly operatorProviders: OpenOperatorProviders;
+  readonly operatorChanges: OperatorChanges;
   readonly legacyForms: LegacyForms;
   readonly proxies: TrustedProxies;
   readonly compression: Compression | null;
@@ -173,7 +178,6 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
   const stored = await openStored(config, {
     ...outside,
     serving,
-    purgeCache: createOwnPurge(providers),
     methods: () => live.methods,
     worker: busOf(outside.service)?.self ?? null,
     service: outside.service ?? null,
@@ -186,8 +190,9 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     await stored.close();
     throw error;
   };
-  const operators = { config, outside, startedAtMs, providers, ...stored };
-  const operatorProviders = await operatorProvidersOf(operators, log).catch(closing);
+  const operators = { outside, startedAtMs, providers, ...stored };
+  const operatorProviders = await operatorProvidersOf(operators).catch(closing);
+  stored.changes.begin();
   const proxies = trustedProxiesOf(config.server.trustedProxies);
   const foundation: Foundation = {
     config,
@@ -217,80 +222,97 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
   return appOf(foundation, listening, stored.close);
 }
 
-/** The store, and what lies on it: the hosted half, or the place of a router among others. */
-async function openStored(
-  config: Config,
-  parts: Omit<HostingParts, "config" | "settings" | "operatorInbox">,
-): Promise<{
+/** The store, and what lies on it. */
+interface Stored {
   readonly hosting: Hosting | null;
   readonly store: Store;
+  readonly changes: Changes;
   readonly node: NodeView | null;
   readonly joined: JoinedNode | null;
+  /** The name of this process in the store. */
+  readonly processName: string;
   readonly console: OperatorConsole;
-  readonly changes: OperatorChanges;
+  readonly operatorChanges: OperatorChanges;
   close(): Promise<void>;
-}> {
-  const operatorInbox = new OperatorInbox();
-  if (config.hosted !== null) {
-    const { hosted: settings } = config;
-    const { openHosting } = await import("./hosted.ts");
-    const hosting = await openHosting({ ...parts, operatorInbox, config, settings });
-    const { store, node, joined, console, close } = hosting;
-    const changes = operatorInbox.changes(changesPlace(parts.runtime, store, node));
-    return { hosting, store, node, joined, console, changes, close };
-  }
-  const { runtime, log, worker, service } = parts;
-  const onError = (error: unknown): void =>
-    log.warn({ problem: errorText(error) }, "the database does not answer as it should");
-  const place = { config, runtime, log, worker, service, operatorInbox };
-  const { store, view: node, joined, close } = await openRouterNode({ ...place, onError });
+}
+
+/** Opens the store, and the hosted half or the place of a router among others. */
+async function openStored(
+  config: Config,
+  parts: Omit<HostingParts, "config" | "settings" | "console" | keyof ServiceNode>,
+): Promise<Stored> {
+  const { runtime, log, service } = parts;
+  const opened = await openServiceNode({ ...parts, config });
+  const { store, view, joined, changes, onError } = opened;
+  const node = view?.identity.id ?? null;
+  const process = processName(opened, parts);
   const console = new OperatorConsole({
     config,
     runtime,
     log,
     records: createStoredRecords(store),
-    accounts: null,
+    accounts: config.hosted === null ? null : store,
     openLimit: limitsOf({ runtime, service }),
-    node: node?.identity.id ?? null,
+    node,
   });
-  const changes = operatorInbox.changes(changesPlace(runtime, store, node));
-  return { hosting: null, store, node, joined, console, changes, close };
+  const shared = { store, changes, node: view, joined, processName: process, console };
+  const operatorChanges = new OperatorChanges({ store, changes, runtime, process, node, onError });
+  try {
+    if (config.hosted === null) {
+      const close = await openRouterNode(opened, runtime);
+      return { ...shared, hosting: null, operatorChanges, close };
+    }
+    const { openHosting } = await import("./hosted.ts");
+    const settings = config.hosted;
+    const hosting = await openHosting({ ...parts, ...opened, config, settings, console });
+    return { ...shared, hosting, operatorChanges, close: hosting.close };
+  } catch (error) {
+    await opened.cluster?.close();
+    await store.close();
+    throw error;
+  }
 }
 
-/** Where this node records what operators do; null = it is the only one. */
-function changesPlace(runtime: Runtime, store: Store, node: NodeView | null): ChangesPlace | null {
-  return node === null ? null : { store, node: node.identity.id, runtime };
+/** Unique among the processes that use the store; a worker's successor has the same name. */
+function processName(
+  { joined, view }: ServiceNode,
+  { runtime, service }: Pick<HostingParts, "runtime" | "service">,
+): string {
+  if (joined !== null) return joined.id;
+  const node = view?.identity.id ?? service?.id ?? newProcessId(runtime);
+  return service === null ? node : `${node}/${service.bus.self}`;
 }
 
 /** Records filters, so that other processes go on with them, or this one after a restart. */
 function filterClaimsOf(
-  { store, node, joined }: Awaited<ReturnType<typeof openStored>>,
+  { store, node, processName }: Stored,
   { filters, timerWheel }: ReturnType<typeof upstreamSide>,
   { runtime, log, service }: Outside,
 ): FilterClaims {
-  const identity = node?.identity ?? { id: service?.id ?? newProcessId(runtime), region: "" };
-  const keeper =
-    joined?.id ?? (service === undefined ? identity.id : `${identity.id}/${service.bus.self}`);
+  const identity = node?.identity ?? { id: service?.id ?? processName, region: "" };
   const bus = service?.bus ?? null;
   return new FilterClaims({
     runtime,
     timerWheel,
     filters,
-    records: storedFilters(store, keeper),
+    records: storedFilters(store, processName),
     workers: bus === null ? null : { bus, workerOf: workerOn(identity, bus) },
     onError: (error) => log.warn({ problem: errorText(error) }, "filters cannot be recorded now"),
   });
 }
 
-/** What operators do with providers, with the cordons that hold in effect. */
-function operatorProvidersOf(
-  { config, outside, startedAtMs, providers, console, changes }: OperatorFoundation,
-  log: Logger,
-): Promise<OpenOperatorProviders> {
-  const { runtime, service, reload = cannotReload } = outside;
+/** What operators do with providers, with the cordons that hold in effect; follows other processes. */
+async function operatorProvidersOf({
+  outside,
+  startedAtMs,
+  providers,
+  console,
+  operatorChanges,
+}: OperatorFoundation): Promise<OpenOperatorProviders> {
+  const { runtime, log, service, reload = cannotReload } = outside;
   const bus = busOf(service);
   const { timerWheel, upstreams, registry, cordons, subscriptions } = providers;
-  return openOperatorProviders({
+  const opened = await openOperatorProviders({
     runtime,
     timerWheel,
     upstreams,
@@ -299,21 +321,24 @@ function operatorProvidersOf(
     subscriptions,
     records: console.records,
     recordAction: console.recordAction,
-    changes,
-    bus,
-    isShared: config.cluster.enabled,
+    changes: operatorChanges,
     onError: (error) =>
       log.warn({ problem: errorText(error) }, "what operators did elsewhere cannot be read now"),
     reload,
     reloadAsked:
       bus === null ? createReloadAsked(runtime, startedAtMs, reload) : reloadAskedOver(bus),
   });
+  const ownPurge = createOwnPurge(providers);
+  operatorChanges.follow((change) =>
+    change.kind === "purge" ? ownPurge(change.selection) : opened.followed(change),
+  );
+  return opened;
 }
 
-type OperatorFoundation = Pick<Foundation, "config" | "outside" | "providers" | "console"> & {
-  readonly changes: OperatorChanges;
-  readonly startedAtMs: number;
-};
+type OperatorFoundation = Pick<
+  Foundation,
+  "outside" | "providers" | "console" | "operatorChanges"
+> & { readonly startedAtMs: number };
 
 const cannotReload: Reload = async () => ({
   problem: "this process was not started with a configuration file",
@@ -331,7 +356,7 @@ async function apiOf(foundation: Foundation): Promise<Api> {
 async function instanceApiOf(foundation: Foundation): Promise<Api> {
   const { createInstanceApi } = await import("../web/api/instance-api.ts");
   const { config, live, outside, hosting, node, console, providers } = foundation;
-  const { operatorProviders, view } = foundation;
+  const { operatorProviders, operatorChanges, view } = foundation;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
   const { sessions, recordAction } = console;
   return createInstanceApi({
@@ -350,8 +375,7 @@ async function instanceApiOf(foundation: Foundation): Promise<Api> {
       registry: providers.registry,
       own: createOwnPurge(providers),
       hasSecondTier: () => live.config.redisUrl !== null,
-      bus: busOf(outside.service),
-      recorded: hosting?.recordPurge ?? null,
+      changes: operatorChanges,
     }),
     live: view.live,
     summary: () => ({
@@ -365,7 +389,7 @@ async function instanceApiOf(foundation: Foundation): Promise<Api> {
 }
 
 function appOf(
-  { config, live, outside, providers, filterClaims, operatorProviders, view }: Foundation,
+  { config, live, outside, providers, filterClaims, view }: Foundation,
   { server, metrics }: Awaited<ReturnType<typeof listenTo>>,
   closeStores: () => Promise<void>,
 ): App {
@@ -389,7 +413,6 @@ function appOf(
       await server.drain();
       metrics?.close();
       await view.end();
-      operatorProviders.close();
       await filterClaims.close();
       // Before the stores, where other nodes read what is given back.
       await providers.close().finally(closeStores);

@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { ClusterHealth } from "../core/cluster-health.ts";
+import { errorText } from "../core/fields.ts";
 import type { PublicNode } from "../core/routing/evidence.ts";
 import type { Bus, WorkerId } from "../core/workers/bus.ts";
 import type { Credit } from "../hosted/credit/credit.ts";
@@ -11,17 +12,15 @@ import { removeOldHistory } from "../hosted/operator/stored-history.ts";
 import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
 import { type Runtime, within } from "../runtime.ts";
 import type { ChangesRead } from "../shared/changes/change-log.ts";
-import { type ChangeFollower, openChanges } from "../shared/changes/changes.ts";
+import { type ChangeFollower, type Changes, openChanges } from "../shared/changes/changes.ts";
 import { type Cluster, openCluster } from "../shared/nodes/cluster.ts";
 import { openHeartbeat } from "../shared/nodes/heartbeat.ts";
 import { type NodeIdentity, publicNode, serviceNodeOf } from "../shared/nodes/identity.ts";
-import { claimsOf } from "../shared/nodes/job-claims.ts";
+import { claimsOf, type JobClaims } from "../shared/nodes/job-claims.ts";
 import type { Membership } from "../shared/nodes/membership.ts";
 import { newProcessId } from "../shared/nodes/node-rows.ts";
 import { startRetention } from "../shared/nodes/retention.ts";
 import { type Store, urgently } from "../shared/store/store.ts";
-import { type OwnPurge, PURGE_ALL, purgeOf } from "./operators/cache-purge.ts";
-import type { OperatorInbox } from "./operators/operator-changes.ts";
 import { busOf, type ServiceParts } from "./service-parts.ts";
 import type { JoinedNode } from "./store/provider-limits.ts";
 import {
@@ -40,7 +39,7 @@ export interface NodeView {
 }
 
 /** What joining works with. */
-export interface JoinParts {
+interface JoinParts {
   readonly config: Config;
   readonly runtime: Runtime;
   readonly log: Logger;
@@ -58,7 +57,7 @@ const HEARTBEAT_MS = 1_000;
 const CLOSE_MS = 5_000;
 
 /** Joins the others; null = this service is one node. */
-export async function joinCluster(parts: JoinParts): Promise<Cluster | null> {
+async function joinCluster(parts: JoinParts): Promise<Cluster | null> {
   const { config, runtime, log, worker } = parts;
   if (!config.cluster.enabled) return null;
   const { cluster, hosted } = config;
@@ -80,7 +79,7 @@ export async function joinCluster(parts: JoinParts): Promise<Cluster | null> {
 }
 
 /** How a node that joined is shown; its workers are one node. */
-export function viewOf({ node, membership }: Cluster): NodeView {
+function viewOf({ node, membership }: Cluster): NodeView {
   const identity = { ...node, id: serviceNodeOf(node.id) };
   const health = () => membership.health();
   return { identity, shown: publicNode(node), health, members: membership };
@@ -96,39 +95,46 @@ export function workerOn(node: NodeIdentity, bus: Bus | null): (keeper: string) 
   };
 }
 
-/** A router without keys and money: its store, and its place among others. */
-export interface RouterNode {
+/** This process as one of its service: its store, and what is shared over it. */
+export interface ServiceNode {
   readonly store: Store;
-  /** Null = this service is one node; the same for `joined`. */
+  /** Null = this service is one node; the same for `view` and `joined`. */
+  readonly cluster: Cluster | null;
   readonly view: NodeView | null;
   readonly joined: JoinedNode | null;
-  close(): Promise<void>;
+  /** What this process and others change in the store. */
+  readonly changes: Changes;
+  /** Which process does what one does for all. */
+  readonly claims: JobClaims;
+  readonly onError: (error: unknown) => void;
 }
 
-/** Opens its store; among others it has a heartbeat, and follows what operators do. */
-export async function openRouterNode(
-  parts: Omit<JoinParts, "store"> & ServiceStoreParts & Pick<Followers, "operatorInbox">,
-): Promise<RouterNode> {
-  const { runtime, service, onError } = parts;
+/** Opens the store and joins the others; changes are followed from now on. */
+export async function openServiceNode(
+  parts: Omit<JoinParts, "store" | "onError"> & ServiceStoreParts,
+): Promise<ServiceNode> {
+  const { config, runtime, log, service } = parts;
+  const onError = (error: unknown): void =>
+    log.warn({ problem: errorText(error) }, "the store does not answer as it should");
+  const nodeTimeoutMs = config.hosted?.nodeTimeoutMs ?? ROUTER_NODE_TIMEOUT_MS;
   const store = await openServiceStore(parts);
   let cluster: Cluster | null = null;
   try {
-    cluster = await joinCluster({ ...parts, store });
-    const leave = cluster === null ? null : await follow(cluster, { ...parts, store });
-    const claims = cluster?.claims ?? claimsOf(busOf(service));
-    const further = [removeOldHistory];
-    const endRetention = startRetention({ store, runtime, claims, further, onError });
-    const joined = cluster;
+    cluster = await joinCluster({ ...parts, store, onError });
+    const bus = busOf(service);
+    const signal = cluster?.signal ?? null;
+    const followed = { store: urgently(store), runtime, log, bus, signal, nodeTimeoutMs, onError };
     return {
       store,
-      view: joined === null ? null : viewOf(joined),
-      joined: joined === null ? null : joinedNode(joined, store),
-      async close() {
-        await within(runtime, CLOSE_MS, endRetention()).catch(onError);
-        await joined?.close().catch(onError);
-        await leave?.().catch(onError);
-        await store.close().catch(onError);
-      },
+      cluster,
+      view: cluster === null ? null : viewOf(cluster),
+      joined:
+        cluster === null
+          ? null
+          : { store, id: cluster.node.id, nodeTimeoutMs, hints: cluster.hints },
+      changes: await openChanges(followed),
+      claims: cluster?.claims ?? claimsOf(bus),
+      onError,
     };
   } catch (error) {
     await cluster?.close();
@@ -137,28 +143,29 @@ export async function openRouterNode(
   }
 }
 
-/** Has a router among others live, and follow what operators do; the result leaves. */
-async function follow(
-  cluster: Cluster,
-  { store, runtime, log, operatorInbox, onError }: JoinParts & Pick<Followers, "operatorInbox">,
+/** Has a router without keys and money live among others; the result leaves and closes the store. */
+export async function openRouterNode(
+  { store, cluster, changes, claims, onError }: ServiceNode,
+  runtime: Runtime,
 ): Promise<() => Promise<void>> {
-  const { node, replaces, processId } = cluster;
-  const times = { everyMs: HEARTBEAT_MS, nodeTimeoutMs: ROUTER_NODE_TIMEOUT_MS };
-  const changes = await openChanges({
-    ...{ store: urgently(store), runtime, log, onError, nodeTimeoutMs: ROUTER_NODE_TIMEOUT_MS },
-    ...{ bus: null, signal: cluster.signal },
-  });
-  const heart = { store, runtime, node, replaces, processId, ...times, onError };
-  const leave = await openHeartbeat(heart);
-  changes.follow(routerFollower(operatorInbox));
-  return () => {
+  const leave = cluster === null ? null : await openHeart(cluster, { store, runtime, onError });
+  const further = [removeOldHistory];
+  const endRetention = startRetention({ store, runtime, claims, further, onError });
+  return async () => {
+    await within(runtime, CLOSE_MS, endRetention()).catch(onError);
     changes.close();
-    return leave();
+    await cluster?.close().catch(onError);
+    await leave?.().catch(onError);
+    await store.close().catch(onError);
   };
 }
 
-function joinedNode({ node, hints }: Cluster, store: Store): JoinedNode {
-  return { store, id: node.id, nodeTimeoutMs: ROUTER_NODE_TIMEOUT_MS, hints };
+function openHeart(
+  { node, replaces, processId }: Cluster,
+  parts: Pick<JoinParts, "store" | "runtime" | "onError">,
+): Promise<() => Promise<void>> {
+  const times = { everyMs: HEARTBEAT_MS, nodeTimeoutMs: ROUTER_NODE_TIMEOUT_MS };
+  return openHeartbeat({ ...parts, ...times, node, replaces, processId });
 }
 
 /** What keeps keys, credit and profiles in memory. */
@@ -167,33 +174,16 @@ export interface Followers {
   readonly credit: Pick<Credit, "returned" | "recall">;
   /** Keeps failures to itself. */
   readonly loader: Pick<ProfileLoader, "changed" | "reload">;
-  readonly purgeCache: OwnPurge;
-  readonly operatorInbox: Pick<OperatorInbox, "heard" | "missed">;
 }
 
-/** Has a router without keys and money follow what operators do at other nodes. */
-function routerFollower(inbox: Followers["operatorInbox"]): ChangeFollower {
-  return {
-    changed(read) {
-      if (read.kind === "all") return inbox.missed();
-      for (const { topic, ref } of read.changes) if (topic === "operator") inbox.heard(ref);
-    },
-    settled: async () => {},
-    watch: () => {},
-    contact: () => {},
-  };
-}
-
-/** Has what is in memory follow what other nodes change. */
+/** Has keys, credit and profiles in memory follow what other processes change. */
 export function followerOf(followers: Followers): ChangeFollower {
-  const { keyCache, credit, loader, purgeCache, operatorInbox } = followers;
+  const { keyCache, credit, loader } = followers;
   const profiles = profileReader(loader);
   return {
     changed(read: ChangesRead) {
       if (read.kind === "all") {
         keyCache.recheck();
-        void purgeCache(PURGE_ALL);
-        operatorInbox.missed();
         return profiles.readAll();
       }
       const refs = (topic: string): ReadonlySet<string> =>
@@ -204,8 +194,6 @@ export function followerOf(followers: Followers): ChangeFollower {
       for (const accountId of refs("returned")) credit.returned(accountId);
       credit.recall(refs("recall"));
       profiles.read(refs("profile"));
-      for (const ref of refs("cache")) void purgeCache(purgeOf(ref));
-      for (const ref of refs("operator")) operatorInbox.heard(ref);
     },
     settled: () => profiles.settled(),
     watch: (now) => keyCache.watch(now),

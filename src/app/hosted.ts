@@ -22,7 +22,6 @@ import { KEY_CACHE_LIMITS, KeyCache } from "../hosted/keys/key-cache.ts";
 import { keyRow } from "../hosted/keys/key-context.ts";
 import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form-usage.ts";
 import { removeOldHistory } from "../hosted/operator/stored-history.ts";
-import { createStoredRecords } from "../hosted/operator/stored-records.ts";
 import { holdsPayments, paymentsOnDemand, sessionsOnDemand } from "../payments/on-demand.ts";
 import type { Payments } from "../payments/payments.ts";
 import type { RailSettings } from "../payments/rails/rails.ts";
@@ -30,17 +29,14 @@ import type { SessionProcess } from "../payments/session/holds.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { localSecret } from "../secrets/sealer.ts";
-import { type Changes, openChanges } from "../shared/changes/changes.ts";
 import {
   type BookedLimitParts,
   bookedAddressLimits,
 } from "../shared/leases/booked-address-limits.ts";
 import { RateShares } from "../shared/leases/rate-shares.ts";
-import type { Cluster } from "../shared/nodes/cluster.ts";
-import { claimsOf, type JobClaims } from "../shared/nodes/job-claims.ts";
+import type { JobClaims } from "../shared/nodes/job-claims.ts";
 import { startRetention } from "../shared/nodes/retention.ts";
-import { openStore, type Store, urgently } from "../shared/store/store.ts";
-import type { PurgeSelection } from "../upstream/engine/cache/cached-answers.ts";
+import { openStore, type Store } from "../shared/store/store.ts";
 import { createApi } from "../web/api/api.ts";
 import { type Api, firstServing } from "../web/api/operation-server.ts";
 import type { CustomParts } from "../web/api/parts.ts";
@@ -50,26 +46,14 @@ import { PurchasePaywall } from "../web/payment/purchase-paywall.ts";
 import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
 import { auditBooks, auditForOperator } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
-import {
-  type Followers,
-  followerOf,
-  joinCluster,
-  type NodeView,
-  viewOf,
-  workerProcessId,
-} from "./cluster.ts";
+import { followerOf, type ServiceNode, workerProcessId } from "./cluster.ts";
 import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
-import { type OwnPurge, recordPurge } from "./operators/cache-purge.ts";
-import type { OperatorInbox } from "./operators/operator-changes.ts";
-import { OperatorConsole } from "./operators/operator-console.ts";
+import type { OperatorConsole } from "./operators/operator-console.ts";
 import { busOf, limitsOf, type ServiceParts } from "./service-parts.ts";
-import type { JoinedNode } from "./store/provider-limits.ts";
-import { openServiceStore } from "./store/service-store.ts";
 import { creditOver, tokensOver } from "./workers/supervisor-objects.ts";
 
 /** The running hosted service. */
 export interface Hosting {
-  readonly store: Store;
   readonly admission: Admission;
   readonly api: Api;
   readonly legacyForms: LegacyFormUsage;
@@ -81,28 +65,20 @@ export interface Hosting {
   readonly keyOf: (digest: string) => Promise<PaidKey | null>;
   /** Null = there are no payment channels. */
   readonly sessions: Sessions | null;
-  /** Null = this service is one node. */
-  readonly node: NodeView | null;
-  /** The same as the other nodes know it. */
-  readonly joined: JoinedNode | null;
-  readonly console: OperatorConsole;
   readonly credit: Pick<Credit, "metered" | "maySpend">;
-  /** Has the other nodes remove kept answers; null = there are none. */
-  readonly recordPurge: ((selection: PurgeSelection) => Promise<void>) | null;
   /** Writes pending usage, returns unspent credit, and closes the store. */
   close(): Promise<void>;
 }
 
-export interface HostingParts {
+export interface HostingParts extends ServiceNode {
   readonly config: Config;
   readonly settings: HostedConfig;
   readonly runtime: Runtime;
   readonly log: Logger;
   readonly serving: CustomServing;
-  readonly purgeCache: OwnPurge;
+  readonly console: OperatorConsole;
   /** The method table of the current configuration. */
   readonly methods: () => MethodTable;
-  readonly operatorInbox: OperatorInbox;
   /** The worker of the node that this process is; null = it is the node. */
   readonly worker: string | null;
   /** Null = this process is the whole service. */
@@ -128,45 +104,8 @@ const TOKENS_MS = 5;
 /** Smallest lease of credit, in compute units. */
 const MIN_SLICE_CU = 100;
 
-/**
- * Opens the store and starts the services on it. Throws an error for the operator if it cannot be
- * opened.
- */
+/** Starts the services on the store. */
 export async function openHosting(parts: HostingParts): Promise<Hosting> {
-  const { log } = parts;
-  const store = await openServiceStore(parts);
-  const onError = (error: unknown): void =>
-    log.warn({ problem: errorText(error) }, "the store does not answer as it should");
-  let cluster: Cluster | null = null;
-  try {
-    cluster = await joinCluster({ ...parts, store, onError });
-    const bus = busOf(parts.service);
-    const claims = cluster?.claims ?? claimsOf(bus);
-    const { nodeTimeoutMs } = parts.settings;
-    const signal = cluster?.signal ?? null;
-    const changeParts = { ...parts, bus, store: urgently(store), signal, nodeTimeoutMs, onError };
-    const changes = await openChanges(changeParts);
-    return await hostingOver({ ...parts, store, cluster, changes, claims, onError });
-  } catch (error) {
-    await cluster?.close();
-    await store.close();
-    throw error;
-  }
-}
-
-/** The same with an open store and a handler of background failures. */
-interface StoreParts extends HostingParts {
-  readonly store: Store;
-  /** Null = this service is one node. */
-  readonly cluster: Cluster | null;
-  /** What this process and others change in the store. */
-  readonly changes: Changes;
-  /** Which node does what one does for all. */
-  readonly claims: JobClaims;
-  readonly onError: (error: unknown) => void;
-}
-
-async function hostingOver(parts: StoreParts): Promise<Hosting> {
   const { config, settings, runtime, log, store, cluster, claims, onError } = parts;
   const legacyForms = await legacyFormsOf(parts);
   const custom = await openCustomProfiles(parts);
@@ -196,11 +135,10 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   const paywall = payments === null ? null : new PurchasePaywall({ payments, runtime, openLimit });
   const sessions = await sessionsOf({ ...shared, process: processOf(settings, credit) });
   const customParts = custom.partsWith(changed.profile);
-  const console = await consoleOf(parts, openLimit);
   const api = apiOf(parts, {
-    ...{ changes: changed, paywall, credit, custom: customParts, openLimit, console },
+    ...{ changes: changed, paywall, credit, custom: customParts, openLimit },
   });
-  follow(parts, { keyCache, credit, loader: custom.loader });
+  parts.changes.follow(followerOf({ keyCache, credit, loader: custom.loader }));
   const endJobs = startJobs(parts, claims);
 
   return {
@@ -210,8 +148,6 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     paywall,
     callPaywall: sessions === null ? null : createCallPaywall({ sessions, runtime }),
     sessions,
-    ...othersOf(parts),
-    console,
     credit,
     keyOf: (digest) => keyOf(store, digest),
     async close() {
@@ -224,49 +160,9 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   };
 }
 
-/** The console over the store. */
-async function consoleOf(parts: StoreParts, openLimit: OpenAddressLimit): Promise<OperatorConsole> {
-  return new OperatorConsole({
-    ...parts,
-    records: createStoredRecords(parts.store),
-    accounts: parts.store,
-    openLimit,
-    node: nodeNameOf(parts),
-  });
-}
-
-/** The name of this node among others; null = the service is one node. */
-function nodeNameOf({ cluster }: Pick<StoreParts, "cluster">): string | null {
-  return cluster === null ? null : viewOf(cluster).identity.id;
-}
-
-/** Has what is in memory follow what other processes of the service change in the store. */
-function follow(
-  { changes, purgeCache, operatorInbox }: StoreParts,
-  followers: Omit<Followers, "purgeCache" | "operatorInbox">,
-): void {
-  changes.follow(followerOf({ ...followers, purgeCache, operatorInbox }));
-}
-
-/** The store, and what this node is among others on it. */
-function othersOf({
-  cluster,
-  store,
-  settings: { nodeTimeoutMs },
-}: StoreParts): Pick<Hosting, "store" | "node" | "joined" | "recordPurge"> {
-  return cluster === null
-    ? { store, node: null, joined: null, recordPurge: null }
-    : {
-        store,
-        node: viewOf(cluster),
-        joined: { store, id: cluster.node.id, nodeTimeoutMs, hints: cluster.hints },
-        recordPurge: (selection) => recordPurge(store, selection),
-      };
-}
-
 /** Hears no more of the other processes of the service. */
 async function leaveOthers(
-  { cluster, changes, runtime, onError }: StoreParts,
+  { cluster, changes, runtime, onError }: HostingParts,
   rateShares: RateShares | null,
 ): Promise<void> {
   rateShares?.close();
@@ -281,7 +177,7 @@ async function legacyFormsOf({
   log,
   claims,
   onError,
-}: StoreParts): Promise<LegacyFormUsage> {
+}: HostingParts): Promise<LegacyFormUsage> {
   const policy = settings.legacyForms;
   const legacyForms = await openLegacyFormUsage({ store, runtime, policy, claims, onError });
   if (legacyForms.off.size > 0)
@@ -289,7 +185,7 @@ async function legacyFormsOf({
   return legacyForms;
 }
 
-function creditOf(parts: StoreParts, node: string): Promise<Credit> {
+function creditOf(parts: HostingParts, node: string): Promise<Credit> {
   const { store, runtime, settings, cluster, changes, onError } = parts;
   const hasWorkers = cluster === null && busOf(parts.service) !== null;
   return openCredit({
@@ -312,7 +208,7 @@ function creditOf(parts: StoreParts, node: string): Promise<Credit> {
 }
 
 /** Workers are known by their place, so that the supervisor can tell what they leave behind. */
-function processIdOf(parts: StoreParts): Pick<CreditParts, "processId"> {
+function processIdOf(parts: HostingParts): Pick<CreditParts, "processId"> {
   const { cluster, service } = parts;
   if (cluster !== null) return { processId: cluster.processId };
   const bus = busOf(parts.service);
@@ -327,15 +223,14 @@ interface ApiCollaborators {
   readonly paywall: PurchasePaywall | null;
   readonly credit: Credit;
   readonly custom: CustomParts;
-  readonly console: OperatorConsole;
 }
 
 /** The account pages and the management API. */
 function apiOf(
-  parts: StoreParts,
-  { changes, paywall, credit, custom, openLimit, console }: ApiCollaborators,
+  parts: HostingParts,
+  { changes, paywall, credit, custom, openLimit }: ApiCollaborators,
 ): Api {
-  const { config, settings, runtime, log, store, serving, methods, onError } = parts;
+  const { config, settings, runtime, log, store, serving, methods, console, onError } = parts;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
   const common = {
     runtime,
@@ -358,7 +253,7 @@ function apiOf(
     audit: () =>
       auditForOperator({
         ...{ store, runtime, onError, rails: settings.payments.rails },
-        run: { runner: "operator", node: nodeNameOf(parts) },
+        run: { runner: "operator", node: parts.view?.identity.id ?? null },
       }),
     settle: settling(credit, runtime),
     operatorToken,
@@ -379,7 +274,7 @@ interface Writers {
 
 /** Writes pending state, so that the next start can continue, and closes the store. */
 async function closeStore(
-  parts: Pick<StoreParts, "runtime" | "log" | "onError">,
+  parts: Pick<HostingParts, "runtime" | "log" | "onError">,
   { payments, sessions, credit, legacyForms, store }: Writers,
 ): Promise<void> {
   const { runtime, log, onError } = parts;
@@ -402,7 +297,7 @@ function instanceParts({ chains, devnet }: Config, { servedChains }: CustomServi
 }
 
 /** Jobs that one node of several does; the returned function ends them. */
-function startJobs(parts: StoreParts, claims: JobClaims): () => Promise<void> {
+function startJobs(parts: HostingParts, claims: JobClaims): () => Promise<void> {
   const cancelAudit = auditAgain(parts, claims);
   const endRetention = startRetention({ ...parts, claims, further: [removeOldHistory] });
   return async () => {
@@ -414,7 +309,7 @@ function startJobs(parts: StoreParts, claims: JobClaims): () => Promise<void> {
 /**
  * Audits the books every hour, on one node of several; the returned function ends that.
  */
-function auditAgain(parts: StoreParts, claims: JobClaims): () => void {
+function auditAgain(parts: HostingParts, claims: JobClaims): () => void {
   const { runtime, onError } = parts;
   const job = { name: "audit", everyMs: AUDIT_MS - AUDIT_SLACK_MS, run: () => auditOnce(parts) };
   let cancel = runtime.after(AUDIT_MS, again);
@@ -425,8 +320,8 @@ function auditAgain(parts: StoreParts, claims: JobClaims): () => void {
   return () => cancel();
 }
 
-async function auditOnce(parts: StoreParts): Promise<void> {
-  const run = { runner: "service", node: nodeNameOf(parts) } as const;
+async function auditOnce(parts: HostingParts): Promise<void> {
+  const run = { runner: "service", node: parts.view?.identity.id ?? null } as const;
   const { state, problems } = await auditBooks({ ...parts, run });
   if (state === "balanced") return;
   parts.log.error({ differences: problems.slice(0, 10) }, "the books do not agree");
@@ -471,7 +366,7 @@ interface SessionHostingParts extends Omit<PaymentHostingParts, "changes" | "nod
 }
 
 /** This process among those that take calls of channels. */
-function processOf({ flushIntervalMs }: StoreParts["settings"], credit: Credit): SessionProcess {
+function processOf({ flushIntervalMs }: HostingParts["settings"], credit: Credit): SessionProcess {
   return { presence: () => credit.presence(), heartbeatMs: flushIntervalMs };
 }
 
@@ -585,13 +480,13 @@ export function unnamedNode(storageUrl: string, { wallMs, random }: Runtime): st
 }
 
 /** Where another process has the embedded file open, it runs the transactions of credit. */
-function transactionsOf(parts: StoreParts): Pick<CreditParts, "transactions"> {
+function transactionsOf(parts: HostingParts): Pick<CreditParts, "transactions"> {
   const bus = busOf(parts.service);
   return bus === null || parts.store.engine !== "sqlite" ? {} : { transactions: creditOver(bus) };
 }
 
 /** How the rate limits of accounts are shared; null = this process is the whole service. */
-function rateSharesOf(parts: StoreParts): RateShares | null {
+function rateSharesOf(parts: HostingParts): RateShares | null {
   const { cluster, runtime, onError } = parts;
   if (cluster !== null) return cluster.rateShares;
   const tokens = tokensOf(parts);
@@ -600,7 +495,7 @@ function rateSharesOf(parts: StoreParts): RateShares | null {
 }
 
 /** Where tokens of limits are asked for; null = this process is the whole service. */
-function tokensOf(parts: StoreParts): BookedLimitParts | null {
+function tokensOf(parts: HostingParts): BookedLimitParts | null {
   const { cluster, service } = parts;
   if (cluster !== null) return cluster.tokens;
   const bus = busOf(parts.service);
@@ -608,7 +503,7 @@ function tokensOf(parts: StoreParts): BookedLimitParts | null {
 }
 
 /** How limits of new keys are opened. */
-function creationLimitsOf(parts: StoreParts): OpenCreationLimit {
+function creationLimitsOf(parts: HostingParts): OpenCreationLimit {
   const tokens = tokensOf(parts);
   return tokens === null ? openAddressLimit : bookedAddressLimits(tokens);
 }
@@ -619,7 +514,7 @@ function workerOf(parts: HostingParts): string | null {
 
 /** What bounds accounts over all processes of the service. */
 function sharedLimitsOf(
-  parts: StoreParts,
+  parts: HostingParts,
   sharing: RateShares | null,
 ): Pick<AdmissionParts, "sharing" | "waitingBatches"> {
   const bus = busOf(parts.service);
@@ -630,7 +525,7 @@ function sharedLimitsOf(
 
 /** Tells of changes, here and in the other workers. */
 function changesOver(
-  { changes }: StoreParts,
+  { changes }: HostingParts,
   { keyCache, custom }: { readonly keyCache: KeyCache; readonly custom: CustomHosting },
 ): Invalidations & { readonly profile: CustomParts["changed"] } {
   const profileChanged = custom.changedWith(keyCache);

@@ -39,14 +39,6 @@ function slowProfiles() {
       changed: ({ accountId, slug }) => load(`${accountId} ${slug}`),
       reload: () => load("every profile"),
     },
-    operatorInbox: {
-      heard: (ref) => void told.push(`operator ${ref}`),
-      missed: () => void told.push("all that operators do"),
-    },
-    purgeCache: (selection) => {
-      told.push(`purge ${JSON.stringify(selection)}`);
-      return Promise.resolve(true);
-    },
   };
   const letGo = async (): Promise<void> => {
     waiting.shift()?.();
@@ -66,21 +58,10 @@ test("a profile that hangs holds up no key, and no more than one profile is load
     ),
   );
   assert.deepEqual(told.splice(0), ["key_1", "acc_1 a"]);
-  follower.changed(
-    some(
-      { topic: "key", ref: "key_2" },
-      { topic: "recall", ref: "acc_2" },
-      { topic: "cache", ref: '{"profile":"team","method":"eth_call"}' },
-      { topic: "cache", ref: "not JSON" },
-    ),
-  );
-  const all = { profile: null, chain: null, provider: null, method: null };
-  const removed = { ...all, profile: "team", method: "eth_call" };
-  const others = [removed, all].map((selection) => `purge ${JSON.stringify(selection)}`);
-  assert.deepEqual(told.splice(0), ["key_2", "recall acc_2", ...others]);
+  follower.changed(some({ topic: "key", ref: "key_2" }, { topic: "recall", ref: "acc_2" }));
+  assert.deepEqual(told.splice(0), ["key_2", "recall acc_2"]);
   follower.changed({ kind: "all" });
-  const purged = `purge ${JSON.stringify(all)}`;
-  assert.deepEqual(told.splice(0), ["every key", purged, "all that operators do"]);
+  assert.deepEqual(told.splice(0), ["every key"]);
   await letGo();
   assert.deepEqual(told.splice(0), ["acc_1 b"]);
   await letGo();

@@ -1,80 +1,94 @@
-// Cordons and ended waits at several workers of one service, over records that they share.
+// Cordons, ended waits and reloads at several workers of one service, over the store that they share.
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { OperatorInbox } from "../../src/app/operators/operator-changes.ts";
+import { type TestContext, test } from "node:test";
 import { openOperatorProviders } from "../../src/app/operators/operator-providers.ts";
 import { createReloadAsked, type ReloadAsked } from "../../src/app/operators/reload-service.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
-import type { Bus } from "../../src/core/workers/bus.ts";
-import type {
-  OperatorCordon,
-  OperatorRecords,
-  ProviderRef,
+import {
+  createStoredRecords,
+  type OperatorRecords,
 } from "../../src/hosted/operator/stored-records.ts";
-import type { AskedReload } from "../../src/shared/changes/asked-reloads.ts";
+import { requestReload } from "../../src/shared/changes/asked-reloads.ts";
+import { recordChange } from "../../src/shared/changes/change-log.ts";
+import { IN_MEMORY } from "../../src/shared/store/sqlite.ts";
+import { openStore, type Store } from "../../src/shared/store/store.ts";
 import { CordonTable, ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { RecordAction } from "../../src/web/api/parts.ts";
-import { testBus } from "../cluster/bus-fixture.ts";
+import { type TestBus, testBus } from "../cluster/bus-fixture.ts";
+import { openWorkerChanges } from "../fakes/operator-changes.ts";
 import { SELECTION, verdict } from "../fakes/providers.ts";
-import type { SimulatedWorld } from "../fakes/runtime.ts";
+import { quiet } from "../fakes/quiet.ts";
 import { configOf, configText } from "../fakes/service.ts";
 
 const REF = { profile: "team", chain: "ethereum", provider: "a" };
 const CORDON = { ...REF, reason: null, actor: "operator token", atMs: 1 };
 
-/** The reload that another node was asked for, as all workers of the service find it. */
-interface Asked {
-  reload: AskedReload | null;
-  readonly once: ReloadAsked;
-}
-
 async function openWorker(
-  runtime: SimulatedWorld,
-  bus: Bus,
-  records: OperatorRecords,
-  asked: Asked = { reload: null, once: async () => null },
+  t: TestContext,
+  { world, worker }: TestBus,
+  { store, id, once = async () => null, records = createStoredRecords(store) }: WorkerParts,
 ) {
-  const inbox = new OperatorInbox();
   const actions: Parameters<RecordAction>[0][] = [];
   const { chains, profiles } = configOf(configText([{ id: "a", url: "http://127.0.0.1:9" }]));
   const cordons = new CordonTable();
-  const settings = { ...SELECTION, cordons };
-  const registry = new ProfileRegistry(chains, profiles, runtime, settings);
+  const registry = new ProfileRegistry(chains, profiles, world, { ...SELECTION, cordons });
   const errors: unknown[] = [];
+  const onError = (error: unknown): void => void errors.push(error);
+  const ofWorker = { store, runtime: world, bus: worker(id).bus, node: "n1", onError };
+  const { changes, operatorChanges } = await openWorkerChanges(ofWorker);
   const send = () => ({ sent: false, cancel: () => {} });
   const operator = await openOperatorProviders({
-    runtime,
-    timerWheel: new TimerWheel(runtime),
+    runtime: world,
+    timerWheel: new TimerWheel(world),
     upstreams: { http: { send }, ws: { send } },
     registry,
     cordons,
     records,
     subscriptions: { rebind: () => {} },
-    bus,
-    isShared: false,
-    onError: (error) => void errors.push(error),
-    changes: { ...inbox.changes(null), reloadOfOthers: async () => asked.reload },
+    onError,
+    changes: operatorChanges,
     recordAction: async (action) => void actions.push(action),
     reload: async () => ({ problem: null, revision: null }),
-    reloadAsked: asked.once,
+    reloadAsked: once,
   });
+  operatorChanges.follow(async (change) => change.kind !== "purge" && operator.followed(change));
+  changes.begin();
+  t.after(() => changes.close());
   const tracker = registry.profile("team")?.trackers.get("ethereum");
   const provider = tracker?.set.providers[0];
   assert.ok(tracker !== undefined && provider !== undefined);
-  const heard = async (change: object): Promise<void> => {
-    inbox.heard(JSON.stringify({ node: "n2", ...change }));
-    await settled();
-  };
-  const followed = { inbox, heard, actions };
-  return { operator, registry, tracker, provider, errors, profiles, ...followed };
+  return { operator, registry, tracker, provider, errors, profiles, actions };
 }
 
-const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+interface WorkerParts {
+  readonly store: Store;
+  readonly id: string;
+  /** Reloads as another node was asked for it. */
+  readonly once?: ReloadAsked;
+  readonly records?: OperatorRecords;
+}
 
-test("a reading of the cordons that began before a new one does not take it back", async () => {
-  const { world, worker } = testBus(["1"]);
-  const kept = cordonRecords();
+async function storeOf(t: TestContext): Promise<Store> {
+  const store = await openStore({ url: "", dataDir: IN_MEMORY });
+  t.after(() => store.close());
+  return store;
+}
+
+/** Writes what another node did, and has the workers read it. */
+async function heard({ world }: TestBus, store: Store, ...refs: readonly string[]): Promise<void> {
+  const changes = refs.map((ref) => ({ topic: "operator", ref }) as const);
+  await store.transaction((tx) => recordChange(tx, ...changes));
+  world.advance(1_000);
+  await quiet();
+}
+
+const atNode2 = (change: object): string => JSON.stringify({ from: "n2", ...change });
+
+test("a reading of the cordons that began before a new one does not take it back", async (t) => {
+  const bus = testBus(["1"]);
+  const store = await storeOf(t);
+  const kept = createStoredRecords(store);
   const slow = Promise.withResolvers<void>();
   let readings = 0;
   const records: OperatorRecords = {
@@ -85,121 +99,99 @@ test("a reading of the cordons that began before a new one does not take it back
       return found;
     },
   };
-  const one = await openWorker(world, worker("1").bus, records);
-  await one.heard({ kind: "cordons" });
+  const one = await openWorker(t, bus, { store, id: "1", records });
+  await heard(bus, store, atNode2({ kind: "cordons" }));
   assert.equal(await one.operator.cordon(CORDON), "done");
   slow.resolve();
-  await settled();
+  await quiet();
   assert.notEqual(one.tracker.cordonOf(one.provider), null);
-  one.operator.close();
 });
 
-test("a cordon holds at every worker at once, at one that starts later, and after a reload", async () => {
-  const { world, worker } = testBus(["1", "2", "3"]);
-  const records = cordonRecords();
-  const one = await openWorker(world, worker("1").bus, records);
-  const two = await openWorker(world, worker("2").bus, records);
+test("a cordon holds at every worker at once, at one that starts later, and after a reload", async (t) => {
+  const bus = testBus(["1", "2", "3"]);
+  const store = await storeOf(t);
+  const one = await openWorker(t, bus, { store, id: "1" });
+  const two = await openWorker(t, bus, { store, id: "2" });
   assert.equal(await one.operator.cordon({ ...CORDON, provider: "nobody" }), "unknown");
   assert.equal(await one.operator.cordon(CORDON), "done");
-  world.advance(10);
-  await settled();
   for (const { tracker, provider } of [one, two])
     assert.deepEqual(tracker.cordonOf(provider), { reason: null, atMs: 1 });
-  const three = await openWorker(world, worker("3").bus, records);
+  const three = await openWorker(t, bus, { store, id: "3" });
   assert.notEqual(three.tracker.cordonOf(three.provider), null);
   two.registry.replace(two.profiles);
   const after = two.registry.profile("team")?.trackers.get("ethereum");
   assert.notEqual(after?.cordonOf(two.provider), null);
   await two.operator.uncordon(REF);
-  world.advance(10);
-  await settled();
   for (const { tracker, provider } of [one, three]) assert.equal(tracker.cordonOf(provider), null);
 });
 
-test("a lost hint is made up for by the next reading", async () => {
-  const { world, worker } = testBus(["1", "2"]);
-  const records = cordonRecords();
-  const one = await openWorker(world, worker("1").bus, records);
-  const two = await openWorker(world, worker("2").bus, records);
-  worker("1").isMute = true;
-  await one.operator.cordon(CORDON);
+test("a worker that cannot be reached reads a cordon a second later", async (t) => {
+  const bus = testBus(["1", "2"]);
+  const store = await storeOf(t);
+  const one = await openWorker(t, bus, { store, id: "1" });
+  const two = await openWorker(t, bus, { store, id: "2" });
+  bus.worker("1").isMute = true;
+  const cordoned = one.operator.cordon(CORDON);
+  await quiet();
   assert.equal(two.tracker.cordonOf(two.provider), null);
-  world.advance(2_000);
-  await settled();
+  bus.world.advance(1_000);
+  await quiet();
+  assert.equal(await cordoned, "done");
   assert.notEqual(two.tracker.cordonOf(two.provider), null);
-  two.operator.close();
 });
 
-test("waits end at every worker", async () => {
-  const { world, worker } = testBus(["1", "2"]);
-  const records = cordonRecords();
+test("waits end at every worker", async (t) => {
+  const bus = testBus(["1", "2"]);
+  const store = await storeOf(t);
   const workers = [
-    await openWorker(world, worker("1").bus, records),
-    await openWorker(world, worker("2").bus, records),
+    await openWorker(t, bus, { store, id: "1" }),
+    await openWorker(t, bus, { store, id: "2" }),
   ];
-  const failure = verdict({ kind: "failure", cause: "timeout" });
-  for (const { tracker, provider } of workers)
-    for (let i = 0; i < 2; i++)
-      tracker.record(methodOf("eth_getBalance"), {
-        provider,
-        transport: "http",
-        latencyMs: 1,
-        verdict: failure,
-        code: null,
-      });
+  for (const worker of workers) fail(worker);
   const ended = workers[0]?.operator.endWaits(REF);
   assert.deepEqual(ended, [{ transport: "http", was: "open", now: "half_open" }]);
-  world.advance(10);
-  await settled();
+  await quiet();
   for (const { tracker, provider } of workers)
     assert.equal(tracker.health(provider, "http").breaker, "half_open");
   assert.equal(workers[0]?.operator.endWaits({ ...REF, chain: "nowhere" }), null);
 });
 
-test("what an operator does at another node is followed, and nothing that is not one", async () => {
-  const { world, worker } = testBus(["1", "2"]);
-  const records = cordonRecords();
-  const one = await openWorker(world, worker("1").bus, records);
-  const two = await openWorker(world, worker("2").bus, records);
-  const failure = verdict({ kind: "failure", cause: "timeout" });
-  const failed = { transport: "http", latencyMs: 1, verdict: failure, code: null } as const;
+test("what an operator does at another node is followed, and nothing that is not one", async (t) => {
+  const bus = testBus(["1", "2"]);
+  const store = await storeOf(t);
+  const one = await openWorker(t, bus, { store, id: "1" });
+  const two = await openWorker(t, bus, { store, id: "2" });
+  for (const worker of [one, two]) fail(worker);
+  await heard(bus, store, atNode2({ kind: "waits_ended", provider: REF }));
   for (const { tracker, provider } of [one, two])
-    for (let i = 0; i < 2; i++) tracker.record(methodOf("eth_getBalance"), { provider, ...failed });
-  await records.cordon(CORDON);
-  for (const { heard, tracker, provider } of [one, two]) {
-    await heard({ kind: "waits_ended", provider: REF });
     assert.equal(tracker.health(provider, "http").breaker, "half_open");
-    await heard({ kind: "cordons" });
-    assert.notEqual(tracker.cordonOf(provider), null);
-    for (const change of [{}, { kind: "later" }, { kind: "waits_ended" }]) await heard(change);
-  }
-  for (const ref of ["", "null", "[]", "{", '{"node":7}']) one.inbox.heard(ref);
-  await records.uncordon(REF);
-  one.inbox.missed();
-  await settled();
-  assert.equal(one.tracker.cordonOf(one.provider), null);
+  await createStoredRecords(store).cordon(CORDON);
+  const unknown = [{}, { kind: "later" }, { kind: "waits_ended" }].map(atNode2);
+  await heard(bus, store, "", "null", "[]", "{", '{"from":7}', ...unknown);
+  for (const { tracker, provider } of [one, two]) assert.notEqual(tracker.cordonOf(provider), null);
   assert.deepEqual([one.errors, two.errors], [[], []]);
 });
 
-test("a reload asked for at another node is followed once a node, also if no worker heard of it", async () => {
-  const { world, worker } = testBus(["1", "2"]);
-  const records = cordonRecords();
+test("a reload asked for at another node is followed once a node, also if no worker heard of it", async (t) => {
+  const bus = testBus(["1", "2"]);
+  const { world } = bus;
+  const store = await storeOf(t);
   let reloads = 0;
   const reload = async () => {
     reloads++;
     return { problem: reloads === 1 ? "no file" : null, revision: "0123456789ab" };
   };
-  const asked: Asked = { reload: null, once: createReloadAsked(world, world.now(), reload) };
-  const one = await openWorker(world, worker("1").bus, records, asked);
-  const two = await openWorker(world, worker("2").bus, records, asked);
-  world.advance(10);
-  const ask = (id: string): void => {
-    asked.reload = { id, ageMs: 1, node: "n2", actor: "operator token", address: "192.0.2.1" };
-  };
+  const startedAtMs = world.now() - 3_600_000;
+  const once = createReloadAsked(world, startedAtMs, reload);
+  const one = await openWorker(t, bus, { store, id: "1", once });
+  const two = await openWorker(t, bus, { store, id: "2", once });
   const lines = () => [...one.actions.splice(0), ...two.actions.splice(0)];
-  ask("rld_1");
-  await two.heard({ kind: "reload" });
-  await one.heard({ kind: "reload" });
+  const ask = (ref: string): Promise<void> => {
+    const by = { node: "n2", actor: "operator token", address: "192.0.2.1" };
+    return requestReload(store, by, { ref, wallMs: world.wallMs() });
+  };
+  await ask(atNode2({ kind: "reload" }));
+  await heard(bus, store);
   const line = { actor: "operator token", address: "192.0.2.1", target: null };
   const action = "reloadConfiguration";
   assert.deepEqual(lines(), [
@@ -210,36 +202,25 @@ test("a reload asked for at another node is followed once a node, also if no wor
       outcome: "refused",
     },
   ]);
-  world.advance(20_000);
-  await settled();
-  assert.deepEqual(lines(), [], "the same is not asked for again");
-  ask("rld_2");
-  world.advance(2_000);
-  await settled();
+  await heard(bus, store, atNode2({ kind: "reload" }));
+  assert.deepEqual([lines(), reloads], [[], 1], "the same is not asked for again");
+  await ask("");
+  await heard(bus, store, ...Array.from({ length: 10_000 }, () => ""));
   assert.deepEqual(lines(), [
     { ...line, action, detail: "asked at n2; revision 0123456789ab", outcome: "done" },
   ]);
-  ask("rld_3");
-  one.inbox.missed();
-  await settled();
-  assert.deepEqual([lines().length, reloads], [1, 3]);
   assert.deepEqual([one.errors, two.errors], [[], []]);
-  for (const { operator } of [one, two]) operator.close();
 });
 
-/** Cordons in memory; nothing else is kept. */
-function cordonRecords(): OperatorRecords {
-  const kept = new Map<string, OperatorCordon>();
-  const keyOf = ({ profile, chain, provider }: ProviderRef) => `${profile} ${chain} ${provider}`;
-  const unused = () => assert.fail("only cordons are kept here");
-  return {
-    cordons: async () => [...kept.values()],
-    cordon: async (cordon) => kept.set(keyOf(cordon), cordon).size > 0,
-    uncordon: async (ref) => kept.delete(keyOf(ref)),
-    addSession: unused,
-    session: unused,
-    endSession: unused,
-    addAction: unused,
-    actions: unused,
-  };
+/** Opens the breaker of the provider. */
+function fail({ tracker, provider }: Awaited<ReturnType<typeof openWorker>>): void {
+  const failed = verdict({ kind: "failure", cause: "timeout" });
+  const attempt = {
+    provider,
+    transport: "http",
+    latencyMs: 1,
+    verdict: failed,
+    code: null,
+  } as const;
+  for (let i = 0; i < 2; i++) tracker.record(methodOf("eth_getBalance"), attempt);
 }

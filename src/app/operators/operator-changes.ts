@@ -1,8 +1,7 @@
-// Actions of operators that every node of a cluster follows: written to the log of changes, and
-// read from it. A node that missed a change reads what holds from the store.
-
-import { isRecord, isText, parseJson } from "../../core/fields.ts";
-import type { ProviderRef } from "../../hosted/operator/stored-records.ts";
+// Actions of operators that every process of the service follows: written to the log of changes,
+// and read from it. A process that missed some reads what holds from the store.
+import { z } from "zod";
+import { parseJson } from "../../core/fields.ts";
 import type { Runtime } from "../../runtime.ts";
 import {
   type AskedReload,
@@ -10,122 +9,129 @@ import {
   requestReload,
 } from "../../shared/changes/asked-reloads.ts";
 import { recordChange } from "../../shared/changes/change-log.ts";
+import type { Changes } from "../../shared/changes/changes.ts";
 import type { Store } from "../../shared/store/store.ts";
+import type { PurgeSelection } from "../../upstream/engine/cache/cached-answers.ts";
 import type { Requester } from "../../web/api/parts.ts";
 
-/** What an operator did. */
-export type OperatorChange =
-  /** Providers were cordoned or released. */
-  | { readonly kind: "cordons" }
-  | { readonly kind: "waits_ended"; readonly provider: ProviderRef }
-  /** Each node is to read its own configuration again. */
-  | { readonly kind: "reload" };
+/** Everything. */
+export const PURGE_ALL: PurgeSelection = {
+  profile: null,
+  chain: null,
+  provider: null,
+  method: null,
+};
 
-/** Changes of this node and of others. */
-export interface OperatorChanges {
+const text = z.string().max(512);
+const selected = text.nullable();
+const selection = z
+  .object({ profile: selected, chain: selected, provider: selected, method: selected })
+  // Of a later version: what it means to keep is not known.
+  .catch(PURGE_ALL);
+
+const operatorChange = z.discriminatedUnion("kind", [
+  /** Providers were cordoned or released. */
+  z.object({ kind: z.literal("cordons") }),
+  z.object({
+    kind: z.literal("waits_ended"),
+    provider: z.object({ profile: text, chain: text, provider: text }),
+  }),
+  /** Each node is to read its own configuration again. */
+  z.object({ kind: z.literal("reload") }),
+  /** Kept answers are to be removed. */
+  z.object({ kind: z.literal("purge"), selection }),
+]);
+
+/** What an operator did. */
+export type OperatorChange = z.infer<typeof operatorChange>;
+
+/** Where a process writes changes. */
+export interface OperatorChangesParts {
+  readonly store: Store;
+  readonly changes: Changes;
+  readonly runtime: Pick<Runtime, "wallMs">;
+  /** The name of this process; it does not follow its own changes. */
+  readonly process: string;
   /** The name of this node; null = the service is one node. */
   readonly node: string | null;
-  /** Has the other nodes follow; does nothing where there are none. */
-  record(change: Exclude<OperatorChange, { readonly kind: "reload" }>): Promise<void>;
-  /** Asks the other nodes to reload their configuration. */
-  requestReload(by: Requester): Promise<void>;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Changes of this process and of others. */
+export class OperatorChanges {
+  readonly #parts: OperatorChangesParts;
+
+  constructor(parts: OperatorChangesParts) {
+    this.#parts = parts;
+  }
+
+  /** Null = the service is one node. */
+  get node(): string | null {
+    return this.#parts.node;
+  }
+
+  /** Has the other processes follow; resolves with whether all workers of this machine have. */
+  async record(change: OperatorChange): Promise<boolean> {
+    const { store } = this.#parts;
+    const ref = this.#refOf(change);
+    await store.transaction((tx) => recordChange(tx, { topic: "operator", ref }));
+    return this.announce();
+  }
+
+  /** Has the other workers of this machine read what was recorded. */
+  announce(): Promise<boolean> {
+    return this.#parts.changes.announce();
+  }
+
+  /** Asks the other nodes to reload their configuration; false = there are none. */
+  async requestReload({ actor, address }: Requester): Promise<boolean> {
+    const { store, node, runtime } = this.#parts;
+    if (node === null) return false;
+    const ref = this.#refOf({ kind: "reload" });
+    await requestReload(store, { node, actor, address }, { ref, wallMs: runtime.wallMs() });
+    return true;
+  }
+
   /** The last reload that another node was asked for; null = there is none. */
-  reloadOfOthers(): Promise<AskedReload | null>;
-  /** Passes on what other nodes recorded, until the returned function is called. */
-  follow(run: (change: OperatorChange) => void): () => void;
-}
-
-/** Where a node of a cluster writes changes. */
-export interface ChangesPlace {
-  readonly store: Store;
-  readonly node: string;
-  readonly runtime: Pick<Runtime, "wallMs">;
-}
-
-/** Receives what nodes recorded, from where the log of changes is read. */
-export class OperatorInbox {
-  #run: (change: OperatorChange) => void = () => {};
-  #own: string | null = null;
-
-  /** A change of some node, as it was recorded. */
-  heard(ref: string): void {
-    const recorded = parseRecorded(ref);
-    if (recorded !== null && recorded.node !== this.#own) this.#run(recorded.change);
+  async reloadOfOthers(): Promise<AskedReload | null> {
+    const { store, node } = this.#parts;
+    const asked = node === null ? null : await lastAskedReload(store);
+    return asked === null || asked.node === node ? null : asked;
   }
 
-  /** Some may have been missed. */
-  missed(): void {
-    this.#run({ kind: "cordons" });
-    this.#run({ kind: "reload" });
-  }
-
-  /** Call once the place of this node is known; null = this node is the only one. */
-  changes(place: ChangesPlace | null): OperatorChanges {
-    const own = place?.node ?? null;
-    this.#own = own;
-    return {
-      node: own,
-      async record(change) {
-        if (place === null) return;
-        const ref = recordedText(place, change);
-        await place.store.transaction((tx) => recordChange(tx, { topic: "operator", ref }));
-      },
-      async requestReload({ actor, address }) {
-        if (place === null) return;
-        const { store, node, runtime } = place;
-        const ref = recordedText(place, { kind: "reload" });
-        await requestReload(store, { node, actor, address }, { ref, wallMs: runtime.wallMs() });
-      },
-      async reloadOfOthers() {
-        const asked = place === null ? null : await lastAskedReload(place.store);
-        return asked === null || asked.node === own ? null : asked;
-      },
-      follow: (next) => {
-        this.#run = next;
-        return () => {
-          this.#run = () => {};
-        };
-      },
+  /** Passes on what other processes recorded, and all that may have been missed. */
+  follow(run: (change: OperatorChange) => Promise<unknown>): void {
+    const { changes, process, onError } = this.#parts;
+    let running = Promise.resolve();
+    const pass = (...all: readonly OperatorChange[]): void => {
+      const next = all.map((change) => run(change).catch(onError));
+      running = Promise.all([running, ...next]).then(() => {});
     };
+    changes.follow({
+      changed(read) {
+        if (read.kind === "all")
+          return pass({ kind: "cordons" }, { kind: "reload" }, PURGE_EVERYTHING);
+        for (const { topic, ref } of read.changes) {
+          if (topic !== "operator") continue;
+          const change = changeOf(ref, process);
+          if (change !== null) pass(change);
+        }
+      },
+      settled: () => running,
+    });
+  }
+
+  #refOf(change: OperatorChange): string {
+    return JSON.stringify({ from: this.#parts.process, ...change });
   }
 }
 
-function recordedText({ node }: ChangesPlace, change: OperatorChange): string {
-  return JSON.stringify({ node, ...change });
-}
+const PURGE_EVERYTHING = { kind: "purge", selection: PURGE_ALL } as const;
+const sender = z.object({ from: z.string().optional() });
 
-interface Recorded {
-  readonly node: string;
-  readonly change: OperatorChange;
-}
-
-/** What a node recorded; null = of a later version, or nothing at all. */
-function parseRecorded(ref: string): Recorded | null {
+/** What another process recorded; null = nothing that this version knows, or its own change. */
+function changeOf(ref: string, process: string): OperatorChange | null {
   const value = parseJson(ref);
-  if (!isRecord(value)) return null;
-  const { node } = value;
-  if (typeof node !== "string") return null;
-  switch (value["kind"]) {
-    case "cordons":
-      return { node, change: { kind: "cordons" } };
-    case "waits_ended": {
-      const provider = parseProviderRef(value["provider"]);
-      return provider === null ? null : { node, change: { kind: "waits_ended", provider } };
-    }
-    case "reload":
-      return { node, change: { kind: "reload" } };
-    default:
-      return null;
-  }
-}
-
-const MAX_TEXT = 512;
-
-/** A provider as other processes name it; null = they do not. */
-function parseProviderRef(value: unknown): ProviderRef | null {
-  if (!isRecord(value)) return null;
-  const { profile, chain, provider } = value;
-  return isText(profile, MAX_TEXT) && isText(chain, MAX_TEXT) && isText(provider, MAX_TEXT)
-    ? { profile, chain, provider }
-    : null;
+  if (sender.safeParse(value).data?.from === process) return null;
+  return operatorChange.safeParse(value).data ?? null;
 }

@@ -1,8 +1,6 @@
 // What operators do with providers, over the records of the console: cordons that hold at every
 // worker and node, waits that end, tests and comparisons.
-
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
-import type { Bus, Topic } from "../../core/workers/bus.ts";
 import type { OperatorRecords, ProviderRef } from "../../hosted/operator/stored-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
@@ -28,10 +26,6 @@ export interface OperatorProvidersParts extends QueryParts {
   readonly cordons: CordonTable;
   readonly records: OperatorRecords;
   readonly subscriptions: Pick<Subscriptions, "rebind">;
-  /** Null = this process is the whole service. */
-  readonly bus: Bus | null;
-  /** Whether other nodes change the records as well. */
-  readonly isShared: boolean;
   readonly onError: (error: unknown) => void;
   readonly changes: OperatorChanges;
   readonly recordAction: RecordAction;
@@ -39,22 +33,17 @@ export interface OperatorProvidersParts extends QueryParts {
   readonly reloadAsked: ReloadAsked;
 }
 
-/** The same, kept up to date until closed. */
+/** The same, which follows what operators do elsewhere. */
 export interface OpenOperatorProviders extends OperatorProviders {
-  close(): void;
+  /** Does what an operator did at another process. */
+  followed(change: Exclude<OperatorChange, { readonly kind: "purge" }>): Promise<void>;
 }
-
-/** How often what others changed is read anew, where there are others; a hint comes sooner. */
-const READ_MS = 2_000;
-
-const CORDONS_CHANGED: Topic<true> = { name: "operator.cordons" };
-const WAITS_ENDED: Topic<ProviderRef> = { name: "operator.waits" };
 
 /** Opens it, with the cordons that hold already in effect. */
 export async function openOperatorProviders(
   parts: OperatorProvidersParts,
 ): Promise<OpenOperatorProviders> {
-  const { runtime, registry, cordons, records, subscriptions, bus, changes, onError } = parts;
+  const { registry, cordons, records, subscriptions, changes, onError } = parts;
   let [begun, applied] = [0, 0];
   // Readings overlap: one that began before a cordon must not take it back.
   const refresh = async (): Promise<void> => {
@@ -65,22 +54,10 @@ export async function openOperatorProviders(
     if (cordons.replace(found, registry)) subscriptions.rebind(registry);
   };
   const changed = async (): Promise<void> => {
-    await refresh();
-    bus?.publish(CORDONS_CHANGED, true);
-    // Where this fails, the others read what is recorded a little later.
-    await changes.record({ kind: "cordons" }).catch(onError);
+    await Promise.all([refresh(), changes.announce()]);
   };
   await refresh();
-  const catchUp = { cordons: refresh, reload: createReloadFollower(parts) };
-  const readAgain = async (): Promise<void> => {
-    await Promise.all([refresh(), catchUp.reload()]);
-  };
-  const ends = [
-    bus?.subscribe(CORDONS_CHANGED, () => void refresh().catch(onError)),
-    bus?.subscribe(WAITS_ENDED, (ref) => void endWaits(registry, ref)),
-    changes.follow((change) => void followed(parts, change, catchUp).catch(onError)),
-    bus === null && !parts.isShared ? undefined : repeat(runtime, () => readAgain().catch(onError)),
-  ];
+  const followReload = createReloadFollower(parts);
   return {
     cordons: () => records.cordons(),
     async cordon(cordon) {
@@ -96,54 +73,23 @@ export async function openOperatorProviders(
     endWaits(ref) {
       const ended = endWaits(registry, ref);
       if (ended === null) return null;
-      bus?.publish(WAITS_ENDED, ref);
       void changes.record({ kind: "waits_ended", provider: ref }).catch(onError);
       return ended;
     },
     test: (ref) => test(parts, ref),
     compare: (comparison) => compare(parts, comparison),
     reload: (by) => reload(parts, by),
-    close() {
-      for (const end of ends) end?.();
+    async followed(change) {
+      switch (change.kind) {
+        case "cordons":
+          return refresh();
+        case "waits_ended":
+          return void endWaits(registry, change.provider);
+        case "reload":
+          return followReload();
+      }
     },
   };
-}
-
-/** Repeats a reading that keeps its failures to itself; the returned function ends that. */
-function repeat(runtime: Runtime, read: () => Promise<void>): () => void {
-  let isOver = false;
-  let cancel = runtime.after(READ_MS, again);
-  function again(): void {
-    void read().then(() => {
-      if (!isOver) cancel = runtime.after(READ_MS, again);
-    });
-  }
-  return () => {
-    isOver = true;
-    cancel();
-  };
-}
-
-/** Reads what holds now, and follows it. */
-interface CatchUp {
-  readonly cordons: () => Promise<void>;
-  readonly reload: () => Promise<void>;
-}
-
-/** Does what an operator did at another node. */
-async function followed(
-  { registry }: OperatorProvidersParts,
-  change: OperatorChange,
-  catchUp: CatchUp,
-): Promise<void> {
-  switch (change.kind) {
-    case "cordons":
-      return catchUp.cordons();
-    case "waits_ended":
-      return void endWaits(registry, change.provider);
-    case "reload":
-      return catchUp.reload();
-  }
 }
 
 async function reload(
@@ -151,17 +97,13 @@ async function reload(
   by: Requester,
 ): Promise<ReloadedNode> {
   const outcome = await reloadHere();
-  const { node } = changes;
-  let areOthersAsked = false;
-  if (node !== null && outcome.problem === null)
-    areOthersAsked = await changes.requestReload(by).then(
-      () => true,
-      (error: unknown) => {
-        onError(error);
-        return false;
-      },
-    );
-  return { ...outcome, node, areOthersAsked };
+  const failed = (error: unknown): boolean => {
+    onError(error);
+    return false;
+  };
+  const areOthersAsked =
+    outcome.problem === null && (await changes.requestReload(by).catch(failed));
+  return { ...outcome, node: changes.node, areOthersAsked };
 }
 
 /**

@@ -1,17 +1,22 @@
 // Takes over the files in `data_dir` that held operator records and provider credits before every
-// service had a store. Each file is renamed first, so one of several processes takes it; a file
-// that cannot be taken over is put back for the next start.
+// service had a store. What a file holds is written in one transaction with a mark, a job that is
+// never due, so that neither another process nor a start after a crash writes it twice. Only then
+// is the file renamed.
+import { createHash } from "node:crypto";
 import { readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
+import type { Transaction } from "kysely";
 import type { Logger } from "pino";
 import { z } from "zod";
 import { errorText } from "../../core/fields.ts";
-import { createStoredRecords, RECORD_LIMITS } from "../../hosted/operator/stored-records.ts";
+import { RECORD_LIMITS } from "../../hosted/operator/stored-records.ts";
 import { addCredits } from "../../shared/leases/stored-quotas.ts";
 import type { Store } from "../../shared/store/store.ts";
+import type { Tables } from "../../shared/store/tables.ts";
 
 const MAX_BYTES = 16_000_000;
 const MAX_TEXT = 2_000;
+const NEVER_DUE = { due_at: BigInt(Number.MAX_SAFE_INTEGER), claimed_until: 0n };
 const text = z.string().max(MAX_TEXT);
 const timeMs = z.number().min(0);
 const credits = z.int().min(0);
@@ -54,44 +59,62 @@ const operatorFile = z.strictObject({
     .max(RECORD_LIMITS.actions),
 });
 
-/** Writes the contents of both files, where they exist, to a store. */
+type Write = (tx: Transaction<Tables>, value: unknown) => Promise<void>;
+
+/** What is done with the content of each file. */
+const FILES: Readonly<Record<string, Write>> = {
+  async "provider-quotas.json"(tx, value) {
+    for (const [key, record] of Object.entries(quotaFile.parse(value).providers))
+      await addCredits(tx, key, record);
+  },
+  async "operator.json"(tx, value) {
+    const { cordons, actions } = operatorFile.parse(value);
+    for (const { atMs, ...cordon } of cordons)
+      await tx
+        .insertInto("operator_cordon")
+        .values({ ...cordon, created_at: BigInt(atMs) })
+        .onConflict((conflict) => conflict.doNothing())
+        .execute();
+    for (const { atMs, ...action } of actions)
+      await tx
+        .insertInto("operator_action")
+        .values({ ...action, created_at: BigInt(atMs) })
+        .execute();
+  },
+};
+
+/** Writes the contents of the files, where they exist, to a store. */
 export async function takeOverFiles(
-  store: Store,
+  store: Pick<Store, "transaction">,
   { dataDir, log }: { readonly dataDir: string; readonly log: Pick<Logger, "error"> },
 ): Promise<void> {
-  const takeOver = (name: string, write: (value: unknown) => Promise<void>) =>
-    takeOverFile(join(dataDir, name), write).catch((error: unknown) =>
+  for (const [name, write] of Object.entries(FILES))
+    await takeOverFile(store, { dataDir, name, write }).catch((error: unknown) =>
       log.error(
         { problem: errorText(error), file: name },
         "a file of an earlier version in data_dir cannot be taken over: what it holds does not " +
           "count until a start that can read it",
       ),
     );
-  await takeOver("provider-quotas.json", async (value) => {
-    const { providers } = quotaFile.parse(value);
-    for (const [key, record] of Object.entries(providers)) await addCredits(store, key, record);
-  });
-  await takeOver("operator.json", async (value) => {
-    const { cordons, actions } = operatorFile.parse(value);
-    const records = createStoredRecords(store);
-    for (const cordon of cordons) await records.cordon(cordon);
-    for (const action of actions) await records.addAction(action);
-  });
 }
 
-async function takeOverFile(path: string, write: (value: unknown) => Promise<void>): Promise<void> {
-  const taken = `${path}.moved`;
-  const isTaken = await rename(path, taken).then(
-    () => true,
-    () => false,
-  );
-  if (!isTaken) return;
-  try {
-    const content = await readFile(taken, "utf8");
-    if (content.length > MAX_BYTES) throw new Error("it is too long to be what svc wrote");
-    await write(JSON.parse(content));
-  } catch (error) {
-    await rename(taken, path).catch(() => {});
-    throw error;
-  }
+async function takeOverFile(
+  store: Pick<Store, "transaction">,
+  file: { readonly dataDir: string; readonly name: string; readonly write: Write },
+): Promise<void> {
+  const path = join(file.dataDir, file.name);
+  const content = await readFile(path, "utf8").catch(() => null);
+  if (content === null) return;
+  if (content.length > MAX_BYTES) throw new Error("it is too long to be what svc wrote");
+  const hash = createHash("sha256").update(content).digest("base64url");
+  await store.transaction(async (tx) => {
+    const { numInsertedOrUpdatedRows: marks } = await tx
+      .insertInto("job")
+      .values({ name: `take over ${file.name} ${hash}`, node_id: "", ...NEVER_DUE })
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirstOrThrow();
+    if (marks === 1n) await file.write(tx, JSON.parse(content));
+  });
+  // Another process may have renamed it already.
+  await rename(path, `${path}.moved`).catch(() => {});
 }

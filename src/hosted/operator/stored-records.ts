@@ -1,5 +1,6 @@
 // The records of the console in the store, where all processes of a service find them.
 import type { Selectable } from "kysely";
+import { recordChange } from "../../shared/changes/change-log.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { OperatorActionTable } from "../../shared/store/tables-cluster.ts";
 
@@ -66,6 +67,9 @@ function sessionsIn(store: Store): Pick<OperatorRecords, "addSession" | "session
   };
 }
 
+/** What the other processes of the service read of it. */
+const CORDONS_CHANGED = { topic: "operator", ref: JSON.stringify({ kind: "cordons" }) } as const;
+
 function cordonsIn(store: Store): Pick<OperatorRecords, "cordons" | "cordon" | "uncordon"> {
   const { db } = store;
   return {
@@ -97,17 +101,20 @@ function cordonsIn(store: Store): Pick<OperatorRecords, "cordons" | "cordon" | "
           .values({ profile, chain, provider, reason, actor, created_at: BigInt(atMs) })
           .onConflict((conflict) => conflict.doNothing())
           .execute();
+        await recordChange(tx, CORDONS_CHANGED);
         return true;
       }),
-    async uncordon({ profile, chain, provider }) {
-      const removed = await db
-        .deleteFrom("operator_cordon")
-        .where("profile", "=", profile)
-        .where("chain", "=", chain)
-        .where("provider", "=", provider)
-        .executeTakeFirst();
-      return removed.numDeletedRows > 0n;
-    },
+    uncordon: ({ profile, chain, provider }) =>
+      store.transaction(async (tx) => {
+        const removed = await tx
+          .deleteFrom("operator_cordon")
+          .where("profile", "=", profile)
+          .where("chain", "=", chain)
+          .where("provider", "=", provider)
+          .executeTakeFirst();
+        await recordChange(tx, CORDONS_CHANGED);
+        return removed.numDeletedRows > 0n;
+      }),
   };
 }
 

@@ -18,8 +18,6 @@ export type ChangeTopic =
   | "recall"
   /** Idle credit came back to a balance: the account's id. */
   | "returned"
-  /** An operator removed kept answers: which, as JSON. */
-  | "cache"
   /** An operator did something that concerns every node: what, as JSON. */
   | "operator";
 
@@ -138,7 +136,6 @@ const TOPICS: ReadonlySet<string> = new Set<ChangeTopic>([
   "profile",
   "recall",
   "returned",
-  "cache",
   "operator",
 ]);
 

@@ -31,11 +31,11 @@ export interface ChangeFollower {
    */
   readonly changed: (read: ChangesRead) => void;
   /** Resolves when what was read in the background is in use. */
-  readonly settled: () => Promise<void>;
+  readonly settled: () => Promise<unknown>;
   /** Whether changes elsewhere are heard of. */
-  readonly contact: (contact: Contact) => void;
+  readonly contact?: (contact: Contact) => void;
   /** Called once: says the same for this very moment, before anybody was told. */
-  readonly watch: (now: () => Contact) => void;
+  readonly watch?: (now: () => Contact) => void;
 }
 
 /** Between two readings that nothing asked for. */
@@ -56,6 +56,7 @@ export async function openChanges(parts: ChangesParts): Promise<Changes> {
 export class Changes {
   readonly #parts: ChangesParts;
   readonly #from: ChangePosition;
+  readonly #followers: ChangeFollower[] = [];
   readonly #ends: (() => void)[] = [];
 
   constructor(parts: ChangesParts, from: ChangePosition) {
@@ -83,8 +84,13 @@ export class Changes {
     return replies.every((reply) => (reply.ok ? reply.value : reply.reason === "gone"));
   }
 
-  /** Passes on what was changed since this was opened, where other processes change something. */
+  /** Adds a follower; call before `begin`. */
   follow(follower: ChangeFollower): void {
+    this.#followers.push(follower);
+  }
+
+  /** Passes on what was changed since this was opened, where other processes change something. */
+  begin(): void {
     const { bus, signal, runtime, nodeTimeoutMs } = this.#parts;
     if (bus === null && signal === null) return;
     const subscribe: ChangeSignal["subscribe"] = (run) => {
@@ -98,16 +104,21 @@ export class Changes {
       signal: { subscribe },
       pollMs: POLL_MS,
       from: this.#from,
-      apply: follower.changed,
+      apply: (read) => {
+        for (const follower of this.#followers) follower.changed(read);
+      },
     });
     const stop = bus?.serve(READ_NOW, async () => {
       const askedAtMs = runtime.now();
       await feed.read();
-      await follower.settled();
+      await Promise.all(this.#followers.map((follower) => follower.settled()));
       return runtime.now() - feed.silentMs() >= askedAtMs;
     });
-    const endWatch = watchContact({ ...this.#parts, feed }, follower.contact);
-    follower.watch(() => contactNow({ feed, nodeTimeoutMs }));
+    const endWatch = watchContact({ ...this.#parts, feed }, (contact) => {
+      for (const follower of this.#followers) follower.contact?.(contact);
+    });
+    for (const follower of this.#followers)
+      follower.watch?.(() => contactNow({ feed, nodeTimeoutMs }));
     this.#ends.push(
       () => feed.close(),
       endWatch,

@@ -56,15 +56,13 @@ export function returnCredits(
 }
 
 /** Adds what a process spent before it handed out of the store. */
-export function addCredits(
-  store: Pick<Store, "transaction">,
+export async function addCredits(
+  tx: Transaction<Tables>,
   key: string,
   own: QuotaRecord,
 ): Promise<void> {
-  return store.transaction(async (tx) => {
-    const { record } = await lockedRecord(tx, key);
-    await writeRecord(tx, key, added(record, own));
-  });
+  const { record } = await lockedRecord(tx, key);
+  await writeRecord(tx, key, added(record, own));
 }
 
 interface LockedRow {
