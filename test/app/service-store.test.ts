@@ -1,7 +1,16 @@
 // The store of every service: a plain router needs neither a server nor a disk, and what earlier
 // versions kept in files is taken over once.
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -64,8 +73,9 @@ eachStore(({ engine, open }) => {
     const dataDir = directory(t);
     writeFiles(dataDir);
     const { lines, log } = counted();
-    await takeOverFiles(store, { dataDir, log });
-    await takeOverFiles(store, { dataDir, log });
+    const take = () => takeOverFiles(store, { dataDir, log });
+    await Promise.all([take(), take()]);
+    await take();
     const records = createStoredRecords(store);
     assert.deepEqual(await records.cordons(), [CORDON]);
     assert.deepEqual((await records.actions({ limit: 9, after: null })).actions, [ACTION]);
@@ -77,6 +87,44 @@ eachStore(({ engine, open }) => {
       "provider-quotas.json.moved",
     ]);
   });
+});
+
+for (const moment of ["inside", "committed"])
+  test(`a process killed in the take-over (${moment}) loses nothing and doubles nothing`, async (t) => {
+    const dataDir = directory(t);
+    writeFiles(dataDir);
+    const child = join(import.meta.dirname, "../fakes/take-over-child.ts");
+    for (const transaction of [1, 2, 0]) {
+      const args = [child, dataDir, moment, String(transaction)];
+      const { signal, stderr } = spawnSync(process.execPath, args);
+      assert.equal(signal, transaction === 0 ? null : "SIGKILL", String(stderr));
+    }
+    const store = await openStore({ url: "", dataDir });
+    t.after(() => store.close());
+    const records = createStoredRecords(store);
+    assert.deepEqual(await records.cordons(), [CORDON]);
+    assert.deepEqual((await records.actions({ limit: 9, after: null })).actions, [ACTION]);
+    const credits = await store.db.selectFrom("provider_quota").select("month_spent").execute();
+    assert.deepEqual(credits, [{ month_spent: 70n }]);
+  });
+
+test("files of a router of 192b98aa are taken over", async (t) => {
+  const dataDir = directory(t);
+  const files = join(import.meta.dirname, "../data/192b98aa");
+  for (const file of ["operator.json", "provider-quotas.json"])
+    copyFileSync(join(files, file), join(dataDir, file));
+  const store = await openStore({ url: "", dataDir });
+  t.after(() => store.close());
+  const { lines, log } = counted();
+  await takeOverFiles(store, { dataDir, log });
+  assert.deepEqual(lines, []);
+  const [cordon] = await createStoredRecords(store).cordons();
+  assert.deepEqual([cordon?.provider, cordon?.reason], ["own", "maintenance"]);
+  const credits = await store.db.selectFrom("provider_quota").selectAll().execute();
+  assert.deepEqual(
+    credits.map(({ scope, day_spent, month_spent }) => [scope, day_spent, month_spent]),
+    [["team ethereum vendor", 12n, 12n]],
+  );
 });
 
 test("a file that cannot be taken over is there for the next start, and is told of", async (t) => {

@@ -1,5 +1,5 @@
-// A store of version 0.1.0 with data in it, opened by the present code, on both engines: every row
-// is there, keys work, the books agree, and 0.1.0 could go on beside it, because tables only grew.
+// Stores that earlier versions wrote, opened by the present code, on both engines: every row is
+// there, keys work, the books agree, and 0.1.0 could go on beside it, because tables only grew.
 //
 // How test/data/0.1.0 was made: 0.1.0's own service ran on each engine, in front of a scripted
 // provider, with the rails of two local payment chains (Tempo and EVM) and pay-per-call. Through
@@ -9,6 +9,12 @@
 // allowance, and over a payment channel that stayed open. Then, while it still ran and leased
 // credit, `sqlite3 .dump` and `pg_dump --inserts` wrote the tables. `callers.json` has the keys
 // that it handed out, and `*-statements.json` every statement on these tables that it sent.
+//
+// How test/data/192b98aa was made: the service of that commit ran on the store above, alone on
+// SQLite and as two nodes on PostgreSQL, in front of a local chain. A provider was cordoned, a
+// console session opened, a key given a consistency, calls made with keys, filters created, the
+// audit run, and the service restarted once; the tables were written while it ran. `operator.json`
+// and `provider-quotas.json` are what a router without accounts left in its `data_dir`.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,6 +23,7 @@ import { type TestContext, test } from "node:test";
 import { Client } from "pg";
 import { audit } from "../../src/hosted/audit/audit.ts";
 import { keyBySecret } from "../../src/hosted/keys/keys.ts";
+import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
 import { profileBySlug } from "../../src/hosted/profiles/profiles.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
 import { type Engine, openStore, type StorePlace } from "../../src/shared/store/store.ts";
@@ -25,7 +32,11 @@ import { until } from "../fakes/service-fixture.ts";
 import { eachStore } from "../fakes/stores.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 
-const DATA = join(import.meta.dirname, "../data/0.1.0");
+const DATA = join(import.meta.dirname, "../data");
+/** The versions whose stores are kept. */
+const VERSIONS = ["0.1.0", "192b98aa"] as const;
+/** Rows of processes that ended, in a table that is no more. */
+const DROPPED = "session_owner";
 const SECRET = "the secret of version 0.1.0's fixture, 32 bytes or more";
 const OPERATOR_TOKEN = "operator-of-the-upgraded-service-0123456789";
 /** What the account of the fixture owned, leased credit included. */
@@ -62,6 +73,8 @@ interface Database {
   columns(): Promise<readonly Column[]>;
   /** Names, and what they hold, of the rules that a row of a table must keep to. */
   rules(): Promise<readonly string[]>;
+  /** All that the catalogue says of tables and indexes. */
+  schema(): Promise<readonly string[]>;
   /** Throws if a statement does not fit the tables. */
   compile(text: string): Promise<void>;
   execute(text: string): Promise<void>;
@@ -69,23 +82,58 @@ interface Database {
 }
 
 eachStore(({ engine, place }) => {
-  const upgraded = async (t: TestContext): Promise<StorePlace> => {
+  const upgraded = async (
+    t: TestContext,
+    version: (typeof VERSIONS)[number] = "0.1.0",
+  ): Promise<StorePlace> => {
     const at = await place(t);
-    await withDatabase(engine, at, (db) => db.execute(read(`${engine}.sql`)));
+    await withDatabase(engine, at, (db) => db.execute(read(`${version}/${engine}.sql`)));
     return at;
   };
 
-  test(`an upgrade from 0.1.0 leaves every row as it was (${engine})`, async (t) => {
-    const at = await upgraded(t);
-    const [tables, before] = await withDatabase(engine, at, async (db) => {
-      const columns = columnsByTable(await db.columns());
-      return [columns, await contentOf(db, columns)];
+  for (const version of VERSIONS)
+    test(`an upgrade from ${version} leaves every row as it was (${engine})`, async (t) => {
+      const at = await upgraded(t, version);
+      const [tables, before] = await withDatabase(engine, at, async (db) => {
+        const columns = new Map(columnsByTable(await db.columns()));
+        columns.delete(DROPPED);
+        return [columns, await contentOf(db, columns)];
+      });
+      const filled = [...before.values()].filter((rows) => rows.length > 0);
+      assert.ok(filled.length >= 22, `${filled.length} tables have rows`);
+      await (await openStore(at)).close();
+      const after = await withDatabase(engine, at, (db) => contentOf(db, tables));
+      assert.deepEqual(after, before);
     });
-    assert.equal(tables.size, 22);
-    for (const [table, rows] of before) assert.ok(rows.length > 0, `${table} has rows`);
-    await (await openStore(at)).close();
-    const after = await withDatabase(engine, at, (db) => contentOf(db, tables));
-    assert.deepEqual(after, before);
+
+  test(`a new store has the tables of an upgraded one: released steps stay (${engine})`, async (t) => {
+    const places = [await upgraded(t, "192b98aa"), await place(t)];
+    const schemas = places.map(async (at) => {
+      await (await openStore(at)).close();
+      return withDatabase(engine, at, (db) => db.schema());
+    });
+    const [old = [], fresh] = await Promise.all(schemas);
+    assert.ok(old.length > 60);
+    assert.deepEqual(fresh, old);
+  });
+
+  test(`what operators did before an upgrade from 192b98aa still holds (${engine})`, async (t) => {
+    const store = await openStore(await upgraded(t, "192b98aa"));
+    t.after(() => store.close());
+    assert.deepEqual(await audit(store), []);
+    const records = createStoredRecords(store);
+    const cordons = await records.cordons();
+    assert.deepEqual(
+      cordons.map(({ profile, provider, reason }) => [profile, provider, reason]),
+      [["premium", "paid-2", "answers <old> blocks"]],
+    );
+    const { actions } = await records.actions({ limit: 9, after: null });
+    assert.deepEqual(
+      actions.map(({ action }) => action),
+      ["reloadConfiguration", "cordonProvider"],
+    );
+    const key = await keyBySecret(store, callersOf(engine).key, THEN_MS);
+    assert.equal(key?.consistency, "caller");
   });
 
   test(`keys, profiles and books of 0.1.0 work after an upgrade (${engine})`, async (t) => {
@@ -203,7 +251,7 @@ eachStore(({ engine, place }) => {
   test(`every statement of 0.1.0 fits the upgraded tables (${engine})`, async (t) => {
     const at = await upgraded(t);
     await (await openStore(at)).close();
-    const statements = parseStatements(read(`${engine}-statements.json`));
+    const statements = parseStatements(read(`0.1.0/${engine}-statements.json`));
     assert.ok(statements.length > 100);
     await withDatabase(engine, at, async (db) => {
       for (const text of statements) await db.compile(text);
@@ -293,6 +341,13 @@ function sqliteAt(path: string): Database {
             "group by m.name, i.name order by 1",
         )
       ).map(({ rule }) => String(rule)),
+    schema: async () =>
+      (
+        await rows(
+          "select sql from sqlite_master where sql is not null and name not like 'kysely_%' " +
+            "order by name",
+        )
+      ).map(({ sql }) => String(sql).replaceAll('"', "").replace(/\s+/g, " ").replace("( ", "(")),
     compile: async (text) => void file.prepare(text),
     execute: async (text) => file.exec(text),
     close: async () => file.close(),
@@ -325,6 +380,23 @@ async function postgresAt(url: string): Promise<Database> {
             "and indexdef like '%UNIQUE%' and tablename not like 'kysely_%' order by 1",
         )
       ).map(({ rule }) => String(rule)),
+    schema: async () =>
+      (
+        await rows(
+          "select t.relname || ' ' || t.relpersistence::text || ' ' || a.attname || ' ' || " +
+            "format_type(a.atttypid, a.atttypmod) || ' ' || a.attnotnull || ' ' || " +
+            "coalesce(pg_get_expr(d.adbin, d.adrelid), a.attidentity::text) as fact " +
+            "from pg_class t join pg_attribute a on a.attrelid = t.oid and a.attnum > 0 " +
+            "left join pg_attrdef d on d.adrelid = t.oid and d.adnum = a.attnum " +
+            "where t.relkind = 'r' and t.relnamespace = 'public'::regnamespace " +
+            "and t.relname not like 'kysely_%' union all " +
+            "select tablename || ' ' || indexdef from pg_indexes where schemaname = 'public' " +
+            "and tablename not like 'kysely_%' union all " +
+            "select conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) " +
+            "from pg_constraint where connamespace = 'public'::regnamespace " +
+            "and conrelid::regclass::text not like 'kysely_%' order by 1",
+        )
+      ).map(({ fact }) => String(fact)),
     async compile(text) {
       await client.query(`prepare tried as ${text}`);
       await client.query("deallocate tried");
@@ -349,7 +421,7 @@ function read(name: string): string {
 }
 
 function callersOf(engine: Engine): Callers {
-  return (JSON.parse(read("callers.json")) as Readonly<Record<Engine, Callers>>)[engine];
+  return (JSON.parse(read("0.1.0/callers.json")) as Readonly<Record<Engine, Callers>>)[engine];
 }
 
 function parseObject(text: string): Row {
