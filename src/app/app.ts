@@ -301,7 +301,7 @@ function filterClaimsOf(
   });
 }
 
-/** What operators do with providers, with the cordons that hold in effect; follows other processes. */
+/** What operators do with providers; has cordons take effect, and follows other processes. */
 async function operatorProvidersOf({
   outside,
   startedAtMs,

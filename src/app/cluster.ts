@@ -143,7 +143,7 @@ export async function openServiceNode(
   }
 }
 
-/** Has a router without keys and money live among others; the result leaves and closes the store. */
+/** Has a router without accounts live among others; the result leaves and closes the store. */
 export async function openRouterNode(
   { store, cluster, changes, claims, onError }: ServiceNode,
   runtime: Runtime,

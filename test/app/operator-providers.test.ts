@@ -1,4 +1,4 @@
-// Cordons, ended waits and reloads at several workers of one service, over the store that they share.
+// Cordons, ended waits and reloads at several workers of one service over a store that they share.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { openOperatorProviders } from "../../src/app/operators/operator-providers.ts";
