@@ -5,14 +5,12 @@ import type { CONTRACT, OperationId } from "../../src/web/contract/contract.ts";
 
 type Contract = typeof CONTRACT;
 
-type EndpointOf<Id extends OperationId> = `${Contract[Id]["method"]} ${Contract[Id]["path"]}`;
-
 /** Method and path of an operation, as `GET /api/chains`. */
-export type Endpoint = { readonly [Id in OperationId]: EndpointOf<Id> }[OperationId];
+export type Endpoint = Contract[OperationId]["endpoint"];
 
 /** The row of the contract at an endpoint. */
 type RowAt<E extends Endpoint> = {
-  readonly [Id in OperationId]: E extends EndpointOf<Id> ? Contract[Id] : never;
+  readonly [Id in OperationId]: E extends Contract[Id]["endpoint"] ? Contract[Id] : never;
 }[OperationId];
 
 /** The schema of a part of the request; null = the operation has no such part. */

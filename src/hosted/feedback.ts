@@ -65,7 +65,7 @@ export interface FeedbackPage {
 /** Reads reports, the newest first, those that are older than `after`. */
 export async function readFeedback(
   { db }: Store,
-  { limit, after }: { readonly limit: number; readonly after: string | undefined },
+  { limit, after }: { readonly limit: number; readonly after?: string | undefined },
 ): Promise<FeedbackPage> {
   const rows = await db
     .selectFrom("feedback")

@@ -213,4 +213,9 @@ export function apiFault<Code extends ApiFaultCode>(
   };
 }
 
+/** The refusal of a caller whose limit has room again in this time; null = it has room now. */
+export function limited(retryAfterMs: number, message: string): ApiFault<"rate_limited"> | null {
+  return retryAfterMs > 0 ? apiFault("rate_limited", message, { retryAfterMs }) : null;
+}
+
 const DEFAULT_RETRY_MS = 1_000;

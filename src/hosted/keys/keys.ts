@@ -90,7 +90,7 @@ function rowsOfSecret(db: Kysely<Tables>, secret: string, nowMs: number) {
 export interface KeyPage {
   readonly limit: number;
   /** The last id of the page before. */
-  readonly after: string | undefined;
+  readonly after?: string | undefined;
 }
 
 /** Keys that work, oldest first; `next` null = these are the last ones. */

@@ -4,7 +4,7 @@ import type { OperatorRecords } from "../../hosted/operator/stored-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import { newId } from "../../secrets/secret.ts";
 import type { ApiCaller } from "../contract/operation.ts";
-import type { AnyInput, AnyResult, NamedOperation } from "./operation.ts";
+import { type AnyHandler, type AnyResult, inputOf, type OperationRequest } from "./operation.ts";
 import type { RecordAction, ReloadOutcome } from "./parts.ts";
 
 export interface ActionLogParts {
@@ -27,16 +27,18 @@ export function createActionLog({ runtime, records, node, log }: ActionLogParts)
   };
 }
 
-/** Writes a line if the operator changed something. */
-export async function recordChange(
+/** Serves a call that costs nothing, and writes a line if the operator changed something. */
+export async function handled(
+  handler: AnyHandler,
+  asked: OperationRequest,
+  caller: ApiCaller,
   record: RecordAction,
-  operation: NamedOperation,
-  call: AnyInput & { readonly caller: ApiCaller },
-  result: AnyResult,
-): Promise<void> {
-  const { caller, address } = call;
-  if (caller.kind !== "operator" || operation.method === "GET") return;
-  const fields = { ...scalars(call.params), ...scalars(call.query), ...scalars(call.body) };
+): Promise<AnyResult> {
+  const input = inputOf(asked);
+  if (input.kind === "api_fault") return input;
+  const result = await handler({ ...input, caller });
+  if (caller.kind !== "operator" || asked.operation.method === "GET") return result;
+  const fields = { ...scalars(input.params), ...scalars(input.query), ...scalars(input.body) };
   const { id, profile, chain, provider, ...rest } = fields;
   const target = [id, profile, chain, provider].filter((part) => part !== undefined).join("/");
   const noted = result.kind === "answer" ? result.noted : undefined;
@@ -44,19 +46,20 @@ export async function recordChange(
   const detail = noted === undefined ? given : [...given, noted.detail];
   await record({
     actor: caller.actor,
-    address,
-    action: operation.id,
+    address: input.address,
+    action: asked.operation.id,
     target: target === "" ? null : target.slice(0, MAX_CHARS),
     detail: detail.length === 0 ? null : detail.join(", ").slice(0, MAX_CHARS),
     outcome: result.kind === "answer" && noted?.isDone !== false ? "done" : "refused",
   });
+  return result;
 }
 
 /** What the line of a reload says of it. */
 export function reloadDetail({ problem, revision }: ReloadOutcome): string {
-  const read = revision === null ? "" : `revision ${revision}`;
-  return [read, problem ?? ""]
-    .filter((part) => part !== "")
+  const read = revision === null ? null : `revision ${revision}`;
+  return [read, problem]
+    .filter((part) => part !== null)
     .join(": ")
     .slice(0, MAX_CHARS);
 }

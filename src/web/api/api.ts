@@ -1,17 +1,17 @@
 // The HTTP API of a hosted service: its operations over the store, with their limits.
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
-import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import { type ApiFault, apiFault, limited } from "../../core/faults/api-fault.ts";
 import {
   type OpenAddressLimit,
   type OpenCreationLimit,
   openAddressLimit,
 } from "../../core/workers/shared-address-limits.ts";
 import type { Order, RequestMark } from "../../payments/payments.ts";
-import { type CONTRACT, OPERATIONS } from "../contract/contract.ts";
-import type { ApiCaller, ApiHandlers } from "../contract/operation.ts";
+import { OPERATIONS, type StoreHandlers } from "../contract/contract.ts";
+import type { ApiCaller } from "../contract/operation.ts";
 import { paymentOf, requestMark, withoutPayment } from "../payment/payment-headers.ts";
 import type { PurchasePaywall } from "../payment/purchase-paywall.ts";
-import { recordChange } from "./action-log.ts";
+import { handled } from "./action-log.ts";
 import { type ApiAuthenticationParts, callerOf, type OperatorCredentials } from "./authenticate.ts";
 import { accountHandlers, usageHandlers } from "./handlers/accounts.ts";
 import { agentHandlers } from "./handlers/agent.ts";
@@ -115,23 +115,16 @@ interface ServingParts extends HandlerParts, ApiAuthenticationParts {
 
 /** Creates the function that serves operations; it throws if the store fails. */
 function createServing(parts: ServingParts): (asked: OperationRequest) => Promise<AnyResult> {
-  const handlers = parseHandlers(handlersOf(parts));
+  const handlerOf = parseHandlers(handlersOf(parts));
   return async (asked) => {
     const { operation } = asked;
-    const handler = handlers.get(operation.id);
-    if (handler === undefined) throw new Error(`no handler serves ${operation.id}`);
+    const handler = handlerOf(operation);
     if (typeof handler !== "function") return servePaid(parts, handler, asked);
     const isRead = operation.method === "GET";
     const caller = isRead ? await readerOf(parts, asked) : await changerOf(parts, asked, false);
     if (caller.kind === "api_fault") return caller;
-    const limited = isRead ? null : writeLimit(parts, caller);
-    if (limited !== null) return limited;
-    const input = inputOf(asked);
-    if (input.kind === "api_fault") return input;
-    const call = { ...input, caller };
-    const result = await handler(call);
-    await recordChange(parts.recordAction, operation, call, result);
-    return result;
+    const refusal = isRead ? null : writeLimit(parts, caller);
+    return refusal ?? handled(handler, asked, caller, parts.recordAction);
   };
 }
 
@@ -177,11 +170,7 @@ async function settle({ settle }: HandlerParts, caller: ApiCaller | ApiFault): P
 function writeLimit({ writes, runtime }: HandlerParts, caller: ApiCaller): ApiFault | null {
   const accountId = accountOf(caller);
   const retryAfterMs = accountId === null ? 0 : writes.take(accountId, runtime.now());
-  return retryAfterMs === 0
-    ? null
-    : apiFault("rate_limited", "the account has been changed too often in the last minute", {
-        retryAfterMs,
-      });
+  return limited(retryAfterMs, "the account has been changed too often in the last minute");
 }
 
 /** The account of the caller; null = none. */
@@ -190,7 +179,7 @@ function accountOf(caller: ApiCaller): string | null {
   return caller.kind === "key" ? caller.key.accountId : null;
 }
 
-function handlersOf(parts: HandlerParts): ApiHandlers<typeof CONTRACT> {
+function handlersOf(parts: HandlerParts): StoreHandlers {
   return {
     ...agentHandlers(parts),
     ...keyHandlers(parts),

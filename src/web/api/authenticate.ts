@@ -3,9 +3,9 @@
 // operation.
 import type { IncomingMessage } from "node:http";
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
-import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import { type ApiFault, apiFault, limited } from "../../core/faults/api-fault.ts";
 import { connectionByToken } from "../../hosted/accounts/connections.ts";
-import { endedKeyBySecret, type KeyRecord, keyBySecret } from "../../hosted/keys/keys.ts";
+import { endedKeyBySecret, keyBySecret } from "../../hosted/keys/keys.ts";
 import { managementTokenBySecret, managementTokenEnd } from "../../hosted/keys/management-token.ts";
 import type { Runtime } from "../../runtime.ts";
 import { readSecret, type SecretKind } from "../../secrets/secret.ts";
@@ -52,66 +52,62 @@ export async function callerOf(
   sender: ApiRequest,
 ): Promise<ApiCaller | ApiFault<"unauthorized" | "forbidden" | "rate_limited" | "not_found">> {
   if (auth.includes("key_in_path")) return keyInPath(parts, sender);
-  if (auth.every((way) => way === "none")) return { kind: "anyone" };
-  const bySession = await sessionCaller(parts.sessions, auth, sender);
-  if (bySession !== null) return bySession;
-  const authorization = withoutPayment(sender.request.headers.authorization);
-  const bearer = bearerOf(authorization);
-  if (auth.includes("operator")) return operator(parts, bearer, sender.address);
-  const apiKey = sender.request.headers["x-svc-api-key"];
-  const secret = bearer ?? (auth.includes("rpc_key") && typeof apiKey === "string" ? apiKey : null);
+  const found = await instanceCallerOf(parts, auth, sender);
+  if (found !== null) return found;
+  const { headers } = sender.request;
+  const authorization = withoutPayment(headers.authorization);
+  const apiKey = auth.includes("rpc_key") ? headers["x-svc-api-key"] : undefined;
+  const secret = bearerOf(authorization) ?? (typeof apiKey === "string" ? apiKey : null);
   if (secret === null)
     return auth.includes("none") && authorization === undefined
-      ? { kind: "anyone" }
+      ? ANYONE
       : missing(auth, "the request carries no credential");
   const kind = readSecret(secret);
   if (kind === "token" && auth.includes("management_token")) return agent(parts, sender, secret);
-  if (kind === "key" && auth.includes("rpc_key")) {
-    const key = await keyOf(parts, sender, secret);
-    if (key === null) return missing(auth, "this key does not exist or does not work any more");
-    return "code" in key ? key : { kind: "key", key };
-  }
   if (kind === "connection" && auth.includes("connection_token"))
     return connection(parts, sender, secret);
-  return missing(
-    auth,
-    kind === null
-      ? "the credential is cut off or mistyped"
-      : `a ${KIND_NAMES[kind]} does not open this`,
-  );
+  if (kind !== "key" || !auth.includes("rpc_key"))
+    return missing(
+      auth,
+      kind === null
+        ? "the credential is cut off or mistyped"
+        : `a ${KIND_NAMES[kind]} does not open this`,
+    );
+  const byKey = await keyCaller(parts, sender, secret);
+  return byKey ?? missing(auth, "this key does not exist or does not work any more");
 }
 
-/** The same where only the operator can authenticate. */
+/**
+ * The same where nobody but the operator has a credential; null = the operation allows others, and
+ * the request has no session in the console.
+ */
 export async function instanceCallerOf(
   credentials: OperatorCredentials,
   auth: readonly Auth[],
   sender: Omit<ApiRequest, "pathKey">,
-): Promise<
-  | Extract<ApiCaller, { readonly kind: "anyone" | "operator" }>
-  | ApiFault<"unauthorized" | "forbidden">
-> {
-  if (!auth.includes("operator")) return ANYONE;
+): Promise<SessionCaller | null> {
+  if (auth.every((way) => way === "none")) return ANYONE;
   const bySession = await sessionCaller(credentials.sessions, auth, sender);
-  if (bySession !== null) return bySession.kind === "agent" ? SIGNED_IN : bySession;
+  if (bySession !== null || !auth.includes("operator")) return bySession;
   const authorization = withoutPayment(sender.request.headers.authorization);
   return auth.includes("none") && authorization === undefined
     ? ANYONE
     : operator(credentials, bearerOf(authorization), sender.address);
 }
 
-const ANYONE = { kind: "anyone" } as const;
+export const ANYONE = { kind: "anyone" } as const;
 const SIGNED_IN = { kind: "anyone", isSignedIn: true } as const;
+
+type SessionCaller =
+  | Extract<ApiCaller, { readonly kind: "anyone" | "operator" | "agent" }>
+  | ApiFault<"unauthorized" | "forbidden">;
 
 /** The caller by the cookie of the console; null = the request has another credential, or none. */
 async function sessionCaller(
   sessions: ConsoleSessions,
   auth: readonly Auth[],
   { request, cookie }: Pick<ApiRequest, "request" | "cookie">,
-): Promise<
-  | Extract<ApiCaller, { readonly kind: "anyone" | "operator" | "agent" }>
-  | ApiFault<"unauthorized" | "forbidden">
-  | null
-> {
+): Promise<SessionCaller | null> {
   const { headers, method } = request;
   if (cookie.id === null || headers["x-svc-api-key"] !== undefined) return null;
   if (withoutPayment(headers.authorization) !== undefined) return null;
@@ -132,13 +128,15 @@ async function keyInPath(
   sender: ApiRequest,
 ): Promise<ApiCaller | ApiFault<"not_found" | "rate_limited">> {
   const secret = sender.pathKey ?? "";
-  const key = readSecret(secret) === "key" ? await keyOf(parts, sender, secret) : null;
-  if (key === null)
-    return apiFault("not_found", "the key in the path does not exist or does not work any more", {
-      nextAction: "put the full key, svc_ak_…, into the path, as it was shown when it was created",
-    });
-  return "code" in key ? key : { kind: "key", key };
+  const byKey = readSecret(secret) === "key" ? await keyCaller(parts, sender, secret) : null;
+  return byKey ?? NO_KEY_IN_PATH;
 }
+
+const NO_KEY_IN_PATH = apiFault(
+  "not_found",
+  "the key in the path does not exist or does not work any more",
+  { nextAction: "put the full key, svc_ak_…, into the path, as it was shown when it was created" },
+);
 
 async function agent(
   parts: ApiAuthenticationParts,
@@ -167,14 +165,14 @@ async function connection(
   return missLimit(parts, address) ?? missing(["connection_token"], "no connection has this token");
 }
 
-async function keyOf(
+async function keyCaller(
   parts: ApiAuthenticationParts,
   { address, paid }: ApiRequest,
   secret: string,
-): Promise<KeyRecord | ApiFault<"rate_limited"> | null> {
+): Promise<ApiCaller | ApiFault<"rate_limited"> | null> {
   const find = paid === true ? endedKeyBySecret : keyBySecret;
-  const found = await find(parts.store, secret, parts.runtime.wallMs());
-  return found ?? missLimit(parts, address);
+  const key = await find(parts.store, secret, parts.runtime.wallMs());
+  return key === null ? missLimit(parts, address) : { kind: "key", key };
 }
 
 /**
@@ -186,11 +184,7 @@ function missLimit(
   address: string,
 ): ApiFault<"rate_limited"> | null {
   const retryAfterMs = misses.take(address, runtime.now());
-  return retryAfterMs === 0
-    ? null
-    : apiFault("rate_limited", "too many unknown credentials came from this address", {
-        retryAfterMs,
-      });
+  return limited(retryAfterMs, "too many unknown credentials came from this address");
 }
 
 function operator(
@@ -210,22 +204,19 @@ function operator(
       retryAfterMs: found,
       nextAction: "wait, or use an address that had the right one before",
     });
-  return apiFault("unauthorized", "this needs the operator token", {
-    nextAction: OPERATE,
-  });
+  return missing(["operator"], "this needs the operator token");
 }
 
 const BY_TOKEN: OperatorCaller = { kind: "operator", actor: "operator token", sessionHash: null };
 
-const MANAGE =
-  "send the management token as Authorization: Bearer <token>; POST /api/v1/keys without one " +
-  "creates an account and its token";
-const CALL = "send the RPC key as Authorization: Bearer <key> or X-Svc-Api-Key";
-const OPERATE = "send server.operator_token as Authorization: Bearer <token>";
 const WAYS: readonly (readonly [Auth, string])[] = [
-  ["operator", OPERATE],
-  ["management_token", MANAGE],
-  ["rpc_key", CALL],
+  ["operator", "send server.operator_token as Authorization: Bearer <token>"],
+  [
+    "management_token",
+    "send the management token as Authorization: Bearer <token>; POST /api/v1/keys without one " +
+      "creates an account and its token",
+  ],
+  ["rpc_key", "send the RPC key as Authorization: Bearer <key> or X-Svc-Api-Key"],
   [
     "connection_token",
     "send the token that POST /api/v1/connections returned as Authorization: Bearer <token>",

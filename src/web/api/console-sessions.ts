@@ -2,7 +2,7 @@
 // found by the cookie of a request, and ended with their token. Knows no operation.
 
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
-import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import { type ApiFault, apiFault, limited } from "../../core/faults/api-fault.ts";
 import { keepNewest } from "../../core/newest.ts";
 import {
   type ManagementToken,
@@ -87,11 +87,9 @@ export class ConsoleSessions {
     { address, replaced }: { readonly address: string; readonly replaced: string | null },
   ): Promise<OpenedSession | SignInFault> {
     const { tries, runtime } = this.#parts;
-    const retryAfterMs = tries.take(address, runtime.now());
-    if (retryAfterMs > 0)
-      return apiFault("rate_limited", "too many tries to sign in came from this address", {
-        retryAfterMs,
-      });
+    const waitMs = tries.take(address, runtime.now());
+    const refusal = limited(waitMs, "too many tries to sign in came from this address");
+    if (refusal !== null) return refusal;
     const owner = await ownerOf(this.#parts, token);
     return "kind" in owner ? owner : this.#open(owner, replaced);
   }

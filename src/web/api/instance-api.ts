@@ -1,13 +1,12 @@
 // The HTTP API of every instance, hosted or not: what its operator reads and does.
-import { type CONTRACT, OPERATIONS } from "../contract/contract.ts";
-import type { ApiHandlers } from "../contract/operation.ts";
-import { recordChange } from "./action-log.ts";
-import { instanceCallerOf, type OperatorCredentials } from "./authenticate.ts";
+import { type InstanceHandlers, OPERATIONS } from "../contract/contract.ts";
+import { handled } from "./action-log.ts";
+import { ANYONE, instanceCallerOf, type OperatorCredentials } from "./authenticate.ts";
 import { sessionHandlers } from "./handlers/console-session.ts";
 import { historyHandlers } from "./handlers/history.ts";
 import { liveHandlers } from "./handlers/live.ts";
 import { cacheHandlers, providerHandlers } from "./handlers/operator-providers.ts";
-import { type AnyResult, inputOf, type OperationRequest, parseHandlers } from "./operation.ts";
+import { type AnyResult, type OperationRequest, parseHandlers } from "./operation.ts";
 import {
   type Api,
   createOperationServer,
@@ -43,30 +42,24 @@ function createInstanceServing(
   parts: InstanceParts,
   credentials: OperatorCredentials,
 ): (asked: OperationRequest) => Promise<AnyResult> {
-  const handlers = parseHandlers(handlersOf(parts));
+  const handlerOf = parseHandlers(handlersOf(parts));
   return async (asked) => {
-    const { operation, request, cookie, address } = asked;
-    const sender = { request, cookie, address };
-    const handler = handlers.get(operation.id);
-    if (typeof handler !== "function") throw new Error(`no handler serves ${operation.id}`);
-    const caller = await instanceCallerOf(credentials, operation.auth, sender);
+    const { operation } = asked;
+    const handler = handlerOf(operation);
+    if (typeof handler !== "function") throw new Error(`${operation.id} is not for sale`);
+    const callerNow = async () =>
+      (await instanceCallerOf(credentials, operation.auth, asked)) ?? ANYONE;
+    const caller = await callerNow();
     if (caller.kind === "api_fault") return caller;
-    const input = inputOf(asked);
-    if (input.kind === "api_fault") return input;
-    const call = { ...input, caller };
-    const result = await handler(call);
-    await recordChange(parts.recordAction, operation, call, result);
+    const result = await handled(handler, asked, caller, parts.recordAction);
     if (result.kind !== "answer" || result.stream === undefined) return result;
     const { stream } = result;
-    const isStillAllowed = async (): Promise<boolean> => {
-      const now = await instanceCallerOf(credentials, operation.auth, sender);
-      return now.kind === caller.kind;
-    };
+    const isStillAllowed = async (): Promise<boolean> => (await callerNow()).kind === caller.kind;
     return { ...result, stream: (response) => stream(response, isStillAllowed) };
   };
 }
 
-function handlersOf(parts: InstanceParts): ApiHandlers<typeof CONTRACT, "instance"> {
+function handlersOf(parts: InstanceParts): InstanceHandlers {
   const { live } = parts;
   return {
     ...sessionHandlers(parts),

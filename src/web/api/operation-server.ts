@@ -7,6 +7,7 @@ import { fault } from "../../core/faults/rpc-fault.ts";
 import { PROBLEMS, problemDetails } from "../../payments/protocol-problems.ts";
 import type { Runtime } from "../../runtime.ts";
 import { isStoreFailure } from "../../shared/store/store-failure.ts";
+import type { NamedOperation } from "../contract/contract.ts";
 import type { OperationMethod, WriteStream } from "../contract/operation.ts";
 import { createBound } from "../http/activity.ts";
 import { readBody } from "../http/body.ts";
@@ -27,7 +28,7 @@ import {
   writeFault as writeRpcFault,
 } from "../http/respond.ts";
 import { type PaymentRefusal, purchaseUrl } from "../payment/purchase-paywall.ts";
-import type { AnyResult, NamedOperation, OperationRequest } from "./operation.ts";
+import type { AnyResult, OperationRequest } from "./operation.ts";
 import { createRoutes, type OperationRoute, retiredAt } from "./routes.ts";
 
 export interface OperationServerParts {
@@ -176,7 +177,7 @@ const NO_BYTES = Buffer.alloc(0);
 
 /** The operation of a method at a path, or 404, or 405 with an `Allow` header. */
 function operationOf(
-  route: OperationRoute<NamedOperation> | undefined,
+  route: OperationRoute | undefined,
   method: string | undefined,
   headers: Headers,
 ) {

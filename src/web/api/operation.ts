@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { z } from "zod";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { PaidPurchase } from "../../payments/payments.ts";
-import type { OperationId } from "../contract/contract.ts";
+import type { NamedOperation } from "../contract/contract.ts";
 import type {
   ApiCaller,
   ApiInput,
@@ -17,9 +17,6 @@ import { parseBody } from "../http/body.ts";
 import type { CookieRequest } from "../http/console-cookie.ts";
 import type { PaymentRefusal } from "../payment/purchase-paywall.ts";
 import { checkFields, queryOf } from "./check-fields.ts";
-
-/** An operation with its id. */
-export type NamedOperation = Operation & { readonly id: OperationId };
 
 /** A request to an operation. */
 export interface OperationRequest {
@@ -78,10 +75,18 @@ export interface AnyPaidHandler {
 }
 
 /**
- * Handlers by operation id. Their types were checked against the contract where they were defined.
+ * The handler of each operation. Their types were checked against the contract where they were
+ * defined.
  */
-export function parseHandlers(handlers: object): ReadonlyMap<string, AnyHandler | AnyPaidHandler> {
-  return new Map(Object.entries(handlers) as [string, AnyHandler | AnyPaidHandler][]);
+export function parseHandlers(
+  handlers: object,
+): (operation: NamedOperation) => AnyHandler | AnyPaidHandler {
+  const byId = new Map(Object.entries(handlers) as [string, AnyHandler | AnyPaidHandler][]);
+  return ({ id }) => {
+    const handler = byId.get(id);
+    if (handler === undefined) throw new Error(`no handler serves ${id}`);
+    return handler;
+  };
 }
 
 /** The validated input of an operation, or its faults. */

@@ -2,28 +2,29 @@
 // what operations do.
 
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
-import type { Operation, OperationMethod } from "../contract/operation.ts";
+import type { NamedOperation } from "../contract/contract.ts";
+import type { OperationMethod } from "../contract/operation.ts";
 
 /** The operations of a matched path. */
-export interface OperationRoute<O extends Operation> {
+export interface OperationRoute {
   /** Decoded path parameters; null = malformed percent-encoding. */
   readonly params: Readonly<Record<string, string>> | null;
-  readonly operations: ReadonlyMap<OperationMethod, O>;
+  readonly operations: ReadonlyMap<OperationMethod, NamedOperation>;
 }
 
-interface PathForm<O extends Operation> {
+interface PathForm {
   readonly segments: readonly string[];
-  readonly operations: Map<OperationMethod, O>;
+  readonly operations: Map<OperationMethod, NamedOperation>;
 }
 
 /**
  * Compiles a route table; the returned function finds the route of a path (without query),
  * undefined = none.
  */
-export function createRoutes<O extends Operation>(
-  operations: readonly O[],
-): (path: string) => OperationRoute<O> | undefined {
-  const forms = new Map<string, PathForm<O>>();
+export function createRoutes(
+  operations: readonly NamedOperation[],
+): (path: string) => OperationRoute | undefined {
+  const forms = new Map<string, PathForm>();
   for (const operation of operations) {
     const form = forms.get(operation.path) ?? {
       segments: segmentsOf(operation.path),

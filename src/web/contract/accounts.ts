@@ -86,30 +86,24 @@ const agent = record({
   }),
 }).meta({ id: "Agent", description: "Whom a management token stands for." });
 
-const ACCOUNTS = {
-  method: "GET",
-  tag: "accounts",
-  auth: ["management_token"],
-  servedBy: "api",
-} as const;
+const ACCOUNTS = { tag: "accounts", auth: ["management_token"] } as const;
 
 /** Operations of accounts. */
 export const ACCOUNT_OPERATIONS = {
   getCurrentAccount: {
     ...ACCOUNTS,
-    path: "/api/v1/accounts/current",
+    endpoint: "GET /api/v1/accounts/current",
     summary: "Read the account of the credential",
     description:
       "The authoritative balance, how calls are served now, and until when they are for having " +
       "paid before. An RPC key does not open it: GET /api/v1/keys/current tells what the key " +
       "has.",
-    auth: ["management_token"],
     answers: { 200: answer("The account.", account) },
     faults: [...KNOWN, ...ANY],
   },
   getUsage: {
     ...ACCOUNTS,
-    path: "/api/v1/usage",
+    endpoint: "GET /api/v1/usage",
     summary: "Read what the account or the key has used",
     description:
       "By day, method and key. With a management token the keys that it may see; with an RPC key " +
@@ -121,7 +115,7 @@ export const ACCOUNT_OPERATIONS = {
   },
   getAccount: {
     ...ACCOUNTS,
-    path: "/api/v1/accounts/{id}",
+    endpoint: "GET /api/v1/accounts/{id}",
     summary: "Read an account by its id",
     description: "Only the account of the token.",
     params: accountIdParams,
@@ -130,7 +124,7 @@ export const ACCOUNT_OPERATIONS = {
   },
   getCurrentAgent: {
     ...ACCOUNTS,
-    path: "/api/v1/agents/current",
+    endpoint: "GET /api/v1/agents/current",
     summary: "Read what the management token may do",
     description: "Whom it stands for, and its restrictions.",
     answers: { 200: answer("The agent.", agent) },

@@ -96,14 +96,13 @@ const createdAgentKey = record({
   purchase_id: is.text.optional().describe("The payment that made it."),
 }).meta({ id: "CreatedAgentKey", description: "A new anonymous key." });
 
-const AGENT = { tag: "agent", auth: ["none"], servedBy: "api" } as const;
+const AGENT = { tag: "agent", auth: ["none"] } as const;
 
 /** Operations without an account. */
 export const AGENT_OPERATIONS = {
   listAgentChains: {
     ...AGENT,
-    method: "GET",
-    path: "/api/v1/agent/chains",
+    endpoint: "GET /api/v1/agent/chains",
     summary: "List chains and strategies",
     description: "What can be put into `/rpc/k/{key}/{strategy}/{chain}`.",
     answers: { 200: answer("The chains.", agentChains) },
@@ -111,8 +110,7 @@ export const AGENT_OPERATIONS = {
   },
   createAgentKey: {
     ...AGENT,
-    method: "POST",
-    path: "/api/v1/agent/keys",
+    endpoint: "POST /api/v1/agent/keys",
     summary: "Create an anonymous key with a free grant, or one that is paid for",
     description:
       "Needs no credential. The key is shown once. Repeating it creates another key; with " +
@@ -126,8 +124,7 @@ export const AGENT_OPERATIONS = {
   },
   getAgentKey: {
     ...AGENT,
-    method: "GET",
-    path: "/api/v1/agent/keys/{key}",
+    endpoint: "GET /api/v1/agent/keys/{key}",
     summary: "Read a key by its secret",
     description: "Balance and profile of the key in the path.",
     auth: ["key_in_path"],
@@ -137,8 +134,7 @@ export const AGENT_OPERATIONS = {
   },
   getPricing: {
     ...AGENT,
-    method: "GET",
-    path: "/api/v1/agent/pricing",
+    endpoint: "GET /api/v1/agent/pricing",
     summary: "Read the pricing catalogue",
     description: "Compute units and price of every method by strategy.",
     answers: { 200: answer("The catalogue.", pricing) },

@@ -97,24 +97,15 @@ const connectionList = record({
   description: "The approved connections of an account, oldest first.",
 });
 
-const POST = { method: "POST", servedBy: "api" } as const;
+const CONNECTIONS = { tag: "accounts", auth: ["management_token"] } as const;
 
-const CONNECTIONS = {
-  tag: "accounts",
-  servedBy: "api",
-  auth: ["management_token"],
-} as const;
-
-const LINK = {
-  200: answer("The link. The one before has ended.", claimLink),
-} as const;
+const LINK = { 200: answer("The link. The one before has ended.", claimLink) } as const;
 
 /** Operations of claims and connections. */
 export const CLAIM_OPERATIONS = {
   claimAgentKey: {
-    ...POST,
     tag: "agent",
-    path: "/api/v1/agent/keys/{key}/claim",
+    endpoint: "POST /api/v1/agent/keys/{key}/claim",
     summary: "Make an anonymous key part of an account",
     description:
       "The key in the path goes on working; its balance moves to the account, once. Send a key " +
@@ -125,9 +116,8 @@ export const CLAIM_OPERATIONS = {
     faults: [...KNOWN, "not_found", "key_limit", ...ANY],
   },
   createAgentClaimLink: {
-    ...POST,
     tag: "agent",
-    path: "/api/v1/agent/keys/{key}/claim-link",
+    endpoint: "POST /api/v1/agent/keys/{key}/claim-link",
     summary: "Make a claim link for an anonymous key",
     description:
       "For a person to open. Only for keys that nobody has claimed: links of other accounts are " +
@@ -138,9 +128,8 @@ export const CLAIM_OPERATIONS = {
     faults: ["not_found", "rate_limited", "already_claimed", ...ANY],
   },
   createAccountClaimLink: {
-    ...POST,
     tag: "accounts",
-    path: "/api/v1/accounts/current/claim-link",
+    endpoint: "POST /api/v1/accounts/current/claim-link",
     summary: "Make a claim link for the account",
     description:
       "For a person to open, who makes the keys and the balance part of an account of their own. " +
@@ -151,9 +140,9 @@ export const CLAIM_OPERATIONS = {
     faults: [...KNOWN, "forbidden", "already_claimed", "key_revoked", ...ANY],
   },
   createConnection: {
-    ...POST,
-    ...{ tag: "accounts", auth: ["none"] },
-    path: "/api/v1/connections",
+    ...CONNECTIONS,
+    auth: ["none"],
+    endpoint: "POST /api/v1/connections",
     summary: "Ask the owner of an account for a management token",
     description: "Show the owner `approval_url`, then poll. Needs no credential.",
     body: connectionRequest,
@@ -162,8 +151,7 @@ export const CLAIM_OPERATIONS = {
   },
   listConnections: {
     ...CONNECTIONS,
-    method: "GET",
-    path: "/api/v1/connections",
+    endpoint: "GET /api/v1/connections",
     summary: "List the approved connections of the account",
     description: "Without their tokens.",
     answers: { 200: answer("The connections.", connectionList) },
@@ -171,8 +159,7 @@ export const CLAIM_OPERATIONS = {
   },
   getConnection: {
     ...CONNECTIONS,
-    method: "GET",
-    path: "/api/v1/connections/{id}",
+    endpoint: "GET /api/v1/connections/{id}",
     summary: "Poll a connection",
     description:
       "With the connection's own token, every 5 seconds at most. The first answer that says " +
@@ -184,8 +171,7 @@ export const CLAIM_OPERATIONS = {
   },
   deleteConnection: {
     ...CONNECTIONS,
-    method: "DELETE",
-    path: "/api/v1/connections/{id}",
+    endpoint: "DELETE /api/v1/connections/{id}",
     summary: "Revoke a connection",
     description: "Its management token stops working at once.",
     params: connectionParams,

@@ -208,20 +208,9 @@ const purgedCache = record({
   ),
 }).meta({ id: "PurgedCache", description: "Which kept answers were removed." });
 
-const SESSION = {
-  path: "/api/v1/console/session",
-  tag: "console",
-  servedBy: "instance",
-  auth: ["none"],
-} as const;
+const SESSION = { tag: "console", auth: ["none"] } as const;
 
-const OPERATOR = {
-  tag: "operator",
-  servedBy: "instance",
-  auth: ["operator"],
-} as const;
-
-const CORDONS = "/api/v1/operator/cordons";
+const OPERATOR = { tag: "operator", auth: ["operator"] } as const;
 
 const CHANGE = [...BODY, "unauthorized", "forbidden", "not_found", ...ANY] as const;
 
@@ -229,7 +218,7 @@ const CHANGE = [...BODY, "unauthorized", "forbidden", "not_found", ...ANY] as co
 export const CONSOLE_OPERATIONS = {
   getSession: {
     ...SESSION,
-    method: "GET",
+    endpoint: "GET /api/v1/console/session",
     summary: "Ask who is signed in",
     description:
       "By the cookie of the request. A cookie whose session has ended is taken away. Also tells " +
@@ -239,7 +228,7 @@ export const CONSOLE_OPERATIONS = {
   },
   signIn: {
     ...SESSION,
-    method: "POST",
+    endpoint: "POST /api/v1/console/session",
     summary: "Sign in to the console",
     description:
       "Sets a cookie for 12 hours that scripts cannot read: `__Host-svc` over https, " +
@@ -254,7 +243,7 @@ export const CONSOLE_OPERATIONS = {
   },
   signOut: {
     ...SESSION,
-    method: "DELETE",
+    endpoint: "DELETE /api/v1/console/session",
     summary: "Sign out of the console",
     description: "Ends the session of the cookie, if there is one, and takes the cookie away.",
     answers: { 204: answer("Nobody is signed in.", null) },
@@ -262,8 +251,7 @@ export const CONSOLE_OPERATIONS = {
   },
   listCordons: {
     ...OPERATOR,
-    method: "GET",
-    path: CORDONS,
+    endpoint: "GET /api/v1/operator/cordons",
     summary: "List the providers that operators took out of use",
     description: "Also those that the configuration does not have any more.",
     answers: { 200: answer("The cordons.", cordonList) },
@@ -271,8 +259,7 @@ export const CONSOLE_OPERATIONS = {
   },
   cordonProvider: {
     ...OPERATOR,
-    method: "POST",
-    path: CORDONS,
+    endpoint: "POST /api/v1/operator/cordons",
     summary: "Take a provider out of use",
     description:
       "Nothing but probes is sent to it, not even by a pin, until it is put back; calls under " +
@@ -285,8 +272,7 @@ export const CONSOLE_OPERATIONS = {
   },
   uncordonProvider: {
     ...OPERATOR,
-    method: "DELETE",
-    path: CORDONS,
+    endpoint: "DELETE /api/v1/operator/cordons",
     summary: "Put a provider back to use",
     description: "Also one that is in use, or unknown: then nothing changes.",
     query: cordonQuery,
@@ -295,8 +281,7 @@ export const CONSOLE_OPERATIONS = {
   },
   endProviderWait: {
     ...OPERATOR,
-    method: "POST",
-    path: "/api/v1/operator/waits/end",
+    endpoint: "POST /api/v1/operator/waits/end",
     summary: "End the waits of a provider",
     description:
       "An open circuit is half-open now, and what refusals of the provider began (limits of its " +
@@ -308,8 +293,7 @@ export const CONSOLE_OPERATIONS = {
   },
   testProvider: {
     ...OPERATOR,
-    method: "POST",
-    path: "/api/v1/operator/tests",
+    endpoint: "POST /api/v1/operator/tests",
     summary: "Test a provider now",
     description:
       "Asks it for chain id and height on each transport, within its limits; a good answer " +
@@ -321,8 +305,7 @@ export const CONSOLE_OPERATIONS = {
   },
   compareProviders: {
     ...OPERATOR,
-    method: "POST",
-    path: "/api/v1/operator/compare",
+    endpoint: "POST /api/v1/operator/compare",
     summary: "Ask every provider the same",
     description:
       "Sends one read to every provider of a profile on a chain, within their limits. Ten a " +
@@ -334,8 +317,7 @@ export const CONSOLE_OPERATIONS = {
   },
   reloadConfiguration: {
     ...OPERATOR,
-    method: "POST",
-    path: "/api/v1/operator/reload",
+    endpoint: "POST /api/v1/operator/reload",
     summary: "Reload the configuration",
     description:
       "As `SIGHUP` does. Where it succeeds, the other nodes of a cluster reload as well, each " +
@@ -346,8 +328,7 @@ export const CONSOLE_OPERATIONS = {
   },
   listActions: {
     ...OPERATOR,
-    method: "GET",
-    path: "/api/v1/operator/actions",
+    endpoint: "GET /api/v1/operator/actions",
     summary: "Read what operators did",
     description:
       "A line for each change and sign-in, the newest first; 10,000 are kept in the store, 1,000 " +
@@ -358,8 +339,7 @@ export const CONSOLE_OPERATIONS = {
   },
   purgeCache: {
     ...OPERATOR,
-    method: "DELETE",
-    path: "/api/v1/operator/cache",
+    endpoint: "DELETE /api/v1/operator/cache",
     summary: "Remove kept answers",
     description:
       "Of a profile, a chain, a provider or a method, or of all of them together; without any, " +

@@ -10,7 +10,7 @@ import { HISTORY_OPERATIONS } from "./history.ts";
 import { INSTANCE_OPERATIONS } from "./instance.ts";
 import { KEY_OPERATIONS } from "./keys.ts";
 import { LIVE_OPERATIONS } from "./live.ts";
-import type { ApiHandlers, Operation } from "./operation.ts";
+import type { HandlersOf, Operation, OperationMethod } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator.ts";
 import { PAYMENT_OPERATIONS } from "./payments.ts";
 import { PROFILE_OPERATIONS } from "./profiles.ts";
@@ -31,20 +31,49 @@ export const CONTRACT = {
   ...LIVE_OPERATIONS,
 } as const;
 
-/** The ids of all operations. */
-export type OperationId = keyof typeof CONTRACT;
+/** Documented here, and answered by `pages/routes.ts`. */
+const BY_PAGES = INSTANCE_OPERATIONS;
+/** Served by every instance; only the operator can authenticate. */
+const BY_INSTANCE = { ...CONSOLE_OPERATIONS, ...HISTORY_OPERATIONS, ...LIVE_OPERATIONS } as const;
 
-/** All operations with their ids. */
-export const OPERATIONS: readonly (Operation & { readonly id: OperationId })[] = Object.entries(
-  CONTRACT,
-).map(([id, operation]) => ({ ...operation, id: parseId(id) }));
+type Contract = typeof CONTRACT;
+
+/** The ids of all operations. */
+export type OperationId = keyof Contract;
+
+/** An operation with its id, and its endpoint taken apart. */
+export interface NamedOperation extends Operation {
+  readonly id: OperationId;
+  readonly method: OperationMethod;
+  readonly path: string;
+  /** `api`: over the store of a hosted service. */
+  readonly servedBy: "api" | "instance" | "pages";
+}
+
+/** All operations. */
+export const OPERATIONS: readonly NamedOperation[] = Object.entries(CONTRACT).map(([id, row]) => {
+  const [method, path] = parseEndpoint(row.endpoint);
+  const ofInstance = Object.hasOwn(BY_INSTANCE, id) ? "instance" : "api";
+  const servedBy = Object.hasOwn(BY_PAGES, id) ? "pages" : ofInstance;
+  return { ...row, id: parseId(id), method, path, servedBy };
+});
 
 /** `Object.entries` widens keys to strings; this restores the type. */
 function parseId(id: string): OperationId {
   return id as OperationId;
 }
 
-type Served = ApiHandlers<typeof CONTRACT, "api" | "instance">;
+function parseEndpoint(endpoint: Operation["endpoint"]): readonly [OperationMethod, string] {
+  return endpoint.split(" ", 2) as [OperationMethod, string];
+}
+
+/** The handlers of the operations that every instance has. */
+export type InstanceHandlers = HandlersOf<typeof BY_INSTANCE>;
+/** The handlers of those over the store. */
+export type StoreHandlers = HandlersOf<
+  Omit<Contract, keyof typeof BY_INSTANCE | keyof typeof BY_PAGES>
+>;
+type Served = InstanceHandlers & StoreHandlers;
 
 /** The handlers of these operations. */
 export type Handlers<Id extends keyof Served> = Pick<Served, Id>;

@@ -69,28 +69,24 @@ export function categoryOf(stored: string | null): z.output<typeof category> | n
 /** Operations of feedback. */
 export const FEEDBACK_OPERATIONS = {
   submitFeedback: {
-    method: "POST",
-    path: "/api/v1/feedback",
+    endpoint: "POST /api/v1/feedback",
     tag: "agent",
     summary: "Tell the operator something",
     description:
       "Needs no credential. Secrets are taken out before it is stored; nobody but the operator " +
       "can read it. Ten an hour for each credential or address.",
     auth: ["none", "management_token", "rpc_key"],
-    servedBy: "api",
     body: feedbackRequest,
     answers: { 202: answer("It is stored.", feedbackReceipt) },
     faults: [...BODY, "unauthorized", "forbidden", "rate_limited", ...ANY],
   },
   listFeedback: {
-    method: "GET",
-    path: "/api/v1/operator/feedback",
+    endpoint: "GET /api/v1/operator/feedback",
     tag: "operator",
     summary: "Read what people said",
     description:
       "The newest first, by pages; the newest 10,000 are kept. Needs the configured operator token.",
     auth: ["operator"],
-    servedBy: "api",
     query: feedbackQuery,
     answers: { 200: answer("The reports.", feedbackList) },
     faults: ["unauthorized", "invalid_field", ...ANY],

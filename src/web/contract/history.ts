@@ -237,7 +237,7 @@ export const nodes = record({
 export const HISTORY_OPERATIONS = {
   getHistory: {
     ...LIVE,
-    path: "/api/v1/history",
+    endpoint: "GET /api/v1/history",
     summary: "Read what happened lately",
     description:
       "Calls, errors, latencies, shares, head lag and circuits in steps: 10 s for an hour, 1 min " +
@@ -254,7 +254,7 @@ export const HISTORY_OPERATIONS = {
   },
   listChanges: {
     ...LIVE,
-    path: "/api/v1/operator/changes",
+    endpoint: "GET /api/v1/operator/changes",
     summary: "List what changed lately",
     description:
       "The latest 200 events of the live feed that are no calls, of all workers, newest first; " +
@@ -266,7 +266,7 @@ export const HISTORY_OPERATIONS = {
   },
   listNodes: {
     ...LIVE,
-    path: "/api/v1/operator/nodes",
+    endpoint: "GET /api/v1/operator/nodes",
     summary: "List the nodes of the service",
     description:
       "With their load, clocks and workers, the jobs that one does for all, and how each finds " +
@@ -276,7 +276,7 @@ export const HISTORY_OPERATIONS = {
   },
   listProviderErrors: {
     ...LIVE,
-    path: "/api/v1/operator/errors",
+    endpoint: "GET /api/v1/operator/errors",
     summary: "List the errors of providers",
     description: "By provider and category, with a redacted sample; unknown ones first.",
     query: errorsQuery,
@@ -285,7 +285,7 @@ export const HISTORY_OPERATIONS = {
   },
   listStreams: {
     ...LIVE,
-    path: "/api/v1/operator/streams",
+    endpoint: "GET /api/v1/operator/streams",
     summary: "List the subscriptions upstream",
     description: "With their sources, failovers and lag, of all workers.",
     query: streamsQuery,

@@ -229,33 +229,27 @@ const chainMetrics = record({
   }).describe("Null where nothing is known, never 0."),
 }).meta({ id: "ChainMetrics", description: "How each provider of a chain does, by profile." });
 
-const INSTANCE = {
-  method: "GET",
-  tag: "instance",
-  auth: ["none"],
-  servedBy: "pages",
-  faults: [],
-} as const;
+const INSTANCE = { tag: "instance", auth: ["none"], faults: [] } as const;
 
 /** Operations of the instance. */
 export const INSTANCE_OPERATIONS = {
   listChains: {
     ...INSTANCE,
-    path: "/api/chains",
+    endpoint: "GET /api/chains",
     summary: "List the configured chains",
     description: "The list comes from the configuration and does not change until restart.",
     answers: { 200: answer("The chains.", instanceChains) },
   },
   getHealth: {
     ...INSTANCE,
-    path: "/api/health",
+    endpoint: "GET /api/health",
     summary: "Ask whether the instance is alive",
     description: "Reads memory only and answers at once.",
     answers: { 200: answer("It is.", health) },
   },
   getReadiness: {
     ...INSTANCE,
-    path: "/api/ready",
+    endpoint: "GET /api/ready",
     query: readinessQuery,
     summary: "Ask whether the instance can serve calls",
     description:
@@ -268,7 +262,7 @@ export const INSTANCE_OPERATIONS = {
   },
   getChainMetrics: {
     ...INSTANCE,
-    path: "/api/metrics/{chain}",
+    endpoint: "GET /api/metrics/{chain}",
     summary: "Read how the providers of a chain do",
     description:
       "Every profile that serves the chain. Managed providers are shown by alias. With the " +

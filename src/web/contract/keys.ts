@@ -102,14 +102,13 @@ const rotatedKey = record({
   previous_valid_until: instant.describe("Until when the secret before this one works."),
 }).meta({ id: "RotatedKey", description: "A key's new secret." });
 
-const KEYS = { tag: "keys", auth: ["management_token"], servedBy: "api" } as const;
+const KEYS = { tag: "keys", auth: ["management_token"] } as const;
 
 /** Operations of keys. */
 export const KEY_OPERATIONS = {
   createKey: {
     ...KEYS,
-    method: "POST",
-    path: "/api/v1/keys",
+    endpoint: "POST /api/v1/keys",
     summary: "Create a key, and without a token an account for it",
     description: "Secrets are shown once. Repeating it creates another key.",
     auth: ["none", "management_token"],
@@ -121,8 +120,7 @@ export const KEY_OPERATIONS = {
   },
   listKeys: {
     ...KEYS,
-    method: "GET",
-    path: "/api/v1/keys",
+    endpoint: "GET /api/v1/keys",
     summary: "List the keys of the account",
     description: "Keys that work, oldest first, by pages.",
     query: keyListQuery,
@@ -131,8 +129,7 @@ export const KEY_OPERATIONS = {
   },
   getCurrentKey: {
     ...KEYS,
-    method: "GET",
-    path: "/api/v1/keys/current",
+    endpoint: "GET /api/v1/keys/current",
     summary: "Read the key that the request carries",
     description: "With the RPC key itself as credential.",
     auth: ["rpc_key"],
@@ -141,8 +138,7 @@ export const KEY_OPERATIONS = {
   },
   getKey: {
     ...KEYS,
-    method: "GET",
-    path: "/api/v1/keys/{id}",
+    endpoint: "GET /api/v1/keys/{id}",
     summary: "Read a key",
     description: "Deleted keys too, with `revoked_at`.",
     params: keyIdParams,
@@ -151,8 +147,7 @@ export const KEY_OPERATIONS = {
   },
   updateKey: {
     ...KEYS,
-    method: "PATCH",
-    path: "/api/v1/keys/{id}",
+    endpoint: "PATCH /api/v1/keys/{id}",
     summary: "Change the name or profiles of a key",
     description: "Fields that are left out stay.",
     params: keyIdParams,
@@ -163,8 +158,7 @@ export const KEY_OPERATIONS = {
   },
   deleteKey: {
     ...KEYS,
-    method: "DELETE",
-    path: "/api/v1/keys/{id}",
+    endpoint: "DELETE /api/v1/keys/{id}",
     summary: "Delete a key",
     description: "Its secrets stop working at once and its sockets are closed. Cannot be undone.",
     params: keyIdParams,
@@ -173,8 +167,7 @@ export const KEY_OPERATIONS = {
   },
   rotateKey: {
     ...KEYS,
-    method: "POST",
-    path: "/api/v1/keys/{id}/rotate",
+    endpoint: "POST /api/v1/keys/{id}/rotate",
     summary: "Replace the secret of a key",
     description:
       "The present secret stays valid for `grace_seconds`. One that is still valid from the " +

@@ -6,12 +6,7 @@ import { instant } from "../../hosted/keys/key-fields.ts";
 import { ANY, answer, type Operation } from "./operation.ts";
 import { is, list, oneOf, record, recordOrNull, rows } from "./shapes.ts";
 
-export const LIVE = {
-  method: "GET",
-  tag: "operator",
-  auth: ["operator"],
-  servedBy: "instance",
-} as const;
+export const LIVE = { tag: "operator", auth: ["operator"] } as const;
 
 /** Faults of every operation that asks the other workers. */
 export const LIVE_FAULTS = ["unauthorized", ...ANY] as const;
@@ -218,7 +213,7 @@ const whatIf = record({
 export const LIVE_OPERATIONS = {
   watchEvents: {
     ...LIVE,
-    path: "/api/v1/operator/events",
+    endpoint: "GET /api/v1/operator/events",
     summary: "Watch what happens",
     description:
       "Server-sent events of all workers: `call` (as `CallEvent`), `circuit`, `cordon`, `head`, " +
@@ -236,7 +231,7 @@ export const LIVE_OPERATIONS = {
   },
   listDecisions: {
     ...LIVE,
-    path: "/api/v1/operator/decisions",
+    endpoint: "GET /api/v1/operator/decisions",
     summary: "List the latest decisions",
     description:
       "Calls as they were routed, newest first. Where there are many only some are taken: those " +
@@ -247,7 +242,7 @@ export const LIVE_OPERATIONS = {
   },
   getDecision: {
     ...LIVE,
-    path: "/api/v1/operator/decisions/{id}",
+    endpoint: "GET /api/v1/operator/decisions/{id}",
     summary: "Read why a call went where it went",
     description: "The plan with what decided it, and every attempt.",
     params: decisionParams,
@@ -256,7 +251,7 @@ export const LIVE_OPERATIONS = {
   },
   getWhatIf: {
     ...LIVE,
-    path: "/api/v1/operator/decisions/{id}/what-if",
+    endpoint: "GET /api/v1/operator/decisions/{id}/what-if",
     summary: "Ask where a call would have gone",
     description: "Under another strategy, or without a provider: computed from recorded inputs.",
     params: decisionParams,

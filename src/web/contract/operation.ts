@@ -64,19 +64,13 @@ export function answer<Schema extends z.ZodType | null>(description: string, sch
 
 /** One operation of the HTTP API. Its id is its key in the contract. */
 export interface Operation {
-  readonly method: OperationMethod;
-  /** Path template with parameters as `{name}`. */
-  readonly path: string;
+  /** Method and path; parameters of the path stand as `{name}`. */
+  readonly endpoint: `${OperationMethod} /${string}`;
   readonly tag: OperationTag;
   readonly summary: string;
   readonly description: string;
   /** Accepted ways to authenticate; one suffices. */
   readonly auth: readonly Auth[];
-  /**
-   * `api`: over the store of a hosted service. `instance`: by every instance; only the operator can
-   * authenticate. `pages`: documented here, but answered by `pages/routes.ts`.
-   */
-  readonly servedBy: "api" | "instance" | "pages";
   /** Parameters of the path; omitted = it has none. */
   readonly params?: z.ZodObject;
   /** Omitted = no parameters. Unknown parameters are ignored. */
@@ -100,8 +94,8 @@ export interface Operation {
 }
 
 /** Whether repeating a request has no further effect. */
-export function isIdempotent({ method, idempotent }: Operation): boolean {
-  return idempotent ?? (method !== "POST" && method !== "PATCH");
+export function isIdempotent({ endpoint, idempotent }: Operation): boolean {
+  return idempotent ?? !/^(POST|PATCH) /.test(endpoint);
 }
 
 /** The operator, and how this one authenticated. */
@@ -245,12 +239,7 @@ export type HandlerOf<O extends Operation> = O extends { readonly pays: PurposeK
   ? PaidHandler<O>
   : ApiHandler<O>;
 
-/** Handlers of all operations that are served by one of the two. */
-export type ApiHandlers<
-  Contract extends Readonly<Record<string, Operation>>,
-  By extends "api" | "instance" = "api",
-> = {
-  readonly [Id in keyof Contract as Contract[Id]["servedBy"] extends By ? Id : never]: HandlerOf<
-    Contract[Id]
-  >;
+/** The handlers of some operations. */
+export type HandlersOf<Operations extends Readonly<Record<string, Operation>>> = {
+  readonly [Id in keyof Operations]: HandlerOf<Operations[Id]>;
 };

@@ -247,28 +247,17 @@ const credited = record({
   balance_usd: is.text,
 }).meta({ id: "Credited", description: "An account after a credit." });
 
-const READ = {
-  method: "GET",
-  tag: "operator",
-  servedBy: "api",
-  auth: ["operator"],
-} as const;
+const READ = { tag: "operator", auth: ["operator"] } as const;
 
 const FAULTS = ["unauthorized", "invalid_field", "internal", "unavailable"] as const;
 
-const OPERATOR = {
-  method: "POST",
-  tag: "operator",
-  servedBy: "api",
-  auth: ["operator"],
-  params: accountIdParams,
-} as const;
+const GIVE = { ...READ, params: accountIdParams } as const;
 
 /** Operations of the operator of a hosted service. */
 export const OPERATOR_OPERATIONS = {
   grantCustomAccess: {
-    ...OPERATOR,
-    path: "/api/v1/operator/accounts/{id}/custom-access",
+    ...GIVE,
+    endpoint: "POST /api/v1/operator/accounts/{id}/custom-access",
     summary: "Give an account days of Custom access",
     description:
       "For the operator of the instance. With a `reference`, repeating it gives nothing more.",
@@ -277,8 +266,8 @@ export const OPERATOR_OPERATIONS = {
     faults: [...BODY, "unauthorized", "forbidden", "not_found", "account_merged", ...ANY],
   },
   creditAccount: {
-    ...OPERATOR,
-    path: "/api/v1/operator/accounts/{id}/credit",
+    ...GIVE,
+    endpoint: "POST /api/v1/operator/accounts/{id}/credit",
     summary: "Credit an account with money that came in",
     description: "For the operator of the instance. Once for each `reference`.",
     body: creditRequest,
@@ -288,7 +277,7 @@ export const OPERATOR_OPERATIONS = {
   },
   getOperatorUsage: {
     ...READ,
-    path: "/api/v1/operator/usage",
+    endpoint: "GET /api/v1/operator/usage",
     summary: "Read what was used, by method, key and hour",
     description: "For the operator of the instance: needs the configured operator token.",
     query: usageQuery,
@@ -297,7 +286,7 @@ export const OPERATOR_OPERATIONS = {
   },
   listAccounts: {
     ...READ,
-    path: "/api/v1/operator/accounts",
+    endpoint: "GET /api/v1/operator/accounts",
     summary: "List accounts by what they spent",
     description: "Or by balance or age; by pages, also those that begin with what is searched.",
     query: accountListQuery,
@@ -306,7 +295,7 @@ export const OPERATOR_OPERATIONS = {
   },
   listAccountKeys: {
     ...READ,
-    path: "/api/v1/operator/accounts/{id}/keys",
+    endpoint: "GET /api/v1/operator/accounts/{id}/keys",
     summary: "List the keys of an account",
     description: "With what each has used.",
     params: accountIdParams,
@@ -316,7 +305,7 @@ export const OPERATOR_OPERATIONS = {
   },
   listAllPurchases: {
     ...READ,
-    path: "/api/v1/operator/purchases",
+    endpoint: "GET /api/v1/operator/purchases",
     summary: "List purchases of all accounts",
     description: "The newest first, with their transactions, and how many there are by state.",
     query: allPurchasesQuery,
@@ -325,7 +314,7 @@ export const OPERATOR_OPERATIONS = {
   },
   listWallets: {
     ...READ,
-    path: "/api/v1/operator/wallets",
+    endpoint: "GET /api/v1/operator/wallets",
     summary: "Read what the wallets have for gas",
     description: "As this process saw them last: every rail, and its wallet if it has one.",
     answers: { 200: answer("The wallets.", walletList) },
@@ -333,7 +322,7 @@ export const OPERATOR_OPERATIONS = {
   },
   getLastAudit: {
     ...READ,
-    path: "/api/v1/operator/audit/last",
+    endpoint: "GET /api/v1/operator/audit/last",
     summary: "Read the result of the last audit",
     description:
       "Changes and checks nothing. The service adds its books up every hour; `GET " +
@@ -344,7 +333,7 @@ export const OPERATOR_OPERATIONS = {
   },
   getRevenue: {
     ...READ,
-    path: "/api/v1/operator/revenue",
+    endpoint: "GET /api/v1/operator/revenue",
     summary: "Read revenue and usage by day",
     description: "What was charged, paid in and granted, also on days without anything.",
     query: revenueQuery,
@@ -353,7 +342,7 @@ export const OPERATOR_OPERATIONS = {
   },
   getOperatorAudit: {
     ...READ,
-    path: "/api/v1/operator/audit",
+    endpoint: "GET /api/v1/operator/audit",
     summary: "Check the books",
     description:
       "Compares ledger, balances, leased credit and usage with each other, and what was recorded " +

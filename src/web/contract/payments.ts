@@ -161,7 +161,7 @@ export const PAYING = [
   "amount_out_of_range",
 ] as const;
 
-const PAID = { method: "POST", servedBy: "api", idempotent: true } as const;
+const PAID = { idempotent: true } as const;
 
 const AGAIN = "The same request with the same payment gets its first result again.";
 
@@ -170,7 +170,7 @@ export const PAYMENT_OPERATIONS = {
   fundAgentKey: {
     ...PAID,
     tag: "agent",
-    path: "/api/v1/agent/keys/{key}/fund",
+    endpoint: "POST /api/v1/agent/keys/{key}/fund",
     summary: "Pay in for a key",
     description: `Needs no account: a payment with the request is enough. ${AGAIN}`,
     auth: ["key_in_path"],
@@ -185,7 +185,7 @@ export const PAYMENT_OPERATIONS = {
   buyCredit: {
     ...PAID,
     tag: "accounts",
-    path: "/api/v1/accounts/{id}/credit",
+    endpoint: "POST /api/v1/accounts/{id}/credit",
     summary: "Pay in for an account",
     description:
       "With the management token of the account and a payment; the token alone pays nothing. " +
@@ -202,7 +202,7 @@ export const PAYMENT_OPERATIONS = {
   buyCustomAccess: {
     ...PAID,
     tag: "accounts",
-    path: "/api/v1/accounts/{id}/custom-access",
+    endpoint: "POST /api/v1/accounts/{id}/custom-access",
     summary: "Buy days of Custom access",
     description:
       "They follow those that the account has. With the management token of the account and a " +
@@ -227,21 +227,18 @@ export const PAYMENT_OPERATIONS = {
     pays: "custom_access",
   },
   listPurchases: {
-    method: "GET",
     tag: "accounts",
-    path: "/api/v1/purchases",
+    endpoint: "GET /api/v1/purchases",
     summary: "List the payments for the account",
     description: "Those under way and those that failed, too; newest first, by pages.",
     auth: ["management_token"],
     query: purchaseListQuery,
-    servedBy: "api",
     answers: { 200: answer("The purchases.", purchaseList) },
     faults: [...KNOWN, "invalid_field", ...ANY],
   },
   getPurchase: {
-    method: "GET",
     tag: "accounts",
-    path: "/api/v1/purchases/{id}",
+    endpoint: "GET /api/v1/purchases/{id}",
     summary: "Read how a payment stands",
     description:
       "Without a credential it tells the state and the reason of a failure, and not who paid " +
@@ -249,7 +246,6 @@ export const PAYMENT_OPERATIONS = {
       "purchases for other accounts are not there.",
     auth: ["none", "management_token"],
     params: purchaseParams,
-    servedBy: "api",
     answers: { 200: answer("The purchase.", purchase) },
     faults: [...KNOWN, "not_found", "invalid_field", ...ANY],
   },

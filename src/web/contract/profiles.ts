@@ -268,18 +268,13 @@ export const configurationSchema = record({
   }).describe("Documents for common workloads."),
 }).meta({ id: "ConfigurationSchema", description: "How Custom profiles are written." });
 
-const PROFILES = {
-  tag: "profiles",
-  servedBy: "api",
-  auth: ["management_token"],
-} as const;
+const PROFILES = { tag: "profiles", auth: ["management_token"] } as const;
 
 /** Operations of Custom profiles. */
 export const PROFILE_OPERATIONS = {
   listProfiles: {
     ...PROFILES,
-    method: "GET",
-    path: "/api/v1/profiles",
+    endpoint: "GET /api/v1/profiles",
     summary: "List the Custom profiles of the account",
     description: "Without addresses and header values.",
     answers: { 200: answer("The profiles.", profileList) },
@@ -287,8 +282,7 @@ export const PROFILE_OPERATIONS = {
   },
   getProfile: {
     ...PROFILES,
-    method: "GET",
-    path: "/api/v1/profiles/{slug}",
+    endpoint: "GET /api/v1/profiles/{slug}",
     summary: "Read a Custom profile",
     description:
       "Without addresses and header values, with its revision and how each provider does.",
@@ -298,8 +292,7 @@ export const PROFILE_OPERATIONS = {
   },
   putProfile: {
     ...PROFILES,
-    method: "PUT",
-    path: "/api/v1/profiles/{slug}",
+    endpoint: "PUT /api/v1/profiles/{slug}",
     summary: "Write a Custom profile",
     description:
       "Every provider is asked for its chain id, height, a call and logs before the profile is " +
@@ -331,8 +324,7 @@ export const PROFILE_OPERATIONS = {
   },
   listProfileRevisions: {
     ...PROFILES,
-    method: "GET",
-    path: "/api/v1/profiles/{slug}/revisions",
+    endpoint: "GET /api/v1/profiles/{slug}/revisions",
     summary: "List the revisions of a Custom profile",
     description: `The latest ${MAX_REVISIONS}; older ones are forgotten, all with the profile.`,
     params: profileParams,
@@ -341,8 +333,7 @@ export const PROFILE_OPERATIONS = {
   },
   getProfileRevision: {
     ...PROFILES,
-    method: "GET",
-    path: "/api/v1/profiles/{slug}/revisions/{revision}",
+    endpoint: "GET /api/v1/profiles/{slug}/revisions/{revision}",
     summary: "Read a revision of a Custom profile",
     description:
       "Without addresses and header values: of earlier revisions they are not kept. To restore " +
@@ -354,8 +345,7 @@ export const PROFILE_OPERATIONS = {
   },
   deleteProfile: {
     ...PROFILES,
-    method: "DELETE",
-    path: "/api/v1/profiles/{slug}",
+    endpoint: "DELETE /api/v1/profiles/{slug}",
     summary: "Delete a Custom profile",
     description:
       "Its callers are served as `premium` from then on, with `x-svc-fallback: profile`. " +
@@ -366,8 +356,7 @@ export const PROFILE_OPERATIONS = {
   },
   getConfigurationSchema: {
     ...PROFILES,
-    method: "GET",
-    path: "/api/v1/configuration-schema",
+    endpoint: "GET /api/v1/configuration-schema",
     summary: "Read how Custom profiles are written",
     description:
       "JSON Schema of the document, limits, and documents for common workloads. Needs no " +

@@ -22,8 +22,12 @@ import {
 } from "../../core/stream/subscription.ts";
 import type { RailTerms } from "../../payments/rails/rail-kind.ts";
 import { type PaymentSettings, railTerms } from "../../payments/rails/rails.ts";
-import { CONTRACT, OPERATIONS, type OperationId } from "../contract/contract.ts";
-import type { Operation } from "../contract/operation.ts";
+import {
+  CONTRACT,
+  type NamedOperation,
+  OPERATIONS,
+  type OperationId,
+} from "../contract/contract.ts";
 import { CURRENT_FORMS } from "../rpc/target.ts";
 import { DOCUMENT_PATHS } from "./paths.ts";
 
@@ -192,14 +196,11 @@ export function siteOf(baseUrl: string): Site {
   return { baseUrl, socketUrl: baseUrl.replace(/^http/, "ws") };
 }
 
-/** A row of the contract with its id. */
-export type ServedOperation = Operation & { readonly id: OperationId };
-
 /**
  * The operations of an instance. Where nobody can authenticate as the operator, those that take
  * nothing else are left out.
  */
-export function servedOperations({ hosted, operator }: DocumentFacts): readonly ServedOperation[] {
+export function servedOperations({ hosted, operator }: DocumentFacts): readonly NamedOperation[] {
   return OPERATIONS.filter(({ servedBy }) => servedBy !== "api" || hosted !== null)
     .map((row) => ({ ...row, auth: row.auth.filter((way) => operator || way !== "operator") }))
     .filter(({ auth }) => auth.length > 0);
@@ -207,12 +208,7 @@ export function servedOperations({ hosted, operator }: DocumentFacts): readonly 
 
 /** Path of one operation. */
 export function pathOf(id: OperationId): string {
-  return CONTRACT[id].path;
-}
-
-/** An operation as one line: method and path. */
-export function lineOf({ method, path }: Pick<Operation, "method" | "path">): string {
-  return `${method} ${path}`;
+  return CONTRACT[id].endpoint.replace(/^\w+ /, "");
 }
 
 /** The URL form of pay-per-call: HTTP only, without a key. */

@@ -1,7 +1,7 @@
 // `/llms.txt`: describes an instance and lists its documents, in the format of llmstxt.org. A pure
 // function of its facts and base URL.
 
-import { type DocumentFacts, documentLinks, lineOf, type Site, servedOperations } from "./facts.ts";
+import { type DocumentFacts, documentLinks, type Site, servedOperations } from "./facts.ts";
 import { DOCUMENT_PATHS } from "./paths.ts";
 import { firstSteps, paymentSteps, refusalNotes, salesText } from "./steps.ts";
 
@@ -63,7 +63,7 @@ function links(facts: DocumentFacts, site: Site): string {
     "\n## Open endpoints\n",
     ...operations.map(
       (operation) =>
-        `- [${lineOf(operation)}](${site.baseUrl}${operation.path}): ${operation.summary}`,
+        `- [${operation.endpoint}](${site.baseUrl}${operation.path}): ${operation.summary}`,
     ),
     "",
   ].join("\n");

@@ -2,6 +2,7 @@
 // URL.
 
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
+import type { NamedOperation } from "../contract/contract.ts";
 import { errorEnvelope } from "../contract/instance.ts";
 import { isIdempotent } from "../contract/operation.ts";
 import { type ErrorEntry, errorEntries, errorUrl, managementError } from "./errors.ts";
@@ -10,7 +11,6 @@ import {
   type PaymentTerms,
   paymentInfo,
   rpcForms,
-  type ServedOperation,
   type Site,
   servedOperations,
 } from "./facts.ts";
@@ -107,7 +107,7 @@ export interface Instance {
 
 /** The path items of operations. */
 function apiPaths(
-  operations: readonly ServedOperation[],
+  operations: readonly NamedOperation[],
   components: Components,
   { baseUrl, payments }: Instance,
 ): Readonly<Record<string, Json>> {
@@ -126,7 +126,7 @@ function apiPaths(
   return paths;
 }
 
-function infoOf({ pays }: ServedOperation, payments: PaymentTerms | null): Json {
+function infoOf({ pays }: NamedOperation, payments: PaymentTerms | null): Json {
   const info = pays === undefined ? null : paymentInfo(payments, pays);
   return info === null ? {} : { "x-payment-info": info };
 }
@@ -146,7 +146,7 @@ function managementRefusals(baseUrl: string): Refusals {
   };
 }
 
-function operationOf(operation: ServedOperation, components: Components, refusals: Refusals): Json {
+function operationOf(operation: NamedOperation, components: Components, refusals: Refusals): Json {
   const { schemas } = components;
   return {
     operationId: operation.id,
@@ -171,7 +171,7 @@ const IF_MATCH: Json = {
   schema: { type: "string", examples: ['"3"'] },
 };
 
-function parametersOf({ params, query, faults }: ServedOperation, schemas: Schemas): Json {
+function parametersOf({ params, query, faults }: NamedOperation, schemas: Schemas): Json {
   const places = [
     ["path", params],
     ["query", query],
@@ -194,13 +194,13 @@ function parametersOf({ params, query, faults }: ServedOperation, schemas: Schem
   return all.length === 0 ? {} : { parameters: all };
 }
 
-function bodyOf(schemas: Schemas, shape: NonNullable<ServedOperation["body"]>): Json {
+function bodyOf(schemas: Schemas, shape: NonNullable<NamedOperation["body"]>): Json {
   const required = Object.values(shape.shape).some((field) => !field.safeParse(undefined).success);
   return { required, content: { "application/json": { schema: schemas.of(shape) } } };
 }
 
 function responsesOf(
-  { answers, faults, pays }: ServedOperation,
+  { answers, faults, pays }: NamedOperation,
   { schemas, answers: shared }: Components,
   refusals: Refusals,
 ): Json {

@@ -2,15 +2,16 @@
 // facts of its own.
 import { LEGACY_FORMS } from "../../core/faults/legacy-form.ts";
 import type { JsonSchema } from "../../core/json-schema.ts";
+import type { NamedOperation } from "../contract/contract.ts";
 import { rpcError } from "../contract/instance.ts";
 import { type Auth, isIdempotent } from "../contract/operation.ts";
 import { errorUrl } from "./errors.ts";
-import { KEYED_FORMS, lineOf, PLAIN_FORMS, SESSION_FORM, type ServedOperation } from "./facts.ts";
+import { KEYED_FORMS, PLAIN_FORMS, SESSION_FORM } from "./facts.ts";
 import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
 import { cell, fieldRows, Schemas, table, typeText } from "./schema-text.ts";
 
 /** The reference of these operations. */
-export function apiReference(operations: readonly ServedOperation[], baseUrl: string): string {
+export function apiReference(operations: readonly NamedOperation[], baseUrl: string): string {
   const schemas = new Schemas();
   const keyed = operations.some((operation) => operation.servedBy === "api");
   const sections = operations.map((operation) => operationText(operation, schemas, baseUrl));
@@ -24,7 +25,7 @@ export function apiReference(operations: readonly ServedOperation[], baseUrl: st
       ["Operation", "Request", "Does"],
       operations.map((operation) => [
         `[${operation.id}](#${operation.id.toLowerCase()})`,
-        `\`${lineOf(operation)}\``,
+        `\`${operation.endpoint}\``,
         cell(operation.summary),
       ]),
     ),
@@ -80,13 +81,13 @@ const CREDENTIALS: Readonly<Record<Auth, string>> = {
 const PAYMENT =
   "; a payment (`Authorization: Payment`, `Payment-Authorization` or `PAYMENT-SIGNATURE`) pays";
 
-function operationText(operation: ServedOperation, schemas: Schemas, baseUrl: string): string {
+function operationText(operation: NamedOperation, schemas: Schemas, baseUrl: string): string {
   const faults = [...new Set(operation.faults)].map(
     (code) => `[${code}](${errorUrl(baseUrl, code)})`,
   );
   return [
     `### ${operation.id}\n`,
-    `\`${lineOf(operation)}\`\n`,
+    `\`${operation.endpoint}\`\n`,
     `${operation.summary}. ${operation.description}\n`,
     "- Credential: " +
       `${operation.auth.map((way) => CREDENTIALS[way]).join(", or ")}${operation.pays === undefined ? "" : PAYMENT}`,
@@ -105,7 +106,7 @@ function operationText(operation: ServedOperation, schemas: Schemas, baseUrl: st
 
 function parametersText(
   title: string,
-  shape: ServedOperation["params"],
+  shape: NamedOperation["params"],
   schemas: Schemas,
 ): readonly string[] {
   return shape === undefined

@@ -3,7 +3,7 @@
 
 import { AddressLimit } from "../../../core/billing/address-limit.ts";
 import { cuFor } from "../../../core/billing/price.ts";
-import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
+import { type ApiFault, apiFault, limited } from "../../../core/faults/api-fault.ts";
 import { CLAIM_LINK_MS, claimKey, createClaimLink } from "../../../hosted/accounts/claim-links.ts";
 import {
   CONNECTION_MS,
@@ -150,13 +150,12 @@ export function connectionHandlers({ store, runtime }: HandlerParts): Connection
   const requests = new AddressLimit(REQUESTS);
   return {
     async createConnection({ body, address, baseUrl }) {
-      const retryAfterMs = requests.take(address, runtime.now());
-      if (retryAfterMs > 0)
-        return apiFault(
-          "rate_limited",
-          "this address has asked for too many connections in the last hour",
-          { retryAfterMs },
-        );
+      const waitMs = requests.take(address, runtime.now());
+      const refusal = limited(
+        waitMs,
+        "this address has asked for too many connections in the last hour",
+      );
+      if (refusal !== null) return refusal;
       const made = await requestConnection(store, body.name, runtime.wallMs());
       if (made.kind === "api_fault") return made;
       const times = { expires_in: CONNECTION_MS / MS_PER_S, poll_interval: POLL_MS / MS_PER_S };

@@ -1,7 +1,7 @@
 // Handlers of feedback: accepted from everyone within a limit, listed for the operator.
 
 import { AddressLimit } from "../../../core/billing/address-limit.ts";
-import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
+import { apiFault, limited } from "../../../core/faults/api-fault.ts";
 import { addFeedback, readFeedback } from "../../../hosted/feedback.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import { OPERATIONS } from "../../contract/contract.ts";
@@ -29,13 +29,6 @@ export function feedbackHandlers({
   // The limit counts by account id or by address; the two cannot collide.
   const limit = new AddressLimit({ perSecond: PER_HOUR / HOUR_S, burst: PER_HOUR });
 
-  function tooMany(who: string): ApiFault<"rate_limited"> | null {
-    const retryAfterMs = limit.take(who, runtime.now());
-    return retryAfterMs === 0
-      ? null
-      : apiFault("rate_limited", `more than ${PER_HOUR} reports came in an hour`, { retryAfterMs });
-  }
-
   return {
     async submitFeedback({ body, caller, address }) {
       const { message, category = null, request_id = null, operation = null } = body;
@@ -45,7 +38,8 @@ export function feedbackHandlers({
           nextAction: "use an operationId of /openapi.json, or leave it out",
         });
       const { who, accountId } = senderOf(caller, address);
-      const refusal = tooMany(who);
+      const waitMs = limit.take(who, runtime.now());
+      const refusal = limited(waitMs, `more than ${PER_HOUR} reports came in an hour`);
       if (refusal !== null) return refusal;
       const id = await addFeedback(
         store,
@@ -55,10 +49,7 @@ export function feedbackHandlers({
       return accepted({ id });
     },
     async listFeedback({ query }) {
-      const { reports, next } = await readFeedback(store, {
-        limit: query.limit,
-        after: query.after,
-      });
+      const { reports, next } = await readFeedback(store, query);
       const feedback = reports.map(({ created_at, category, ...report }) => ({
         ...report,
         created_at: instant(Number(created_at)),

@@ -1,17 +1,11 @@
 // Handlers of the keys of an account: create, list, read, change, rotate and delete.
-import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
-import {
-  type ChangeParts,
-  deleteKey,
-  type KeyRef,
-  patchKey,
-  rotateKey,
-} from "../../../hosted/keys/change.ts";
+import { type ApiFault, apiFault, limited } from "../../../core/faults/api-fault.ts";
+import { type ChangeParts, deleteKey, patchKey, rotateKey } from "../../../hosted/keys/change.ts";
 import { addKey, createAccount } from "../../../hosted/keys/create.ts";
 import { choose, UNCHOSEN } from "../../../hosted/keys/key-fields.ts";
 import { keyById, listKeys } from "../../../hosted/keys/keys.ts";
 import type { Handlers } from "../../contract/contract.ts";
-import type { ApiCaller, ApiInput } from "../../contract/operation.ts";
+import type { ApiInput } from "../../contract/operation.ts";
 import type { HandlerParts } from "../parts.ts";
 import { accountView } from "./accounts.ts";
 import { profilesOfAccount } from "./profiles-view.ts";
@@ -20,7 +14,6 @@ import { chainOfKey, created, instant, keyUrls, keyView, NO_CONTENT, ok } from "
 type KeyHandlers = Handlers<
   "createKey" | "listKeys" | "getCurrentKey" | "getKey" | "updateKey" | "deleteKey" | "rotateKey"
 >;
-type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
 
 const MS_PER_S = 1_000;
 
@@ -31,12 +24,7 @@ export function keyHandlers(parts: HandlerParts): KeyHandlers {
   return {
     createKey: createKeyHandler(parts),
     async listKeys({ query, caller }) {
-      const { keys, next } = await listKeys(
-        store,
-        caller.agent,
-        { limit: query.limit, after: query.after },
-        runtime.wallMs(),
-      );
+      const { keys, next } = await listKeys(store, caller.agent, query, runtime.wallMs());
       return ok({ keys: keys.map((key) => keyView(key, settings.tariff)), next });
     },
     getCurrentKey: ({ caller }) => ok(keyView(caller.key, settings.tariff)),
@@ -49,14 +37,18 @@ export function keyHandlers(parts: HandlerParts): KeyHandlers {
       return ok(keyView(key, settings.tariff));
     },
     async updateKey({ params, body, caller }) {
-      const patched = await patchKey(changing(), refOf(params.id, caller), {
-        input: body,
-        known: await profilesOfAccount(parts, caller.agent.accountId),
-      });
+      const patched = await patchKey(
+        changing(),
+        { id: params.id, scope: caller.agent },
+        {
+          input: body,
+          known: await profilesOfAccount(parts, caller.agent.accountId),
+        },
+      );
       return "kind" in patched ? patched : ok(keyView(patched, settings.tariff));
     },
     async deleteKey({ params, caller }) {
-      const deleted = await deleteKey(changing(), refOf(params.id, caller));
+      const deleted = await deleteKey(changing(), { id: params.id, scope: caller.agent });
       return deleted === "deleted" ? NO_CONTENT : deleted;
     },
     rotateKey: rotateKeyHandler(parts, changing),
@@ -78,7 +70,7 @@ function rotateKeyHandler(
     });
     const rotated = await rotateKey(
       changing(),
-      refOf(params.id, caller),
+      { id: params.id, scope: caller.agent },
       body.grace_seconds * MS_PER_S,
     );
     if ("kind" in rotated) return rotated;
@@ -142,13 +134,5 @@ export async function creationRefusal(
 ): Promise<ApiFault<"rate_limited"> | null> {
   if (devnet && isLocal) return null;
   const retryAfterMs = await creations.take(address, runtime.now());
-  return retryAfterMs === 0
-    ? null
-    : apiFault("rate_limited", "this address has created too many keys in the last hour", {
-        retryAfterMs,
-      });
-}
-
-function refOf(id: string, { agent }: AgentCaller): KeyRef {
-  return { id, scope: agent };
+  return limited(retryAfterMs, "this address has created too many keys in the last hour");
 }

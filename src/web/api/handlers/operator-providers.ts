@@ -2,7 +2,7 @@
 // what was done.
 import { createHash } from "node:crypto";
 import type { AddressLimit } from "../../../core/billing/address-limit.ts";
-import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
+import { type ApiFault, apiFault, limited } from "../../../core/faults/api-fault.ts";
 import type { OperatorCordon } from "../../../hosted/operator/stored-records.ts";
 import type { ShownError } from "../../../upstream/provider-query.ts";
 import type { Handlers } from "../../contract/contract.ts";
@@ -73,8 +73,8 @@ function callHandlers(
       return ok({ transports: [...transports] });
     },
     async testProvider({ body }) {
-      const limited = limitOf(tests, runtime.now());
-      if (limited !== null) return limited;
+      const refusal = limitOf(tests, runtime.now());
+      if (refusal !== null) return refusal;
       const tested = await providers.test(body);
       if (tested === null) return UNKNOWN;
       return ok({ results: tested.map(testView) });
@@ -90,8 +90,8 @@ function callHandlers(
             nextAction: "compare a read of the method table",
           },
         );
-      const limited = limitOf(comparisons, runtime.now());
-      if (limited !== null) return limited;
+      const refusal = limitOf(comparisons, runtime.now());
+      if (refusal !== null) return refusal;
       const call = { profile, chain, method, params: JSON.stringify(params) };
       const answers = await providers.compare(call);
       if (answers === null) return UNKNOWN;
@@ -128,11 +128,7 @@ const UNKNOWN = apiFault("not_found", "this profile has no such provider on this
 /** Why nothing more can be sent now; null = it can, and is counted. */
 function limitOf(limit: AddressLimit, nowMs: number): ApiFault<"rate_limited"> | null {
   const retryAfterMs = limit.take("operator", nowMs);
-  return retryAfterMs === 0
-    ? null
-    : apiFault("rate_limited", `more than ${PER_MINUTE} of these came in a minute`, {
-        retryAfterMs,
-      });
+  return limited(retryAfterMs, `more than ${PER_MINUTE} of these came in a minute`);
 }
 
 function cordonView({ profile, chain, provider, reason, actor, atMs }: OperatorCordon) {
