@@ -9,11 +9,6 @@ export function isRecord(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether a value is a text of at most so many characters. */
-export function isText(value: unknown, maxChars: number): value is string {
-  return typeof value === "string" && value.length <= maxChars;
-}
-
 /** The text of an error, or of anything else that was thrown. */
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

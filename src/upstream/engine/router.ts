@@ -218,7 +218,7 @@ function withOwn(request: RouteRequest, accepted: AcceptedTransactions): RouteRe
   const { method, methodName } = request.call;
   if (method.transaction === null && !OF_TRANSACTIONS.has(methodName)) return request;
   const own = ownTransactionsOf(request, accepted);
-  return own === null ? request : { ...request, own, prefer: preferredBy(own, request) };
+  return own === null ? request : { ...request, own, prefer: preferredBy(own, request, accepted) };
 }
 
 /** Where little counts, one provider is asked at a time, and its answer stands. */

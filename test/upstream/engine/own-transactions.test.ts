@@ -315,7 +315,7 @@ test("what another process accepted is known here", async () => {
   assert.equal(other.ask(COUNT, [SENDER, "pending"]), '"0x6"');
   assert.equal(JSON.parse(other.ask(BY_HASH, [hash])).hash, hash);
   there.hear({ ...message, hash: `0x${"00".repeat(32)}` }, 12_000);
-  assert.notEqual(there.of(other.tracker)?.get(hash) ?? null, null, "not believed: another hash");
+  assert.notEqual(there.get(other.tracker, hash), null, "not believed: another hash");
 });
 
 test("who goes from process to process is not told null while the hint is on its way", async () => {
@@ -358,13 +358,13 @@ test("the memory is bounded, in all and for one caller, and forgets", async () =
   };
   const other = accept(0, "other");
   for (let n = 1; n <= 200; n++) accept(n, "greedy");
-  const set = it.accepted.of(it.tracker) ?? assert.fail();
+  const get = (hash: string) => it.accepted.get(it.tracker, hash);
   assert.equal(it.accepted.bytes < 10_000_000, true, "an eighth of what all may have");
-  assert.equal(set.get(other.hash), other, "others lose nothing by it");
-  assert.notEqual(set.get(`0x${(200).toString(16).padStart(64, "0")}`), null);
+  assert.equal(get(other.hash), other, "others lose nothing by it");
+  assert.notEqual(get(`0x${(200).toString(16).padStart(64, "0")}`), null);
   for (let n = 1_000; n < 2_000; n++) accept(n, `caller ${n}`);
   assert.equal(it.accepted.bytes <= 67_108_864, true);
-  assert.equal(set.get(other.hash), null, "the oldest goes first");
+  assert.equal(get(other.hash), null, "the oldest goes first");
   it.runtime.advance(128 * 12_000);
   accept(3_000, "late");
   assert.deepEqual([it.accepted.count, it.accepted.bytes], [1, raw.length + 1_024]);

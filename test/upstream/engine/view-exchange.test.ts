@@ -58,7 +58,7 @@ async function processOf(world: SimulatedWorld, bus: Bus | null) {
     return signed.hash;
   };
   texts.length = 0;
-  const nonce = (): number => accepted.of(tracker)?.nonceAfter(SENDER, 0, "key k") ?? 0;
+  const nonce = (): number => accepted.nonceAfter(tracker, SENDER, 0, "key k");
   const tip = (): number | null => tracker.blocks.view.tip?.number ?? null;
   return { tracker, accepted, exchange, texts, see, hear, accept, nonce, tip };
 }
@@ -81,10 +81,9 @@ test("what one worker accepted, every worker and other node knows", async () => 
   assert.ok(text !== undefined && more.length === 0);
   elsewhere.hear(text);
   assert.equal(elsewhere.nonce(), 1);
-  const set = elsewhere.accepted.of(elsewhere.tracker);
-  const transaction = set?.get(hash) ?? assert.fail();
+  const transaction = elsewhere.accepted.get(elsewhere.tracker, hash) ?? assert.fail();
   assert.deepEqual([...transaction.providers], ["p0"]);
-  assert.equal(JSON.parse(set?.pendingText(transaction) ?? "null").from, SENDER);
+  assert.equal(JSON.parse(elsewhere.accepted.pendingText(transaction) ?? "null").from, SENDER);
   assert.deepEqual(elsewhere.texts, [], "what was heard is not told again");
 });
 
@@ -157,7 +156,7 @@ test("a worker and a node that begin are told of what was accepted, with its age
   assert.equal(node.nonce(), 1);
   bus.world.advance(299_000);
   assert.equal(node.nonce(), 0, "ten minutes from when it was accepted");
-  assert.notEqual(node.accepted.of(node.tracker)?.get(hash) ?? null, null);
+  assert.notEqual(node.accepted.get(node.tracker, hash), null);
 });
 
 test("hints come back as they were told; what is malformed does not", () => {

@@ -1,19 +1,14 @@
 // Shares the view of the chain between the processes of a service: which block is the tip, and
 // which transactions were accepted. By the bus between workers, and by hints between nodes. Each
 // hint may be lost; then a process finds out by itself, or does not.
+import { z } from "zod";
 import { FULL_MS, take } from "../../../core/billing/gcra.ts";
-import { isRecord, isText } from "../../../core/fields.ts";
-import type { TipBlock } from "../../../core/provider/blocks/served-tip.ts";
-import { isHeight as isSafeHeight } from "../../../core/rpc/call.ts";
+import { parseJson } from "../../../core/fields.ts";
 import type { Bus, Topic } from "../../../core/workers/bus.ts";
 import type { HintPort } from "../../../core/workers/hint-port.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Tracker } from "../../health/tracker.ts";
-import {
-  type AcceptedMessage,
-  type AcceptedTransactions,
-  MAX_RAW_BYTES,
-} from "./accepted-transactions.ts";
+import { type AcceptedTransactions, MAX_RAW_BYTES } from "./accepted-transactions.ts";
 
 /** What it works with. */
 export interface ViewExchangeParts {
@@ -26,6 +21,7 @@ export interface ViewExchangeParts {
 }
 
 type BlockHint = Exclude<ViewHint, { readonly kind: "hello" }>;
+type TipHint = Extract<ViewHint, { readonly kind: "tip" }>;
 
 /** Where a hint came from. */
 type Origin = "bus" | "nodes";
@@ -47,7 +43,7 @@ export class ViewExchange {
   readonly #stops: (() => void)[];
   readonly #watched = new Map<Tracker, () => void>();
   /** Tips that are to be told once it is time. */
-  readonly #tips = new Map<string, { readonly tip: TipMessage; readonly origin: Origin | null }>();
+  readonly #tips = new Map<string, { readonly tip: TipHint; readonly origin: Origin | null }>();
   readonly #tipToldAtMs = new Map<string, number>();
   #served: ReadonlyMap<string, Tracker> = new Map();
   #nodes: HintPort | null = null;
@@ -118,11 +114,11 @@ export class ViewExchange {
     return tracker.blocks.view.attend(({ number, hash }, reorganised) => {
       // Each process hears of reorganisations from its own providers.
       if (reorganised !== undefined || this.#origin === "nodes") return;
-      this.#tellTip({ set, chainId, number, hash });
+      this.#tellTip({ kind: "tip", set, chainId, number, hash });
     });
   }
 
-  #tellTip(tip: TipMessage): void {
+  #tellTip(tip: TipHint): void {
     if (this.#parts.bus === null && this.#nodes === null) return;
     const origin = this.#origin;
     // Workers have told it already.
@@ -140,9 +136,8 @@ export class ViewExchange {
     const nowMs = runtime.now();
     for (const { tip, origin } of this.#tips.values()) {
       if (!this.#mayTell()) break;
-      const hint = { kind: "tip", ...tip } as const;
-      if (origin === null) bus?.publish(VIEW_HINTS, hint);
-      if (this.#speaksForNode()) this.#nodes?.tell(hintText(hint));
+      if (origin === null) bus?.publish(VIEW_HINTS, tip);
+      if (this.#speaksForNode()) this.#nodes?.tell(hintText(tip));
       this.#tipToldAtMs.set(tip.set, nowMs);
     }
     this.#tips.clear();
@@ -196,20 +191,43 @@ function ownCopy(hint: BlockHint): BlockHint {
   return { ...hint, raw: Buffer.from(hint.raw) };
 }
 
-/** The newest block that a process serves of a set. */
-export interface TipMessage extends TipBlock, Pick<AcceptedMessage, "set" | "chainId"> {}
-
-/** What one process tells the others. */
-export type ViewHint =
-  | ({ readonly kind: "tip" } & TipMessage)
-  | ({ readonly kind: "transaction" } & AcceptedMessage)
-  /** It has just begun, and knows of no transaction. */
-  | { readonly kind: "hello" };
-
 const MAX_TEXT = 512;
 const MAX_PROVIDERS = 16;
-const HASH = /^0x[0-9a-f]{64}$/;
-const ADDRESS = /^0x[0-9a-f]{40}$/;
+const text = z.string().max(MAX_TEXT);
+const height = z.int().nonnegative();
+const hash = z.string().regex(/^0x[0-9a-f]{64}$/);
+const place = { set: text, chainId: height };
+
+/** What one process tells the others, as it reaches other nodes. */
+const HINT = z.discriminatedUnion("kind", [
+  /** It has just begun, and knows of no transaction. */
+  z.object({ kind: z.literal("hello") }),
+  /** The newest block that it serves of a set. */
+  z.object({ kind: z.literal("tip"), ...place, number: height, hash: hash.nullable() }),
+  /** A transaction that a provider has accepted: `AcceptedMessage`. */
+  z.object({
+    kind: z.literal("transaction"),
+    ...place,
+    hash,
+    raw: z
+      .base64()
+      .transform((base64): Buffer => Buffer.from(base64, "base64"))
+      .refine(({ length }) => length <= MAX_RAW_BYTES)
+      .nullable(),
+    sender: z
+      .string()
+      .regex(/^0x[0-9a-f]{40}$/)
+      .nullable(),
+    nonce: height.nullable(),
+    providers: z.array(text).max(MAX_PROVIDERS).readonly(),
+    caller: text,
+    account: text,
+    isPrivate: z.boolean(),
+    ageMs: z.number().nonnegative(),
+  }),
+]);
+
+export type ViewHint = z.infer<typeof HINT>;
 
 /** Hints on the bus between workers. */
 const VIEW_HINTS: Topic<ViewHint> = { name: "view.hint" };
@@ -223,65 +241,5 @@ export function hintText(hint: ViewHint): string {
 
 /** Reads such a text; null = it is none of this version. */
 export function hintOf(text: string): ViewHint | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
-  }
-  if (!isRecord(value)) return null;
-  const { raw } = value;
-  return parseHint(typeof raw === "string" ? { ...value, raw: Buffer.from(raw, "base64") } : value);
-}
-
-function parseHint(value: unknown): ViewHint | null {
-  if (!isRecord(value)) return null;
-  const { kind, set, chainId } = value;
-  if (kind === "hello") return { kind };
-  if (!isText(set, MAX_TEXT) || !isHeight(chainId)) return null;
-  if (kind === "tip") return tipIn(value, { set, chainId });
-  return kind === "transaction" ? transactionIn(value, { set, chainId }) : null;
-}
-
-type Place = Pick<AcceptedMessage, "set" | "chainId">;
-
-function tipIn({ number, hash }: Readonly<Record<string, unknown>>, place: Place): ViewHint | null {
-  if (!isHeight(number) || !(hash === null || isForm(hash, HASH))) return null;
-  return { kind: "tip", ...place, number, hash };
-}
-
-function transactionIn(value: Readonly<Record<string, unknown>>, place: Place): ViewHint | null {
-  const { hash, sender, nonce, providers, caller, account, isPrivate, ageMs } = value;
-  const raw = rawIn(value["raw"]);
-  if (!isForm(hash, HASH) || raw === undefined || typeof isPrivate !== "boolean") return null;
-  if (!isText(caller, MAX_TEXT) || !isText(account, MAX_TEXT) || !areTexts(providers)) return null;
-  if (typeof ageMs !== "number" || !(ageMs >= 0)) return null;
-  const about = { kind: "transaction", ...place, hash, raw, providers } as const;
-  const known = { ...about, caller, account, isPrivate, ageMs };
-  if (sender === null || nonce === null) return { ...known, sender: null, nonce: null };
-  return isForm(sender, ADDRESS) && isHeight(nonce) ? { ...known, sender, nonce } : null;
-}
-
-/** Undefined = it is neither bytes nor null. */
-function rawIn(value: unknown): Buffer | null | undefined {
-  if (value === null) return null;
-  return value instanceof Uint8Array && value.length <= MAX_RAW_BYTES
-    ? Buffer.from(value)
-    : undefined;
-}
-
-function isHeight(value: unknown): value is number {
-  return typeof value === "number" && isSafeHeight(value);
-}
-
-function isForm(value: unknown, form: RegExp): value is string {
-  return typeof value === "string" && form.test(value);
-}
-
-function areTexts(value: unknown): value is readonly string[] {
-  return (
-    Array.isArray(value) &&
-    value.length <= MAX_PROVIDERS &&
-    value.every((text) => isText(text, MAX_TEXT))
-  );
+  return HINT.safeParse(parseJson(text)).data ?? null;
 }

@@ -2,6 +2,7 @@
 // sender because another provider was asked, and the next nonce counts it. Stands outside of kept
 // and shared answers, since what is told from here is told to one caller.
 import type { Provider } from "../../../core/provider/profile.ts";
+import type { CallerIdentity } from "../../../core/provider/silence.ts";
 import { ACCEPTED_SOURCE, providerOf } from "../../../core/routing/answer-source.ts";
 import { policyOf } from "../../../core/routing/policy.ts";
 import { type Call, newCall } from "../../../core/rpc/call.ts";
@@ -45,28 +46,31 @@ export function ownTransactionsOf(
   if (accepted.count === 0 && !isAwaited && !handsInTransaction(call)) return null;
   const about = transactionCallOf(call);
   if (about === null || about.kind === "write") return about;
-  const set = pin === null ? accepted.of(tracker) : null;
-  const isUnknown = about.kind === "lookup" && (set?.get(about.hash) ?? null) === null;
-  if (isUnknown && isAwaited && !about.isReceipt) return { kind: "awaited", hash: about.hash };
-  if (set === null) return null;
-  if (about.kind === "nonce") return { kind: "nonce", set, sender: about.sender };
-  const transaction = set.get(about.hash);
-  if (transaction === null) return null;
-  const { isPrivate, callers } = transaction;
-  if (isPrivate && !callers.has(callerOf(caller))) return null;
-  return { kind: "lookup", set, transaction, isReceipt: about.isReceipt };
+  if (about.kind === "nonce") return pin === null ? about : null;
+  const transaction = pin === null ? accepted.get(tracker, about.hash) : null;
+  if (transaction !== null)
+    return isHidden(transaction, caller)
+      ? null
+      : { kind: "lookup", transaction, isReceipt: about.isReceipt };
+  return isAwaited && !about.isReceipt ? { kind: "awaited", hash: about.hash } : null;
+}
+
+/** Others must not learn of it. */
+function isHidden({ isPrivate, callers }: AcceptedTransaction, caller: CallerIdentity): boolean {
+  return isPrivate && !callers.has(callerOf(caller));
 }
 
 /** Who is asked first; null = the order is that of the strategy. */
 export function preferredBy(
-  own: OwnTransactions | null,
-  { caller }: Pick<RouteRequest, "caller">,
+  own: OwnTransactions,
+  { caller, tracker }: Pick<RouteRequest, "caller" | "tracker">,
+  accepted: AcceptedTransactions,
 ): ReadonlySet<string> | null {
-  if (own === null || own.kind === "write" || own.kind === "awaited") return null;
+  if (own.kind === "write" || own.kind === "awaited") return null;
   const providers =
     own.kind === "lookup"
       ? own.transaction.providers
-      : own.set.providersOf(own.sender, callerOf(caller));
+      : accepted.providersOf(tracker, own.sender, callerOf(caller));
   return providers === null || providers.size === 0 ? null : providers;
 }
 
@@ -131,12 +135,10 @@ class Awaited extends OwnRun<"awaited"> {
   #look(answer: Answer): void {
     const { accepted, runtime, own } = this.parts;
     const { tracker, caller } = this.context.request;
-    const set = accepted.of(tracker);
-    const transaction = set?.get(own.hash) ?? null;
-    if (set !== null && transaction !== null) {
-      const { isPrivate, callers } = transaction;
-      if (isPrivate && !callers.has(callerOf(caller))) return this.finish(answer);
-      const known = { kind: "lookup", set, transaction, isReceipt: false } as const;
+    const transaction = accepted.get(tracker, own.hash);
+    if (transaction !== null) {
+      if (isHidden(transaction, caller)) return this.finish(answer);
+      const known = { kind: "lookup", transaction, isReceipt: false } as const;
       const lookup = new Lookup({ ...this.parts, own: known }, this.context, {
         ended: (found) => this.finish(found),
       });
@@ -290,12 +292,12 @@ class Lookup extends OwnRun<"lookup"> {
 
   /** Nobody knows it. */
   #missing(answer: Answer): void {
-    const { own } = this.parts;
+    const { own, accepted } = this.parts;
     this.#found = true;
     own.transaction.missed[this.#about] = this.now;
     if (own.isReceipt || !own.transaction.callers.has(callerOf(this.context.request.caller)))
       return this.finish(answer);
-    const text = own.set.pendingText(own.transaction);
+    const text = accepted.pendingText(own.transaction);
     const { sender, nonceUsed } = own.transaction;
     if (text === null || sender === null) return this.finish(answer);
     const pending = { outcome: resultOf(text), source: ACCEPTED_SOURCE };
@@ -334,37 +336,35 @@ function nonceCall(sender: string, { view = null }: RouteRequest): Call {
 /** The next nonce of a sender: what a provider says, and our own run of accepted ones from it. */
 class NextNonce extends OwnRun<"nonce"> {
   protected judge(answer: Answer): void {
-    const { set, sender } = this.parts.own;
-    const caller = callerOf(this.context.request.caller);
+    const { accepted, own } = this.parts;
+    const { tracker, caller } = this.context.request;
     const nonce = numberIn(answer.outcome);
     if (nonce === null) return this.finish(answer);
-    const next = set.nonceAfter(sender, nonce, caller);
+    const next = this.#after(nonce);
     // Between what the provider knows and what was accepted something is missing: others may know.
-    if (set.hasNonceAbove(sender, next - 1, caller)) return this.#askAnother(answer, next);
+    if (accepted.hasNonceAbove(tracker, own.sender, next - 1, callerOf(caller)))
+      return this.#askAnother(answer, { nonce, next });
     this.#tell(answer, { nonce, next });
   }
 
-  #askAnother(answer: Answer, next: number): void {
-    const { set, sender } = this.parts.own;
-    const { call, caller } = this.context.request;
-    const known = { nonce: numberIn(answer.outcome) ?? next, next };
+  #after(nonce: number): number {
+    const { tracker, caller } = this.context.request;
+    const { accepted, own } = this.parts;
+    return accepted.nonceAfter(tracker, own.sender, nonce, callerOf(caller));
+  }
+
+  #askAnother(answer: Answer, known: { readonly nonce: number; readonly next: number }): void {
     const asked = providerOf(answer.source);
     const deadlineMs = this.furtherMs;
     if (asked === null || deadlineMs <= 0) return this.#tell(answer, known);
     this.parts.reasks.count("own");
     const policy = { ...this.context.policy, hedge: null };
-    const avoid = new Set([asked.id]);
-    this.callFurther({ call, policy, avoid, deadlineMs }, (second) => {
-      const other = numberIn(second.outcome);
-      if (other === null || other <= next) {
-        recycle(second.outcome);
-        return this.#tell(answer, known);
-      }
-      recycle(answer.outcome);
-      this.#tell(second, {
-        nonce: other,
-        next: set.nonceAfter(sender, other, callerOf(caller)),
-      });
+    this.callFurther({ policy, avoid: new Set([asked.id]), deadlineMs }, (second) => {
+      const nonce = numberIn(second.outcome);
+      const isHigher = nonce !== null && nonce > known.next;
+      recycle(isHigher ? answer.outcome : second.outcome);
+      if (isHigher) this.#tell(second, { nonce, next: this.#after(nonce) });
+      else this.#tell(answer, known);
     });
   }
 

@@ -6,10 +6,11 @@ import type { Provider } from "../../../core/provider/profile.ts";
 import type { FailedAttempt } from "../../../core/routing/failover.ts";
 import { policyOf } from "../../../core/routing/policy.ts";
 import { type Call, newCall } from "../../../core/rpc/call.ts";
+import { rawTransactionIn } from "../../../core/rpc/transaction-call.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { type Answer, faultAnswer, type Outcome, providerAnswer, resultOf } from "../answer.ts";
 import { CallContext, type Layer, type RunningCall } from "../call-context.ts";
-import { transactionHash } from "../exchange/transaction-identity.ts";
+import { hashOfTransaction } from "../exchange/transaction-identity.ts";
 import { LayerRun } from "../layer-run.ts";
 import { outcomeUnknown } from "../refusal.ts";
 
@@ -92,7 +93,7 @@ class Submission extends LayerRun {
   /** A provider has the transaction, or its nonce was used. */
   #resolve(answer: Answer, { verdict, attempt }: FailedAttempt): void {
     const wanted = this.context.policy.transaction;
-    const hash = transactionHash(this.context.request.call.body);
+    const hash = hashIn(this.context.request.call);
     if (hash === null || wanted === null || wanted === "other") return this.finish(answer);
     // The node has this very transaction: that is what the caller wanted, unless it waits for the
     // receipt.
@@ -150,7 +151,7 @@ class Submission extends LayerRun {
   }
 
   #unknown(): Answer {
-    const hash = transactionHash(this.context.request.call.body);
+    const hash = hashIn(this.context.request.call);
     return faultAnswer(outcomeUnknown(this.context.failed, hash));
   }
 
@@ -165,6 +166,12 @@ interface Sought {
   readonly hash: string;
   readonly wanted: "hash" | "receipt";
   readonly pin: Provider;
+}
+
+/** The hash of the transaction that a call hands in; null = it hands in none. */
+function hashIn(call: Call): string | null {
+  const raw = rawTransactionIn(call);
+  return raw === null ? null : hashOfTransaction(raw);
 }
 
 /** The call that asks for a transaction, or for its receipt, by its hash. */
