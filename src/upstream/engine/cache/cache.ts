@@ -1,6 +1,5 @@
 // The layer of kept answers: what is known is not asked again. Looks a call up, and keeps the
 // answer of a provider if it may be kept. Decisions are in `core/routing/cache-terms.ts`.
-import type { Abandoned } from "../../../core/billing/charging.ts";
 import { DEFAULT_FINALITY_DEPTH } from "../../../core/provider/blocks/finality.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import type { AnswerSource } from "../../../core/routing/answer-source.ts";
@@ -16,7 +15,7 @@ import {
 import { readError } from "../../../core/rpc/answer.ts";
 import { type CacheSubject, cacheSubjectOf } from "../../../core/rpc/cache-subject.ts";
 import type { Call } from "../../../core/rpc/call.ts";
-import { CLOSE_OBJECT } from "../../../core/rpc/json.ts";
+import { CLOSE_OBJECT, type Span } from "../../../core/rpc/json.ts";
 import { isEmptyResult, isNullResult, resultBlock } from "../../../core/rpc/result-block.ts";
 import { WIRE_ID_BYTES } from "../../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../../runtime.ts";
@@ -36,9 +35,8 @@ import {
   NOTHING_SENT,
   OVER,
   type RunningCall,
-  type Stage,
-  type StageListener,
 } from "../call-context.ts";
+import { type LayerParts, LayerRun } from "../layer-run.ts";
 import type { KeptAnswer } from "./answer-cache.ts";
 import { type AnswerKey, answerKeyOf, type KeptFacts } from "./answer-slots.ts";
 import type { CachedAnswers, CacheScope } from "./cached-answers.ts";
@@ -55,27 +53,27 @@ const MAX_PARAMS_BYTES = 16_384;
 
 /** The layer of kept answers. */
 export function cache({ runtime, cache: answers }: CacheParts): Layer {
-  return (next) => (context, listener) => {
-    const place = answers === null ? null : placeOf(context, answers);
-    if (answers === null || place === null) return next(context, listener);
-    const nowMs = runtime.now();
-    const look = { answers, nowMs };
-    const own = atItsBlock(checked(look, place.scope, place.key), context);
-    // What an answer depends on is read only where none is kept under the same parameters.
-    const subject = own === null ? subjectOf(context) : null;
-    const kept =
-      own ?? (subject === null ? null : sharedAnswer(look, { ...place, subject }, context));
-    if (kept !== null) {
-      hit(context, kept.facts, nowMs, "memory");
-      listener.ended({ outcome: outcomeOf(kept, context, answers), source: sourceOf(kept.facts) });
-      return OVER;
-    }
-    if (subject === null) return next(context, listener);
-    const parts = { answers, query: { ...place, subject }, context, listener, runtime };
-    const tier = tierKeyOf(parts);
-    if (tier !== null) return new TierLookUp({ ...parts, ...tier, next });
-    context.cacheUse = MISS;
-    return next(context, new KeepingListener(parts, null, nowMs));
+  return (next) => {
+    if (answers === null) return next;
+    const parts = { runtime, answers, next };
+    return (context, listener) => {
+      const place = placeOf(context, answers);
+      if (place === null) return next(context, listener);
+      const look = { answers, nowMs: runtime.now() };
+      const own = atItsBlock(checked(look, place.scope, place.key), context);
+      // What an answer depends on is read only where none is kept under the same parameters.
+      const subject = own === null ? subjectOf(context) : null;
+      const kept =
+        own ?? (subject === null ? null : sharedAnswer(look, { ...place, subject }, context));
+      if (kept !== null) {
+        hit(context, kept.facts, look.nowMs, "memory");
+        const outcome = outcomeOf(kept, context, answers);
+        listener.ended({ outcome, source: sourceOf(kept.facts) });
+        return OVER;
+      }
+      if (subject === null) return next(context, listener);
+      return new CacheMiss({ ...parts, ...place, subject }, context, listener).start();
+    };
   };
 }
 
@@ -220,95 +218,6 @@ function checked(
   return null;
 }
 
-/** A call that is looked up in the second tier, and asked of providers if that has no answer. */
-class TierLookUp implements RunningCall {
-  readonly #parts: TierLookUpParts;
-  readonly #cancelLookUp: () => void;
-  #running: RunningCall | null = null;
-  #isOver = false;
-
-  constructor(parts: TierLookUpParts) {
-    this.#parts = parts;
-    this.#cancelLookUp = parts.tier.lookUp(parts.tierKey, (finding) => this.#found(finding));
-  }
-
-  cancel(): Abandoned {
-    if (this.#running !== null) return this.#running.cancel();
-    if (!this.#isOver) this.#cancelLookUp();
-    this.#isOver = true;
-    return NOTHING_SENT;
-  }
-
-  #found({ answer, generation }: TierFinding): void {
-    const { tier, tierKey, next, ...parts } = this.#parts;
-    const { context, runtime } = parts;
-    const kept = answer === null ? null : keptFromTier(parts, answer);
-    this.#isOver = true;
-    const nowMs = runtime.now();
-    if (kept !== null) {
-      hit(context, kept.facts, nowMs, "redis");
-      const outcome = bareOutcome(kept.facts, kept.bytes);
-      return parts.listener.ended({ outcome, source: sourceOf(kept.facts) });
-    }
-    if (answer !== null) tier.countUnusable();
-    context.cacheUse = MISS;
-    const place = generation === null ? null : { tier, tierKey, generation };
-    this.#running = next(context, new KeepingListener(parts, place, nowMs));
-  }
-}
-
-interface TierLookUpParts extends KeepingParts {
-  readonly tier: SecondTier;
-  readonly tierKey: TierKey;
-  readonly next: Stage;
-}
-
-/** What is looked up in the second tier; null = it has no answer to this call, or not in time. */
-function tierKeyOf({ answers, query, context, runtime }: KeepingParts) {
-  const { secondTier: tier } = answers;
-  const { scope, subject } = query;
-  if (tier === null || scope.tierScope === null || !tier.isUsable(scope.tierScope)) return null;
-  if (context.endsAtMs - runtime.now() < 2 * TIER_LIMIT_MS) return null;
-  if (subject.kind === "head" || subject.kind === "tag") return null;
-  if (subject.kind === "number" && !isFinal(subject.number, scope.blocks)) return null;
-  return { tier, tierKey: tierKey(scope.tierScope, textOf(query, context)) };
-}
-
-/** Everything that decides the answer, in full. */
-function textOf({ key }: CacheQuery, { request }: CallContext): string {
-  const asked = key.bytes.toString("latin1", key.start, key.end);
-  return `${request.call.method.name} ${asked}`;
-}
-
-/**
- * What was found in the second tier, kept here as well; null = it may not be given. It is judged as
- * if the provider that it names had answered just now.
- */
-function keptFromTier(
-  parts: KeepingParts,
-  found: StoredAnswer,
-): { readonly facts: KeptFacts; readonly bytes: Buffer } | null {
-  const { query, context, runtime } = parts;
-  const { value, isError } = found;
-  const provider = context.request.tracker.set.providers.find(({ id }) => id === found.provider);
-  if (provider === undefined || (isError && !isStoredRevert(value))) return null;
-  const answer = { bytes: value, start: 0, end: value.length, isError };
-  const before = context.request.tracker.blocks.snapshot();
-  const terms = termsOf(parts, { ...answer, provider, before });
-  if (terms === null || !isForGood(terms)) return null;
-  const ageMs = Math.max(0, runtime.wallMs() - found.askedAtWallMs);
-  const facts = factsOf(parts, { ...answer, provider, askedAtMs: runtime.now() - ageMs, terms });
-  if (runtime.now() >= facts.endsAtMs) return null;
-  const { cache: entries } = query.scope;
-  if (entries.hasRoomFor(value.length)) entries.set(query.key, facts, value, answer);
-  return { facts, bytes: value };
-}
-
-/** Whether an answer is worth a place in the second tier: it never changes. */
-function isForGood({ class: kind, lifeMs }: CacheTerms): boolean {
-  return kind === "immutable" && lifeMs === null;
-}
-
 /** Where an answer is stored in the second tier, if it is one to be stored. */
 interface TierPlace {
   readonly tier: SecondTier;
@@ -316,62 +225,135 @@ interface TierPlace {
   readonly generation: Buffer;
 }
 
-/** Keeps an answer on its way to the caller. */
-class KeepingListener implements StageListener {
-  readonly #parts: KeepingParts;
-  /** Null = it is kept in memory alone. */
-  readonly #place: TierPlace | null;
-  readonly #before: BlocksSnapshot;
-  readonly #askedAtMs: number;
-  /** Removals counted when it was asked for. */
-  readonly #purges: number;
+/** An answer of a provider. */
+interface ProviderAnswer extends Span {
+  readonly bytes: Buffer;
+  readonly isError: boolean;
+  readonly provider: Provider;
+  readonly askedAtMs: number;
+}
 
-  constructor(parts: KeepingParts, place: TierPlace | null, nowMs: number) {
-    this.#parts = parts;
-    this.#place = place;
-    this.#before = parts.context.request.tracker.blocks.snapshot();
-    this.#askedAtMs = nowMs;
-    this.#purges = parts.query.scope.purges;
+/** What is found of a call that is not kept in memory. */
+interface MissParts extends LayerParts, CacheQuery {
+  readonly runtime: Runtime;
+  readonly answers: CachedAnswers;
+}
+
+/**
+ * A call that is looked up in the second tier, and asked of providers if that has no answer. Keeps
+ * their answer on its way to the caller.
+ */
+class CacheMiss extends LayerRun<MissParts> {
+  /** Null = its answer is kept in memory alone. */
+  #place: TierPlace | null = null;
+  #before: BlocksSnapshot = this.context.request.tracker.blocks.snapshot();
+  #askedAtMs = this.parts.runtime.now();
+  /** Removals counted when it was asked for. */
+  #purges = this.parts.scope.purges;
+
+  override start(): RunningCall {
+    const { secondTier: tier } = this.parts.answers;
+    const tierKey = tier === null ? null : this.#tierKeyIn(tier);
+    if (tier === null || tierKey === null) return this.#askProviders();
+    const cancel = tier.lookUp(tierKey, (finding) => this.#found(tier, tierKey, finding));
+    this.running = {
+      cancel() {
+        cancel();
+        return NOTHING_SENT;
+      },
+    };
+    return this;
+  }
+
+  #askProviders(): RunningCall {
+    this.context.cacheUse = MISS;
+    return super.start();
+  }
+
+  /** What is looked up in the second tier; null = it has no answer to this call, or not in time. */
+  #tierKeyIn(tier: SecondTier): TierKey | null {
+    const { scope, subject, key } = this.parts;
+    const { request, endsAtMs } = this.context;
+    if (scope.tierScope === null || !tier.isUsable(scope.tierScope)) return null;
+    if (endsAtMs - this.parts.runtime.now() < 2 * TIER_LIMIT_MS) return null;
+    if (subject.kind === "head" || subject.kind === "tag") return null;
+    if (subject.kind === "number" && !isFinal(subject.number, scope.blocks)) return null;
+    // Everything that decides the answer, in full.
+    const asked = key.bytes.toString("latin1", key.start, key.end);
+    return tierKey(scope.tierScope, `${request.call.method.name} ${asked}`);
+  }
+
+  #found(tier: SecondTier, tierKey: TierKey, { answer, generation }: TierFinding): void {
+    const { runtime, scope } = this.parts;
+    const kept = answer === null ? null : this.#keepStored(answer);
+    if (kept !== null) {
+      this.running = null;
+      hit(this.context, kept.facts, runtime.now(), "redis");
+      const outcome = bareOutcome(kept.facts, kept.bytes);
+      return this.finish({ outcome, source: sourceOf(kept.facts) });
+    }
+    if (answer !== null) tier.countUnusable();
+    this.#place = generation === null ? null : { tier, tierKey, generation };
+    this.#before = this.context.request.tracker.blocks.snapshot();
+    this.#askedAtMs = runtime.now();
+    this.#purges = scope.purges;
+    this.#askProviders();
+  }
+
+  /**
+   * What was found in the second tier, kept here as well; null = it may not be given. It is judged
+   * as if the provider that it names had answered just now.
+   */
+  #keepStored(found: StoredAnswer): { readonly facts: KeptFacts; readonly bytes: Buffer } | null {
+    const { scope, key, runtime } = this.parts;
+    const { value: bytes, isError } = found;
+    const { set, blocks } = this.context.request.tracker;
+    const provider = set.providers.find(({ id }) => id === found.provider);
+    if (provider === undefined || (isError && !isStoredRevert(bytes))) return null;
+    const askedAtMs = runtime.now() - Math.max(0, runtime.wallMs() - found.askedAtWallMs);
+    const answer = { bytes, start: 0, end: bytes.length, isError, provider, askedAtMs };
+    const terms = this.#termsOf(answer, blocks.snapshot());
+    if (terms === null || !isForGood(terms)) return null;
+    const facts = this.#factsOf(answer, terms);
+    if (runtime.now() >= facts.endsAtMs) return null;
+    if (scope.cache.hasRoomFor(bytes.length)) scope.cache.set(key, facts, bytes, answer);
+    return { facts, bytes };
   }
 
   /** Before the caller hears of it: what is borrowed goes back then. */
-  ended(answer: Answer): void {
+  protected judge(answer: Answer): void {
     this.#keep(answer);
-    this.#parts.listener.ended(answer);
+    this.finish(answer);
   }
 
   #keep({ outcome, source }: Answer): void {
-    const { query, context } = this.#parts;
+    const { context } = this;
+    const { scope, key } = this.parts;
     const { call, tracker } = context.request;
-    // A tag that was sent as it was written need not have named the block that stands in the key.
-    if (
-      call.resolution !== undefined &&
-      source.kind === "provider" &&
-      tracker.blocks.formFor(source.provider, call.method) === "tag"
-    )
-      return;
     if (context.isContradicted) return;
     // An answer that was asked for before this call may be older than what is known of the blocks.
     if (source.kind !== "provider" || context.sharedSinceMs < this.#askedAtMs) return;
+    const { provider } = source;
+    // A tag that was sent as it was written need not have named the block that stands in the key.
+    if (call.resolution !== undefined && tracker.blocks.formFor(provider, call.method) === "tag")
+      return;
     const isError = outcome.kind === "error";
     if (outcome.kind !== "result" && !(isError && isRevertWithData(context))) return;
     const [bytes, start, end] = isError
       ? [outcome.raw, 0, outcome.raw.length]
       : [outcome.body, outcome.start, outcome.end];
-    const { scope, key } = query;
     if (scope.purges !== this.#purges || !scope.cache.hasRoomFor(end - start)) return;
-    const { provider } = source;
-    const answer = { bytes, start, end, isError, provider, before: this.#before };
-    const terms = termsOf(this.#parts, answer);
+    const answer = { bytes, start, end, isError, provider, askedAtMs: this.#askedAtMs };
+    const terms = this.#termsOf(answer, this.#before);
     if (terms === null || !isOfBlock(terms, call)) return;
-    const facts = factsOf(this.#parts, { ...answer, askedAtMs: this.#askedAtMs, terms });
+    const facts = this.#factsOf(answer, terms);
     scope.cache.set(key, facts, bytes, answer);
     if (this.#place !== null && isForGood(terms))
       this.#store(this.#place, facts, Buffer.from(bytes.subarray(start, end)));
   }
 
   #store({ tier, tierKey, generation }: TierPlace, facts: KeptFacts, value: Buffer): void {
-    const { runtime } = this.#parts;
+    const { runtime } = this.parts;
     tier.store(tierKey, generation, {
       provider: facts.trust.provider.id,
       isError: facts.isError,
@@ -379,74 +361,52 @@ class KeepingListener implements StageListener {
       value,
     });
   }
+
+  /** The terms on which an answer is kept; null = it is not. */
+  #termsOf(
+    { bytes, isError, provider, ...span }: ProviderAnswer,
+    before: BlocksSnapshot,
+  ): CacheTerms | null {
+    const { subject } = this.parts;
+    const { tracker, call } = this.context.request;
+    const { blocks, set } = tracker;
+    const { cache: rule } = call.method;
+    return keepTerms({
+      subject,
+      answer: isError ? REVERT : resultIn(bytes, span, subject),
+      named: rule?.kind === "block" && rule.named === true,
+      now: blocks,
+      before,
+      provider: {
+        highestBefore: before.highest[provider.index] ?? -1,
+        tipBefore: before.tips[provider.index] ?? null,
+        tipNow: blocks.pushedTip(provider),
+        hashAt: (number) => blocks.pushedHash(provider, number),
+      },
+      blockTimeMs: set.chain.blockTimeMs,
+      finalityDepth: set.chain.finalityDepth ?? DEFAULT_FINALITY_DEPTH,
+    });
+  }
+
+  /** A kept answer's description, and the time until which it may be given. */
+  #factsOf({ isError, provider, askedAtMs }: ProviderAnswer, terms: CacheTerms): KeptFacts {
+    const { answers, scope } = this.parts;
+    const { name } = this.context.request.call.method;
+    const most = answers.settings()?.methods.get(name) ?? Number.POSITIVE_INFINITY;
+    return {
+      trust: scope.trustOf(provider, name),
+      isError,
+      askedAtMs,
+      endsAtMs: askedAtMs + Math.min(most, terms.lifeMs ?? Number.POSITIVE_INFINITY),
+      class: terms.class,
+      guard: terms.guard,
+    };
+  }
 }
 
-interface KeepingParts {
-  readonly answers: CachedAnswers;
-  readonly query: CacheQuery;
-  readonly context: CallContext;
-  readonly listener: StageListener;
-  readonly runtime: Runtime;
-}
-
-/** An answer of a provider. */
-interface ProviderAnswer {
-  readonly bytes: Buffer;
-  readonly start: number;
-  readonly end: number;
-  readonly isError: boolean;
-  readonly provider: Provider;
-}
-
-/** The terms on which an answer is kept; null = it is not. */
-function termsOf(
-  { query, context }: KeepingParts,
-  {
-    bytes,
-    start,
-    end,
-    isError,
-    provider,
-    before,
-  }: ProviderAnswer & { readonly before: BlocksSnapshot },
-): CacheTerms | null {
-  const { subject } = query;
-  const { tracker, call } = context.request;
-  const { blocks, set } = tracker;
-  const { cache: rule } = call.method;
-  return keepTerms({
-    subject,
-    answer: isError ? REVERT : resultIn(bytes, start, end, subject),
-    named: rule?.kind === "block" && rule.named === true,
-    now: blocks,
-    before,
-    provider: {
-      highestBefore: before.highest[provider.index] ?? -1,
-      tipBefore: before.tips[provider.index] ?? null,
-      tipNow: blocks.pushedTip(provider),
-      hashAt: (number) => blocks.pushedHash(provider, number),
-    },
-    blockTimeMs: set.chain.blockTimeMs,
-    finalityDepth: set.chain.finalityDepth ?? DEFAULT_FINALITY_DEPTH,
-  });
-}
-
-/** A kept answer's description, and the time until which it may be given. */
-function factsOf(
-  { answers, query, context }: KeepingParts,
-  answer: ProviderAnswer & { readonly askedAtMs: number; readonly terms: CacheTerms },
-): KeptFacts {
-  const { isError, provider, askedAtMs, terms } = answer;
-  const { name } = context.request.call.method;
-  const most = answers.settings()?.methods.get(name) ?? Number.POSITIVE_INFINITY;
-  return {
-    trust: query.scope.trustOf(provider, name),
-    isError,
-    askedAtMs,
-    endsAtMs: askedAtMs + Math.min(most, terms.lifeMs ?? Number.POSITIVE_INFINITY),
-    class: terms.class,
-    guard: terms.guard,
-  };
+/** Whether an answer is worth a place in the second tier: it never changes. */
+function isForGood({ class: kind, lifeMs }: CacheTerms): boolean {
+  return kind === "immutable" && lifeMs === null;
 }
 
 const NO_BLOCK = { number: null, hash: null };
@@ -457,13 +417,7 @@ const REVERT: CacheableAnswer = {
   block: NO_BLOCK,
 };
 
-function resultIn(
-  bytes: Buffer,
-  start: number,
-  end: number,
-  subject: CacheSubject,
-): CacheableAnswer {
-  const span = { start, end };
+function resultIn(bytes: Buffer, span: Span, subject: CacheSubject): CacheableAnswer {
   return {
     kind: "result",
     isNull: isNullResult(bytes, span),
