@@ -29,11 +29,7 @@ import { Router, type RouterParts } from "../upstream/engine/router.ts";
 import { FilterClaims } from "../upstream/filter/filter-claims.ts";
 import { Filters } from "../upstream/filter/filters.ts";
 import { BufferPool } from "../upstream/http/buffer-pool.ts";
-import {
-  createHttpUpstream,
-  HTTP_LIMITS,
-  type HttpLimits,
-} from "../upstream/http/http-upstream.ts";
+import { HTTP_LIMITS, type HttpLimits, HttpUpstream } from "../upstream/http/http-upstream.ts";
 import { MemoryBudget } from "../upstream/memory-budget.ts";
 import { ProfileUpdater } from "../upstream/profile-updater.ts";
 import { checkProviders } from "../upstream/provider-check.ts";
@@ -554,7 +550,7 @@ function limitedHttp(
   http: BatchUpstream,
   parts: { readonly runtime: Runtime; readonly budgets: ProviderBudgets },
   observer: Observer,
-): Upstream {
+): Pick<Upstream, "send"> {
   const { runtime, budgets } = parts;
   const batching = batchingUpstream(http, {
     runtime,
@@ -581,7 +577,7 @@ function upstreamSide(
   const observer = new Observer(log, runtime, placeOf(service));
   const buffers = new BufferPool(() => observer.returnedTwice());
   const httpParts = { budget, timerWheel, client: config.upstream.http, shares, buffers };
-  const http = createHttpUpstream(runtime, httpLimits(live), guard, {
+  const http = new HttpUpstream(runtime, httpLimits(live), guard, {
     ...httpParts,
     limited: (direct) => limitedHttp(direct, { runtime, budgets }, observer),
   });
@@ -601,7 +597,7 @@ function upstreamSide(
   });
   const { subscriptions } = streams;
   const health = new HealthUpdates({ ...common, upstreams, subscriptions, accepted }, bus);
-  const updated = { health, registry, subscriptions, upstreams: Object.values(upstreams) };
+  const updated = { health, registry, subscriptions, upstreams: [http, sockets, budgets] };
   const profileUpdater = new ProfileUpdater(updated);
   return {
     timerWheel,

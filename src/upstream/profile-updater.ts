@@ -12,6 +12,7 @@ export interface ProfileUpdaterParts {
   /** Watches the providers of these trackers, and no others. */
   readonly health: { watch(trackers: readonly Tracker[]): void };
   readonly subscriptions: Pick<Subscriptions, "rebind">;
+  /** Connections and limits of providers. */
   readonly upstreams: readonly Pick<Upstream, "retain">[];
 }
 

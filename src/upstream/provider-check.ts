@@ -15,7 +15,7 @@ import { type Failure, plainFailure } from "../core/rpc/failure.ts";
 import { methodOf } from "../core/rpc/method.ts";
 import type { Runtime } from "../runtime.ts";
 import { repeatsSecret } from "./engine/refusal.ts";
-import { createHttpUpstream, HTTP_LIMITS } from "./http/http-upstream.ts";
+import { HTTP_LIMITS, HttpUpstream } from "./http/http-upstream.ts";
 import { rpcCall } from "./rpc-call.ts";
 import { SOCKET_LIMITS } from "./socket/socket-limits.ts";
 import { createSockets } from "./socket/sockets.ts";
@@ -101,7 +101,7 @@ export async function checkProviders(
   bounds: CheckBounds = CHECK_BOUNDS,
 ): Promise<readonly ProviderCheck[]> {
   const { runtime, timerWheel, guard } = parts;
-  const http = createHttpUpstream(
+  const http = new HttpUpstream(
     runtime,
     { ...HTTP_LIMITS, connectionsPerOrigin: 8, maxWholeBytes: MAX_ANSWER_BYTES },
     guard,

@@ -195,8 +195,8 @@ export interface BatchListener {
   over(ending: BatchEnding): void;
 }
 
-/** A transport that can send several requests to one provider as one. */
-export interface BatchUpstream extends Upstream {
+/** Sends one request to a provider, or several as one. */
+export interface BatchUpstream extends Pick<Upstream, "send"> {
   sendBatch(requests: readonly OutgoingRequest[], listener: BatchListener): Dispatch;
 }
 

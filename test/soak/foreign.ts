@@ -6,7 +6,7 @@ import { getCACertificates, setDefaultCACertificates, type TlsOptions } from "no
 import type { Provider } from "../../src/core/provider/profile.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../../src/runtime.ts";
-import { createHttpUpstream, HTTP_LIMITS } from "../../src/upstream/http/http-upstream.ts";
+import { HTTP_LIMITS, HttpUpstream } from "../../src/upstream/http/http-upstream.ts";
 import type { AnswerListener, Upstream } from "../../src/upstream/transport.ts";
 import { renderResult, renderStreamHead } from "../../src/web/rpc/answers/render-reply.ts";
 import { fakeProvider } from "../fakes/providers.ts";
@@ -58,7 +58,7 @@ const CALLER_IDS = ["1", "1", "1", "7", '"1"', '"a-long-id-of-a-caller"', "null"
 export async function attack({ shape, tls, calls, connections, random }: Attack): Promise<Damage> {
   const damage: Damage = { own: 0, failed: 0, played: 0, foreign: [] };
   const server = await startHostileProvider(shape, random, tls);
-  const upstream = createHttpUpstream(realRuntime, {
+  const upstream = new HttpUpstream(realRuntime, {
     ...HTTP_LIMITS,
     connectionsPerOrigin: connections,
   });

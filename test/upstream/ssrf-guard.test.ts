@@ -13,7 +13,7 @@ import { WebSocketServer } from "ws";
 import type { Provider } from "../../src/core/provider/profile.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../../src/runtime.ts";
-import { createHttpUpstream, HTTP_LIMITS } from "../../src/upstream/http/http-upstream.ts";
+import { HTTP_LIMITS, HttpUpstream } from "../../src/upstream/http/http-upstream.ts";
 import { SOCKET_LIMITS } from "../../src/upstream/socket/socket-limits.ts";
 import { createSockets } from "../../src/upstream/socket/sockets.ts";
 import { nameServers, SsrfGuard, type SsrfGuardOptions } from "../../src/upstream/ssrf-guard.ts";
@@ -113,7 +113,7 @@ interface Clients extends Record<Kind, Upstream> {
 function clients(t: TestContext, guard: SsrfGuard, patienceMs = 60_000): Clients {
   const runtime = realRuntime;
   const timerWheel = new TimerWheel(runtime);
-  const http = createHttpUpstream(
+  const http = new HttpUpstream(
     runtime,
     { ...HTTP_LIMITS, connectTimeoutMs: patienceMs, maxGuardedBytes: 50_000 },
     guard,

@@ -12,7 +12,7 @@ import { realRuntime } from "../../src/runtime.ts";
 import { Router } from "../../src/upstream/engine/router.ts";
 import { HeadWatch } from "../../src/upstream/health/head-watch.ts";
 import { Prober } from "../../src/upstream/health/prober.ts";
-import { createHttpUpstream, HTTP_LIMITS } from "../../src/upstream/http/http-upstream.ts";
+import { HTTP_LIMITS, HttpUpstream } from "../../src/upstream/http/http-upstream.ts";
 import { ProfileUpdater } from "../../src/upstream/profile-updater.ts";
 import { ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { createSockets } from "../../src/upstream/socket/sockets.ts";
@@ -39,7 +39,7 @@ function wing(t: TestContext, chain: Profile) {
   const timerWheel = new TimerWheel(runtime);
   const guard = new SsrfGuard({ rules: { allowPrivate: true, ownHost: null } });
   const ws = createSockets({ runtime, timerWheel, guard });
-  const upstreams = { http: createHttpUpstream(runtime, HTTP_LIMITS, guard), ws };
+  const upstreams = { http: new HttpUpstream(runtime, HTTP_LIMITS, guard), ws };
   const registry = new ProfileRegistry([fakeSet([]).chain], [chain], runtime, SELECTION);
   const limits = (): typeof LIMITS => LIMITS;
   // Its streams use sockets alone.

@@ -39,9 +39,11 @@ export class BatchCounts {
 }
 
 /** What batches are made with. */
-export interface BatchingParts extends Pick<CallBatchParts, "countAgain"> {
+export interface BatchingParts {
   readonly runtime: Pick<Runtime, "now" | "after" | "atTurnEnd">;
   readonly counts: BatchCounts;
+  /** Counts a call once more that is sent again. False = its provider has no room for that. */
+  readonly countAgain: (outgoing: OutgoingRequest) => boolean;
   /** A provider did not take a batch: from now on it gets at most `most` calls at once. */
   readonly onRefused?: (provider: Provider, most: number) => void;
 }
@@ -54,7 +56,10 @@ const MAX_REQUEST_BYTES = 65_536;
 const MAX_BATCH_BYTES = 524_288;
 
 /** A transport that sends batches to providers with `batch`. */
-export function batchingUpstream(http: BatchUpstream, parts: BatchingParts): Upstream {
+export function batchingUpstream(
+  http: BatchUpstream,
+  parts: BatchingParts,
+): Pick<Upstream, "send"> {
   const queues = new WeakMap<Provider, BatchQueue>();
   return {
     send(outgoing, listener) {
@@ -62,52 +67,32 @@ export function batchingUpstream(http: BatchUpstream, parts: BatchingParts): Ups
       const limits = provider.batch;
       if (mayBatch !== true || limits === null || outgoing.body.length > MAX_REQUEST_BYTES)
         return http.send(outgoing, listener);
-      let queue = queues.get(provider);
-      if (queue === undefined) {
-        queue = new BatchQueue(http, provider, limits, parts);
-        queues.set(provider, queue);
-      }
+      const queue = queues.get(provider) ?? new BatchQueue(http, provider, limits, parts);
+      queues.set(provider, queue);
       return queue.send(outgoing, listener);
     },
-    isFree: (provider) => http.isFree?.(provider) ?? true,
-    retain: (providers) => http.retain(providers),
-    close: () => http.close(),
   };
 }
 
 /** The calls that are about to be sent to one provider. */
 class BatchQueue {
-  readonly #http: BatchUpstream;
+  readonly http: BatchUpstream;
   readonly #provider: Provider;
   readonly #limits: BatchLimits;
   readonly #parts: BatchingParts;
-  readonly #batchParts: CallBatchParts;
   #open: CallBatch | null = null;
   #learned: LearnedBatch | null = null;
 
   constructor(http: BatchUpstream, provider: Provider, limits: BatchLimits, parts: BatchingParts) {
-    this.#http = http;
+    this.http = http;
     this.#provider = provider;
     this.#limits = limits;
     this.#parts = parts;
-    const { countAgain, counts } = parts;
-    this.#batchParts = {
-      http,
-      countAgain,
-      refused: (batch, refusal) => {
-        counts.refused++;
-        const learned = learnedFrom(refusal, batch.size, parts.runtime.now());
-        this.#learn(learned);
-      },
-      askedAlone: () => {
-        counts.alone++;
-      },
-    };
   }
 
   send(outgoing: OutgoingRequest, listener: AnswerListener): Dispatch {
     const most = mostAtOnce(this.#limits, this.#learned, this.#parts.runtime.now());
-    if (most < LEAST_BATCH) return this.#http.send(outgoing, listener);
+    if (most < LEAST_BATCH) return this.http.send(outgoing, listener);
     const open = this.#open;
     if (open !== null && open.bytes + outgoing.body.length > MAX_BATCH_BYTES) this.#flush(open);
     const batch = this.#open ?? this.#begin();
@@ -117,7 +102,7 @@ class BatchQueue {
   }
 
   #begin(): CallBatch {
-    const batch = new CallBatch(this.#batchParts);
+    const batch = new CallBatch(this);
     const { runtime } = this.#parts;
     const flush = (): void => this.#flush(batch);
     if (this.#limits.waitMs === 0) runtime.atTurnEnd(flush);
@@ -135,28 +120,28 @@ class BatchQueue {
     counts.calls += batch.size;
   }
 
-  #learn(learned: LearnedBatch): void {
-    const { runtime, onRefused } = this.#parts;
-    const before = mostAtOnce(this.#limits, this.#learned, runtime.now());
-    if (learned.most >= before) return;
+  /** The provider did not take a batch of so many calls, or not all of it. */
+  refused(refusal: BatchRefusal, size: number): void {
+    const { runtime, counts, onRefused } = this.#parts;
+    counts.refused++;
+    const nowMs = runtime.now();
+    const learned = learnedFrom(refusal, size, nowMs);
+    if (learned.most >= mostAtOnce(this.#limits, this.#learned, nowMs)) return;
     this.#learned = learned;
     onRefused?.(this.#provider, learned.most);
   }
-}
 
-/** What a batch works with. */
-export interface CallBatchParts {
-  readonly http: BatchUpstream;
-  /** Counts a call once more that is sent again. False = its provider has no room for that. */
-  readonly countAgain: (outgoing: OutgoingRequest) => boolean;
-  /** The provider did not take the batch, or not all of it. */
-  readonly refused: (batch: CallBatch, refusal: BatchRefusal) => void;
   /** A call of a batch is asked alone after all. */
-  readonly askedAlone: () => void;
+  sendAlone(call: BatchedCall): void {
+    const { counts, countAgain } = this.#parts;
+    counts.alone++;
+    if (countAgain(call.outgoing)) call.sendAlone(this.http);
+    else call.listener.failed({ ...plainFailure("unsent", NO_ROOM), crowded: true }, null);
+  }
 }
 
 /** One call of a batch. */
-export class BatchedCall implements Dispatch {
+class BatchedCall implements Dispatch {
   readonly outgoing: OutgoingRequest;
   readonly listener: AnswerListener;
   state: "open" | "answered" | "left" = "open";
@@ -189,21 +174,21 @@ export class BatchedCall implements Dispatch {
   }
 
   /** Sends it as a request of its own. */
-  askAlone(http: BatchUpstream): void {
+  sendAlone(http: BatchUpstream): void {
     this.state = "answered";
     this.#alone = http.send(this.outgoing, this.listener);
   }
 }
 
 /** The calls of one batch. */
-export class CallBatch implements BatchListener, SentBatch {
+class CallBatch implements BatchListener, SentBatch {
   isSilent = false;
   isGivenUp = false;
   /** Null = it is not sent yet, or its only call went alone. */
   dispatch: Dispatch | null = null;
   /** Bytes of its requests. */
   bytes = 0;
-  readonly #parts: CallBatchParts;
+  readonly #queue: BatchQueue;
   #calls: BatchedCall[] = [];
   #open = 0;
   #answered = 0;
@@ -211,8 +196,8 @@ export class CallBatch implements BatchListener, SentBatch {
   /** The provider said of some call that it did not take the batch. */
   #refusal: BatchRefusal | null = null;
 
-  constructor(parts: CallBatchParts) {
-    this.#parts = parts;
+  constructor(queue: BatchQueue) {
+    this.#queue = queue;
   }
 
   get size(): number {
@@ -243,11 +228,11 @@ export class CallBatch implements BatchListener, SentBatch {
     if (only === undefined) return false;
     if (this.#calls.length === 1) {
       this.#open = 0;
-      only.askAlone(this.#parts.http);
+      only.sendAlone(this.#queue.http);
       return false;
     }
     const requests = this.#calls.map(({ outgoing }) => outgoing);
-    this.dispatch = this.#parts.http.sendBatch(requests, this);
+    this.dispatch = this.#queue.http.sendBatch(requests, this);
     return true;
   }
 
@@ -283,19 +268,19 @@ export class CallBatch implements BatchListener, SentBatch {
 
   tooLong(place: number): void {
     const call = this.#take(place);
-    if (call !== null) this.#askAlone(call);
+    if (call !== null) this.#queue.sendAlone(call);
   }
 
   over(ending: BatchEnding): void {
     const left = this.#calls.filter(({ state }) => state === "open");
     const refusal = this.#refusal ?? refusalOf(ending, left.length, this.#answered);
     this.#open = 0;
-    if (refusal !== null) this.#parts.refused(this, refusal);
+    if (refusal !== null) this.#queue.refused(refusal, this.size);
     const failure = failureOf(ending);
     for (const call of left) {
       if (call.state !== "open") continue;
       call.state = "answered";
-      if (refusal !== null || failure === null) this.#askAlone(call);
+      if (refusal !== null || failure === null) this.#queue.sendAlone(call);
       else call.listener.failed({ ...failure, incident: failure.incident ?? this }, null);
     }
   }
@@ -308,13 +293,6 @@ export class CallBatch implements BatchListener, SentBatch {
     this.#open--;
     this.#answered++;
     return call;
-  }
-
-  #askAlone(call: BatchedCall): void {
-    const { askedAlone, countAgain, http } = this.#parts;
-    askedAlone();
-    if (countAgain(call.outgoing)) call.askAlone(http);
-    else call.listener.failed({ ...plainFailure("unsent", NO_ROOM), crowded: true }, null);
   }
 }
 

@@ -20,20 +20,7 @@ import type { ProviderBudgets } from "./provider-budgets.ts";
 /** What metering works with. */
 export interface MeterParts {
   readonly runtime: Pick<Runtime, "after">;
-  readonly budgets: Pick<ProviderBudgets, "find" | "retain">;
-}
-
-/** A transport that sends nothing beyond the limits of providers. */
-export function meteredUpstream(upstream: Upstream, parts: MeterParts): Upstream {
-  return {
-    send: meteredSend(upstream, parts),
-    isFree: (provider) => upstream.isFree?.(provider) ?? true,
-    retain(providers) {
-      parts.budgets.retain(providers);
-      upstream.retain(providers);
-    },
-    close: () => upstream.close(),
-  };
+  readonly budgets: Pick<ProviderBudgets, "find">;
 }
 
 /** Sockets that send nothing beyond the limits of providers. */
@@ -50,6 +37,9 @@ export function meteredSockets(sockets: Sockets, parts: MeterParts): Sockets {
             listener.refused(noRoom(), null),
           ).start();
     },
+    isFree: (provider) => sockets.isFree?.(provider) ?? true,
+    retain: (providers) => sockets.retain(providers),
+    close: () => sockets.close(),
     keep: (provider, socketListener) => sockets.keep(provider, socketListener),
     renew: (provider) => sockets.renew(provider),
     report: (provider) => sockets.report(provider),
@@ -58,20 +48,24 @@ export function meteredSockets(sockets: Sockets, parts: MeterParts): Sockets {
 
 const SUBSCRIBE = "eth_subscribe";
 
-function meteredSend(upstream: Pick<Upstream, "send">, { budgets, runtime }: MeterParts) {
-  return (outgoing: OutgoingRequest, listener: AnswerListener): Dispatch => {
-    const budget = budgets.find(outgoing.provider);
-    if (budget === null) return upstream.send(outgoing, listener);
-    const { methodName = "" } = outgoing;
-    if (outgoing.isProbe === true)
-      return new DeferredRequest(
-        { runtime, budget, methodName },
-        () => sendCounted(upstream, budget, outgoing, listener),
-        () => listener.failed(noRoom(), null),
-      ).start();
-    if (budget.take(methodName) === null) return sendCounted(upstream, budget, outgoing, listener);
-    listener.failed(noRoom(), null);
-    return NOT_SENT;
+/** A transport that sends nothing beyond the limits of providers. */
+export function meteredUpstream(
+  upstream: Pick<Upstream, "send">,
+  { budgets, runtime }: MeterParts,
+): Pick<Upstream, "send"> {
+  return {
+    send(outgoing, listener) {
+      const budget = budgets.find(outgoing.provider);
+      if (budget === null) return upstream.send(outgoing, listener);
+      const { methodName = "" } = outgoing;
+      const send = (): Dispatch => sendCounted(upstream, budget, outgoing, listener);
+      const refuse = (): void => listener.failed(noRoom(), null);
+      if (outgoing.isProbe === true)
+        return new DeferredRequest({ runtime, budget, methodName }, send, refuse).start();
+      if (budget.take(methodName) === null) return send();
+      refuse();
+      return NOT_SENT;
+    },
   };
 }
 

@@ -28,8 +28,8 @@ import {
 } from "./connections.ts";
 import { type AnswerLimits, type AnswerParts, HttpDispatch } from "./dispatch.ts";
 import { HttpBatch } from "./http-batch.ts";
-import { ownConnections } from "./origin.ts";
-import { undiciConnections } from "./undici-connections.ts";
+import { Origin } from "./origin.ts";
+import { UndiciConnections } from "./undici-connections.ts";
 
 /** Bounds of the HTTP transport. */
 export interface HttpLimits extends AnswerLimits, ConnectionLimits {
@@ -61,39 +61,24 @@ export interface HttpParts {
    * What requests to providers with limits of their own, or with batches, pass first; left out =
    * they are sent as they come.
    */
-  readonly limited?: (direct: BatchUpstream) => Upstream;
+  readonly limited?: (direct: BatchUpstream) => Pick<Upstream, "send">;
 }
 
 /** Longest answer of a user's provider. */
 const MAX_GUARDED_ANSWER_BYTES = 67_108_864;
 const LONGEST_DEADLINE_MS = 45_000;
 
-/** Reaches providers by their `url`. */
-export function createHttpUpstream(
-  runtime: Runtime,
-  limits: HttpLimits = HTTP_LIMITS,
-  guard: SsrfGuard = new SsrfGuard(),
-  parts: HttpParts = {
-    budget: MemoryBudget.unbounded(),
-    timerWheel: new TimerWheel(runtime),
-  },
-): BatchUpstream {
-  return new HttpUpstream({ ...parts, runtime, limits, guard });
-}
-
-interface UpstreamParts extends HttpParts {
-  readonly runtime: Runtime;
-  readonly limits: HttpLimits;
-  readonly guard: SsrfGuard;
-}
-
 /** How requests to one provider are sent. */
 interface Route extends Senders {
   readonly connections: Connections;
 }
 
-class HttpUpstream implements BatchUpstream {
-  readonly #parts: UpstreamParts;
+/** Reaches providers by their `url`. */
+export class HttpUpstream implements Upstream {
+  readonly #runtime: Runtime;
+  readonly #limits: HttpLimits;
+  readonly #guard: SsrfGuard;
+  readonly #parts: HttpParts;
   readonly #origins = new Map<string, Connections>();
   /** Anew whenever an origin is given up. */
   #routes = new WeakMap<Provider, Route>();
@@ -102,15 +87,27 @@ class HttpUpstream implements BatchUpstream {
   readonly #guardedLimits: AnswerLimits;
   readonly #serviceRoom: MemoryShare;
   readonly #usersRoom: MemoryShare;
-  readonly #limited: Upstream | null;
+  readonly #limited: Pick<Upstream, "send"> | null;
 
-  constructor(parts: UpstreamParts) {
-    const { runtime, timerWheel, limits, budget, buffers = new BufferPool() } = parts;
+  constructor(
+    runtime: Runtime,
+    limits: HttpLimits = HTTP_LIMITS,
+    guard: SsrfGuard = new SsrfGuard(),
+    parts: HttpParts = {
+      budget: MemoryBudget.unbounded(),
+      timerWheel: new TimerWheel(runtime),
+    },
+  ) {
+    const { budget, timerWheel, buffers = new BufferPool(), limited } = parts;
+    this.#runtime = runtime;
+    this.#limits = limits;
+    this.#guard = guard;
     this.#parts = parts;
     this.#answerParts = { buffers, runtime, timerWheel };
     this.#serviceRoom = budget.roomOf(SERVICE);
     this.#usersRoom = budget.roomOf(USERS_PROVIDERS);
-    this.#limited = parts.limited?.(this.#direct()) ?? null;
+    const send = this.#send.bind(this);
+    this.#limited = limited?.({ send, sendBatch: this.#sendBatch.bind(this) }) ?? null;
     this.#guardedLimits = {
       maxWholeBytes: Math.min(limits.maxWholeBytes, limits.maxGuardedBytes),
       get maxAnswerBytes() {
@@ -127,21 +124,10 @@ class HttpUpstream implements BatchUpstream {
       : this.#limited.send(outgoing, listener);
   }
 
-  /** This transport without limits and batches, for what adds them. */
-  #direct(): BatchUpstream {
-    return {
-      send: (outgoing, listener) => this.#send(outgoing, listener),
-      sendBatch: (requests, listener) => this.sendBatch(requests, listener),
-      isFree: (provider) => this.isFree(provider),
-      retain() {},
-      async close() {},
-    };
-  }
-
   #send(outgoing: OutgoingRequest, listener: AnswerListener): Dispatch {
     const { provider, mayStream, body: bytes, idStart, idEnd, passed = [] } = outgoing;
     const { send, sendProbe, connections } = this.#routeTo(provider, passed);
-    const body = { bytes, id: this.#parts.runtime.wireId(), idStart, idEnd };
+    const body = { bytes, id: this.#runtime.wireId(), idStart, idEnd };
     const room = outgoing.room ?? (provider.guarded ? this.#usersRoom : this.#serviceRoom);
     const expected = {
       wireId: body.id,
@@ -150,7 +136,7 @@ class HttpUpstream implements BatchUpstream {
       deadlineMs: outgoing.deadlineMs ?? LONGEST_DEADLINE_MS,
       distrust: connections.distrust,
     };
-    const limits = provider.guarded ? this.#guardedLimits : this.#parts.limits;
+    const limits = provider.guarded ? this.#guardedLimits : this.#limits;
     const dispatch = new HttpDispatch(expected, listener, limits, this.#answerParts);
     dispatch.queued = !connections.isFree();
     if (outgoing.isProbe === true) sendProbe(body, dispatch);
@@ -158,15 +144,14 @@ class HttpUpstream implements BatchUpstream {
     return dispatch;
   }
 
-  sendBatch(requests: readonly OutgoingRequest[], listener: BatchListener): Dispatch {
+  #sendBatch(requests: readonly OutgoingRequest[], listener: BatchListener): Dispatch {
     const [first] = requests;
     if (first === undefined) throw new Error("a batch has calls");
     const { provider } = first;
     const { send, connections } = this.#routeTo(provider);
-    const { runtime, limits } = this.#parts;
-    const wireIds = requests.map(() => runtime.wireId());
+    const wireIds = requests.map(() => this.#runtime.wireId());
     const body = { bytes: writeBatch(requests, wireIds), id: "", idStart: 0, idEnd: 0 };
-    const { maxAnswerBytes } = provider.guarded ? this.#guardedLimits : limits;
+    const { maxAnswerBytes } = provider.guarded ? this.#guardedLimits : this.#limits;
     const expected = {
       wireIds,
       mayBorrow: requests.map(({ mayStream }) => mayStream),
@@ -185,7 +170,6 @@ class HttpUpstream implements BatchUpstream {
   }
 
   retain(providers: readonly Provider[]): void {
-    this.#limited?.retain(providers);
     const used = new Set(
       providers.filter(({ url }) => url !== null).map((provider) => this.#originOf(provider)),
     );
@@ -215,7 +199,7 @@ class HttpUpstream implements BatchUpstream {
       accept: "application/json",
       "user-agent": "svc",
       ...lowerCased(provider.headers),
-      ...(provider.guarded ? { [PASSED_HEADER]: passedOn(passed, this.#parts.guard.mark) } : {}),
+      ...(provider.guarded ? { [PASSED_HEADER]: passedOn(passed, this.#guard.mark) } : {}),
     });
     const senders = connections.prepare(url.pathname + url.search, headers);
     const route = { connections, ...senders };
@@ -224,21 +208,16 @@ class HttpUpstream implements BatchUpstream {
   }
 
   #connect(url: URL, guarded: boolean): Connections {
-    const { guard, limits, runtime, client, shares = WHOLE_SHARES } = this.#parts;
+    const { client, shares = WHOLE_SHARES } = this.#parts;
+    const [limits, guard] = [this.#limits, this.#guard];
     const refusal = guarded ? guard.refusal(url.origin) : null;
     if (refusal !== null) return noConnections(refusal);
     const lookup = guarded ? guard.lookup : null;
     const key = `connections ${guarded ? "guarded " : ""}${url.origin}`;
     const shareOf = (use: ShareUse): Allowance => shares.of(key, limits.connectionsPerOrigin, use);
     return url.protocol === "https:" || client === "undici"
-      ? undiciConnections(url.origin, { limits, lookup, shareOf })
-      : ownConnections(url, {
-          limits,
-          runtime,
-          lookup,
-          buffers: this.#answerParts.buffers,
-          shareOf,
-        });
+      ? new UndiciConnections(url.origin, { limits, lookup, shareOf })
+      : new Origin(url, { ...this.#answerParts, runtime: this.#runtime, limits, lookup, shareOf });
   }
 
   #originOf(provider: Provider): string {

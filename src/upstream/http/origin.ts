@@ -5,8 +5,8 @@ import type { LookupFunction } from "node:net";
 import { bareHost } from "../../core/public-address.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Allowance, ShareUse } from "../shares.ts";
-import { BufferPool } from "./buffer-pool.ts";
-import type { ConnectionLimits, Connections } from "./connections.ts";
+import type { BufferPool } from "./buffer-pool.ts";
+import type { ConnectionLimits, Connections, HeaderField, Senders } from "./connections.ts";
 import {
   type AnswerHandler,
   coded,
@@ -17,20 +17,16 @@ import {
   RequestWriter,
 } from "./http1-connection.ts";
 
-/** Address and limits of an origin. */
-export interface OriginOptions {
-  readonly host: string;
-  readonly port: number;
-  /** How many connections there may be; may change. */
-  readonly connections: number;
-  /** Most requests that may wait for a connection. */
-  readonly queue: number;
-  readonly connectTimeoutMs: number;
+/** What connections to an origin are made with. */
+export interface OriginParts {
+  readonly limits: ConnectionLimits;
   readonly runtime: Runtime;
   /** Resolves the host; null = as node does. */
   readonly lookup: LookupFunction | null;
-  /** Memory that answers are read into; absent = a pool of its own. */
-  readonly buffers?: BufferPool;
+  /** Memory that answers are read into. */
+  readonly buffers: BufferPool;
+  /** This worker's share of the connections. */
+  readonly shareOf: (use: ShareUse) => Allowance;
 }
 
 /** Extra connections, which only probes may open. */
@@ -47,11 +43,14 @@ interface QueuedRequest {
   readonly handler: AnswerHandler;
 }
 
-/** Connections to one origin. */
-export class Origin implements PoolHooks {
-  readonly options: OriginOptions;
+/** Connections to the origin of a plain `http:` URL. */
+export class Origin implements Connections, PoolHooks {
+  readonly options: PoolHooks["options"];
   readonly buffers: BufferPool;
   readonly requests = new RequestWriter();
+  readonly #host: string;
+  readonly #share: Allowance;
+  readonly #maxWaiting: number;
   readonly #idle: Http1Connection[] = [];
   readonly #all = new Set<Http1Connection>();
   #queue: QueuedRequest[] = [];
@@ -59,41 +58,60 @@ export class Origin implements PoolHooks {
   #retired = false;
   #destroyed = false;
 
-  constructor(options: OriginOptions) {
-    this.options = options;
-    this.buffers = options.buffers ?? new BufferPool();
+  constructor(url: URL, { limits, runtime, lookup, buffers, shareOf }: OriginParts) {
+    const { connectTimeoutMs, maxWaiting } = limits;
+    const [host, port] = [bareHost(url.hostname), Number(url.port || "80")];
+    this.options = { host, port, connectTimeoutMs, runtime, lookup };
+    this.buffers = buffers;
+    this.#host = url.host;
+    this.#maxWaiting = maxWaiting;
+    this.#share = shareOf({
+      used: () => this.#all.size,
+      wanted: () => this.#all.size - this.#idle.length + this.#queue.length,
+      changed: () => this.#adjust(),
+    });
   }
+
+  prepare(path: string, headers: readonly HeaderField[]): Senders {
+    const lines = [["host", this.#host] as const, ...headers]
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join("");
+    const head = `POST ${path} HTTP/1.1\r\n${lines}content-length: `;
+    return {
+      send: (body, handler) => this.send(head, body, handler),
+      sendProbe: (body, handler) => this.sendProbe(head, body, handler),
+    };
+  }
+
+  /** Nothing to do: `onResponseComplete` has already ended the connection. */
+  readonly distrust = (): void => {};
 
   /** Sends `head` (request line and headers, up to and including `content-length: `) and `body`. */
   send(head: string, body: RequestBody, handler: AnswerHandler): void {
     if (this.#destroyed)
       return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
-    const connection = this.#takeIdle() ?? this.#connect(this.options.connections);
+    const connection = this.#takeIdle() ?? this.#connect(this.#share.limit);
     if (connection !== null) return this.#sendOn(connection, { head, body, handler });
-    if (this.#queue.length >= this.options.queue)
+    if (this.#queue.length >= this.#maxWaiting)
       this.#queue = this.#queue.filter(({ handler: waiting }) => !waiting.abandoned);
-    if (this.#queue.length >= this.options.queue)
+    if (this.#queue.length >= this.#maxWaiting)
       return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
     this.#queue.push({ head, body, handler });
-  }
-
-  /** Returns a chunk's memory after its last reader. */
-  recycle(chunk: Buffer): void {
-    this.buffers.recycle(chunk);
   }
 
   /** Like `send`, over an extra connection if all usual ones are busy. */
   sendProbe(head: string, body: RequestBody, handler: AnswerHandler): void {
     const connection = this.#destroyed
       ? null
-      : (this.#takeIdle() ?? this.#connect(this.options.connections + PROBE_CONNECTIONS));
+      : (this.#takeIdle() ?? this.#connect(this.#share.limit + PROBE_CONNECTIONS));
     if (connection === null) this.send(head, body, handler);
     else this.#sendOn(connection, { head, body, handler });
   }
 
   /** Whether a request would be sent without waiting for another one's answer. */
-  readonly isFree = (): boolean =>
-    this.#idle.length > 0 || this.#all.size < this.options.connections;
+  isFree(): boolean {
+    return this.#idle.length > 0 || this.#all.size < this.#share.limit;
+  }
 
   free(connection: Http1Connection): void {
     for (
@@ -115,19 +133,10 @@ export class Origin implements PoolHooks {
     if (next !== undefined) this.send(next.head, next.body, next.handler);
   }
 
-  /** Connections that are open, and those that would be if there were no bound. */
-  get open(): number {
-    return this.#all.size;
-  }
-
-  get wanted(): number {
-    return this.#all.size - this.#idle.length + this.#queue.length;
-  }
-
   /** The number of connections there may be has changed. */
-  adjust(): void {
+  #adjust(): void {
     for (const connection of [...this.#idle]) if (this.#isBeyond()) connection.abort(IDLE);
-    while (this.#all.size < this.options.connections) {
+    while (this.#all.size < this.#share.limit) {
       const next = this.#next();
       if (next === undefined) return;
       this.send(next.head, next.body, next.handler);
@@ -137,12 +146,14 @@ export class Origin implements PoolHooks {
   /** Sends nothing more: idle connections end now, the others after their answer. */
   drain(): void {
     this.#retired = true;
+    this.#share.close();
     for (const connection of [...this.#idle]) connection.abort(IDLE);
   }
 
   /** Ends every connection; requests in flight fail. */
-  destroy(): void {
+  async destroy(): Promise<void> {
     this.#destroyed = true;
+    this.#share.close();
     this.#cancelSweep?.();
     for (const { handler } of this.#queue.splice(0))
       handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
@@ -152,7 +163,7 @@ export class Origin implements PoolHooks {
 
   /** Whether there are more connections than usual; then a free one is closed. */
   #isBeyond(): boolean {
-    return this.#all.size > this.options.connections;
+    return this.#all.size > this.#share.limit;
   }
 
   /** Takes the longest-waiting request that was not abandoned. */
@@ -200,62 +211,4 @@ export class Origin implements PoolHooks {
       if (connection.idleUntilMs <= now) connection.abort(IDLE);
     this.#cancelSweep = this.#all.size === 0 ? null : runtime.after(SWEEP_MS, () => this.#sweep());
   }
-}
-
-/** Dependencies of the connections. */
-export interface OwnConnectionParts {
-  readonly limits: ConnectionLimits;
-  readonly runtime: Runtime;
-  /** Null = node's own. */
-  readonly lookup: LookupFunction | null;
-  readonly buffers: BufferPool;
-  /** This worker's share of the connections. */
-  readonly shareOf: (use: ShareUse) => Allowance;
-}
-
-/** Connections to the origin of a plain `http:` URL. */
-export function ownConnections(
-  url: URL,
-  { limits, runtime, lookup, buffers, shareOf }: OwnConnectionParts,
-): Connections {
-  const share = shareOf({
-    used: () => origin.open,
-    wanted: () => origin.wanted,
-    changed: () => origin.adjust(),
-  });
-  const origin = new Origin({
-    host: bareHost(url.hostname),
-    port: Number(url.port || "80"),
-    get connections() {
-      return share.limit;
-    },
-    queue: limits.maxWaiting,
-    connectTimeoutMs: limits.connectTimeoutMs,
-    runtime,
-    lookup,
-    buffers,
-  });
-  return {
-    prepare(path, headers) {
-      const lines = [["host", url.host] as const, ...headers]
-        .map(([name, value]) => `${name}: ${value}\r\n`)
-        .join("");
-      const head = `POST ${path} HTTP/1.1\r\n${lines}content-length: `;
-      return {
-        send: (body, handler) => origin.send(head, body, handler),
-        sendProbe: (body, handler) => origin.sendProbe(head, body, handler),
-      };
-    },
-    isFree: origin.isFree,
-    // Nothing to do: `onResponseComplete` has already ended the connection.
-    distrust() {},
-    drain() {
-      share.close();
-      origin.drain();
-    },
-    async destroy() {
-      share.close();
-      origin.destroy();
-    },
-  };
 }

@@ -30,37 +30,17 @@ export interface UndiciConnectionParts {
   readonly shareOf: (use: ShareUse) => Allowance;
 }
 
-/** Connections to one origin. */
-export function undiciConnections(
-  origin: string,
-  { limits, lookup, shareOf }: UndiciConnectionParts,
-): Connections {
-  return new UndiciConnections(
-    (connections) => {
-      return new Pool(origin, {
-        connections,
-        pipelining: 1,
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        keepAliveTimeout: IDLE_MS,
-        keepAliveMaxTimeout: MAX_IDLE_MS,
-        connectTimeout: limits.connectTimeoutMs,
-        ...(lookup === null ? {} : { connect: { lookup } }),
-      });
-    },
-    { limits, shareOf },
-  );
-}
-
 /** A request that waits for this worker's share of the connections. */
 interface WaitingRequest {
   readonly request: Dispatcher.DispatchOptions;
   readonly handler: RequestHandler;
 }
 
-class UndiciConnections implements Connections {
-  readonly #makePool: (connections: number) => Pool;
+/** Connections to one origin. */
+export class UndiciConnections implements Connections {
+  readonly #origin: string;
   readonly #limits: ConnectionLimits;
+  readonly #lookup: LookupFunction | null;
   #pool: Pool;
   /** Extra pool for probes while all connections are busy; null = not needed so far. */
   #probes: Pool | null = null;
@@ -74,18 +54,29 @@ class UndiciConnections implements Connections {
   readonly #share: Allowance;
   #waiting: WaitingRequest[] = [];
 
-  constructor(
-    makePool: (connections: number) => Pool,
-    { limits, shareOf }: Omit<UndiciConnectionParts, "lookup">,
-  ) {
-    this.#makePool = makePool;
+  constructor(origin: string, { limits, lookup, shareOf }: UndiciConnectionParts) {
+    this.#origin = origin;
     this.#limits = limits;
+    this.#lookup = lookup;
     this.#share = shareOf({
       used: () => this.#out,
       wanted: () => this.#out + this.#waiting.length,
       changed: () => this.#next(),
     });
-    this.#pool = makePool(limits.connectionsPerOrigin);
+    this.#pool = this.#newPool(limits.connectionsPerOrigin);
+  }
+
+  #newPool(connections: number): Pool {
+    return new Pool(this.#origin, {
+      connections,
+      pipelining: 1,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: IDLE_MS,
+      keepAliveMaxTimeout: MAX_IDLE_MS,
+      connectTimeout: this.#limits.connectTimeoutMs,
+      ...(this.#lookup === null ? {} : { connect: { lookup: this.#lookup } }),
+    });
   }
 
   prepare(path: string, headers: readonly HeaderField[]): Senders {
@@ -113,7 +104,7 @@ class UndiciConnections implements Connections {
   readonly distrust = (): void => {
     if (this.#retired) return;
     this.#close(this.#pool);
-    this.#pool = this.#makePool(this.#limits.connectionsPerOrigin);
+    this.#pool = this.#newPool(this.#limits.connectionsPerOrigin);
   };
 
   drain(): void {
@@ -166,7 +157,7 @@ class UndiciConnections implements Connections {
 
   #sendProbe(request: Dispatcher.DispatchOptions, handler: RequestHandler): void {
     if (this.isFree()) return this.#send(request, handler);
-    this.#probes ??= this.#makePool(PROBE_CONNECTIONS);
+    this.#probes ??= this.#newPool(PROBE_CONNECTIONS);
     this.#probes.dispatch(request, handler);
   }
 

@@ -35,8 +35,6 @@ function fixture(batch: { readonly max: number; readonly waitMs: number } | null
       batches.push(listener);
       return { sent: true, cancel() {} };
     },
-    retain() {},
-    async close() {},
   };
   const countAgain = (): boolean => true;
   const upstream = batchingUpstream(http, { runtime, counts: new BatchCounts(), countAgain });

@@ -41,7 +41,7 @@ interface Caller {
 
 interface Fixture {
   readonly runtime: SimulatedWorld;
-  readonly upstream: Upstream;
+  readonly upstream: Pick<Upstream, "send">;
   readonly provider: Provider;
   readonly requests: readonly Request[];
   readonly counts: BatchCounts;
@@ -78,8 +78,6 @@ function fixture(limits: Partial<BatchLimits> = {}): Fixture {
       requests.push(request);
       return dispatchOf(request);
     },
-    retain() {},
-    async close() {},
   };
   const it: Fixture = {
     runtime,

@@ -10,7 +10,7 @@ import { type Runtime, realRuntime } from "../../../src/runtime.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import { Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
-import { createHttpUpstream } from "../../../src/upstream/http/http-upstream.ts";
+import { HttpUpstream } from "../../../src/upstream/http/http-upstream.ts";
 import { rpcCall } from "../../../src/upstream/rpc-call.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, Upstream } from "../../../src/upstream/transport.ts";
@@ -176,7 +176,7 @@ test("an answer that has arrived while the loop was blocked beyond the deadline 
   const worker = new Worker(PROVIDER, { eval: true, workerData: memory });
   t.after(() => worker.terminate());
   const port: unknown = await new Promise((resolve) => worker.once("message", resolve));
-  const http = createHttpUpstream(realRuntime);
+  const http = new HttpUpstream(realRuntime);
   t.after(() => http.close());
   const ask = asking(realRuntime, http, `http://127.0.0.1:${port}/`);
   // Opens the connection, so that the next request is sent at once.

@@ -13,10 +13,10 @@ import {
 import { HttpDispatch } from "../../../src/upstream/http/dispatch.ts";
 import { GatheredBody } from "../../../src/upstream/http/gathered-body.ts";
 import type { RequestBody } from "../../../src/upstream/http/http1-connection.ts";
-import { Origin } from "../../../src/upstream/http/origin.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener } from "../../../src/upstream/transport.ts";
+import { originAt } from "../../fakes/origin.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { namedSeeds } from "../../fakes/seed.ts";
 import { until } from "../../fakes/service-fixture.ts";
@@ -239,16 +239,7 @@ for (const seed of namedSeeds(1, 2, 3)) {
       maxCallerBytes: 300_000,
     }));
     const room = budget.roomOf("a caller");
-    const origin = new Origin({
-      host: "127.0.0.1",
-      port,
-      connections: 6,
-      queue: 1_000,
-      connectTimeoutMs: 60_000,
-      runtime: realRuntime,
-      lookup: null,
-      buffers: pool,
-    });
+    const origin = originAt(port, { connections: 6, queue: 1_000, buffers: pool });
     t.after(() => origin.destroy());
     const pick = <T>(values: readonly T[]): T =>
       values[Math.floor(random() * values.length)] ?? (values[0] as T);
@@ -292,7 +283,7 @@ for (const seed of namedSeeds(1, 2, 3)) {
     await Promise.all(workers);
     for (const kind of ["whole", "left", "no_room"])
       assert.ok((outcomes.get(kind) ?? 0) > 0, `${kind}: ${JSON.stringify([...outcomes])}`);
-    origin.destroy();
+    await origin.destroy();
     await until("the return of every buffer", () => pool.out === 0);
     assert.deepEqual([budget.used, budget.callers], [0, 0]);
   });
@@ -362,16 +353,7 @@ test("two hundred answers of every length, one after the other, are read into a 
   const port = await provider(t);
   const pool = new BufferPool();
   const room = MemoryBudget.unbounded().roomOf("a caller");
-  const origin = new Origin({
-    host: "127.0.0.1",
-    port,
-    connections: 2,
-    queue: 10,
-    connectTimeoutMs: 60_000,
-    runtime: realRuntime,
-    lookup: null,
-    buffers: pool,
-  });
+  const origin = originAt(port, { connections: 2, queue: 10, buffers: pool });
   t.after(() => origin.destroy());
   for (let n = 0; n < 200; n++) {
     const order: Order = {

@@ -11,7 +11,7 @@ import { type TestContext, test } from "node:test";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { AnswerPace } from "../../../src/upstream/http/answer-pace.ts";
-import { createHttpUpstream, HTTP_LIMITS } from "../../../src/upstream/http/http-upstream.ts";
+import { HTTP_LIMITS, HttpUpstream } from "../../../src/upstream/http/http-upstream.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createSockets } from "../../../src/upstream/socket/sockets.ts";
 import { SsrfGuard } from "../../../src/upstream/ssrf-guard.ts";
@@ -165,7 +165,7 @@ for (const secure of [false, true]) {
       ]);
     const runtime = simulatedWorld(1);
     const timerWheel = new TimerWheel(runtime);
-    const http = createHttpUpstream(runtime, HTTP_LIMITS, new SsrfGuard(), {
+    const http = new HttpUpstream(runtime, HTTP_LIMITS, new SsrfGuard(), {
       budget: MemoryBudget.unbounded(),
       timerWheel,
     });

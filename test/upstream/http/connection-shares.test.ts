@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../../../src/runtime.ts";
-import { createHttpUpstream, HTTP_LIMITS } from "../../../src/upstream/http/http-upstream.ts";
+import { HTTP_LIMITS, HttpUpstream } from "../../../src/upstream/http/http-upstream.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import type { Shares, ShareUse } from "../../../src/upstream/shares.ts";
 import { SsrfGuard } from "../../../src/upstream/ssrf-guard.ts";
@@ -31,7 +31,7 @@ for (const client of ["own", "undici"] as const)
         };
       },
     };
-    const http = createHttpUpstream(realRuntime, HTTP_LIMITS, new SsrfGuard(), {
+    const http = new HttpUpstream(realRuntime, HTTP_LIMITS, new SsrfGuard(), {
       budget: MemoryBudget.unbounded(),
       timerWheel: new TimerWheel(realRuntime),
       client,

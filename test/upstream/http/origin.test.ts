@@ -8,13 +8,14 @@ import type { Failure } from "../../../src/core/rpc/failure.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../../../src/runtime.ts";
 import { BufferPool } from "../../../src/upstream/http/buffer-pool.ts";
-import { createHttpUpstream } from "../../../src/upstream/http/http-upstream.ts";
+import { HttpUpstream } from "../../../src/upstream/http/http-upstream.ts";
 import type {
   AnswerHandler,
   DispatchControl,
 } from "../../../src/upstream/http/http1-connection.ts";
-import { Origin, type OriginOptions } from "../../../src/upstream/http/origin.ts";
+import type { Origin } from "../../../src/upstream/http/origin.ts";
 import type { AnswerListener, AnswerStream } from "../../../src/upstream/transport.ts";
+import { type OriginBounds, originAt } from "../../fakes/origin.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
 import { serviceFixture, until, walked } from "../../fakes/service-fixture.ts";
@@ -71,17 +72,8 @@ async function peer(
   };
 }
 
-function pool(t: TestContext, port: number, options: Partial<OriginOptions> = {}): Origin {
-  const origin = new Origin({
-    host: "127.0.0.1",
-    port,
-    connections: 1,
-    queue: 100,
-    connectTimeoutMs: 60_000,
-    runtime: realRuntime,
-    lookup: null,
-    ...options,
-  });
+function pool(t: TestContext, port: number, bounds: OriginBounds = {}): Origin {
+  const origin = originAt(port, bounds);
   t.after(() => origin.destroy());
   return origin;
 }
@@ -563,7 +555,7 @@ test(
       send(origin, "in line"),
       send(origin, "in line"),
     ];
-    origin.destroy();
+    void origin.destroy();
     calls.push(send(origin, "late"));
     assert.deepEqual(
       await Promise.all(calls.map((it) => it.done)),
@@ -696,7 +688,7 @@ test(
           `answer ${round * 8 + n} was altered`,
         );
         for (const chunk of chunks) {
-          origin.recycle(chunk);
+          origin.buffers.recycle(chunk);
         }
       }
     }
@@ -762,7 +754,7 @@ test(
         ),
       );
     });
-    const upstream = createHttpUpstream(realRuntime, TIGHT);
+    const upstream = new HttpUpstream(realRuntime, TIGHT);
     t.after(() => upstream.close());
     const provider = fakeProvider(0, { url: `http://127.0.0.1:${port}/` });
     const outcome = (): Promise<string> =>
@@ -791,7 +783,7 @@ test(
       const result = `"${"secret ".repeat(count % 2 === 0 ? 1 : 20_000)}"`;
       socket.write(whole(`{"jsonrpc":"2.0","id":${others[count - 1] ?? id},"result":${result}}`));
     });
-    const upstream = createHttpUpstream(realRuntime, TIGHT);
+    const upstream = new HttpUpstream(realRuntime, TIGHT);
     t.after(() => upstream.close());
     const provider = fakeProvider(0, { url: `http://127.0.0.1:${port}/` });
     const outcome = (): Promise<string> =>
@@ -834,7 +826,7 @@ for (const [name, start] of [
       );
       pour();
     });
-    const upstream = createHttpUpstream(realRuntime, TIGHT);
+    const upstream = new HttpUpstream(realRuntime, TIGHT);
     t.after(() => upstream.close());
     const provider = fakeProvider(0, { url: `http://127.0.0.1:${port}/` });
     const outcome = (mayStream: boolean): Promise<string> =>
@@ -861,7 +853,7 @@ test(
     "them end with the transport",
   async (t) => {
     const { port, asked } = await peer(t, () => {});
-    const upstream = createHttpUpstream(realRuntime, TIGHT);
+    const upstream = new HttpUpstream(realRuntime, TIGHT);
     t.after(() => upstream.close());
     const provider = fakeProvider(0, { url: `http://127.0.0.1:${port}/` });
     const outcomes: string[] = [];

@@ -9,7 +9,7 @@ import { type TestContext, test } from "node:test";
 import { isAnswer } from "../../../src/core/rpc/failure.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../../../src/runtime.ts";
-import { createHttpUpstream, HTTP_LIMITS } from "../../../src/upstream/http/http-upstream.ts";
+import { HTTP_LIMITS, HttpUpstream } from "../../../src/upstream/http/http-upstream.ts";
 import type { AnswerListener, Dispatch } from "../../../src/upstream/transport.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { until } from "../../fakes/service-fixture.ts";
@@ -72,7 +72,7 @@ for (const secure of [false, true]) {
       process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
       const { url, asked } = await node(t, secure);
       const provider = fakeProvider(0, { url, wsUrl: null });
-      const upstream = createHttpUpstream(realRuntime, {
+      const upstream = new HttpUpstream(realRuntime, {
         ...HTTP_LIMITS,
         connectionsPerOrigin: 2,
         maxWaiting: 2,
@@ -126,7 +126,7 @@ for (const secure of [false, true]) {
 test("a request that a connection has taken waits for the provider, and no longer for others", async (t) => {
   const { url, asked } = await node(t, false);
   const provider = fakeProvider(0, { url, wsUrl: null });
-  const upstream = createHttpUpstream(realRuntime, { ...HTTP_LIMITS, connectionsPerOrigin: 1 });
+  const upstream = new HttpUpstream(realRuntime, { ...HTTP_LIMITS, connectionsPerOrigin: 1 });
   t.after(() => upstream.close());
   const said: string[] = [];
   const ways = ["one", "two"].map((name) =>
