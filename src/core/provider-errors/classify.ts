@@ -1,6 +1,7 @@
 // Classifies one failure of one provider: its category, what routing does next, and the effect on
 // health. Applies the table in `category.ts`. Pure: knows neither the other attempts of the request
 // nor the clock; the wall time for a `Retry-After` date is an argument.
+import { dateMs } from "../calendar.ts";
 import type { Effect, Verdict } from "../provider/attempt.ts";
 import type { ErrorRule } from "../provider/profile.ts";
 import type { BlockRef } from "../rpc/call.ts";
@@ -435,31 +436,13 @@ function waitOf({ failure, text, dataText }: Shape, wallMs: number): number | nu
   );
 }
 
-const HTTP_DATE = /^[a-z]{3}, (\d{2}) ([a-z]{3}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) gmt$/i;
-const MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec";
+const HTTP_DATE = /^[a-z]{3}, \d{2} [a-z]{3} \d{4} \d{2}:\d{2}:\d{2} gmt$/i;
 
 function retryAfterMs(value: string | null, wallMs: number): number | null {
   const header = bounded(value, 64).trim();
   if (/^\d{1,12}(?:\.\d{1,9})?$/.test(header)) return Number(header) * 1_000;
-  const [, day, monthName = "", year, hour, minute, second] = HTTP_DATE.exec(header) ?? [];
-  const month = MONTHS.indexOf(monthName.toLowerCase()) / 3 + 1;
-  if (day === undefined || !Number.isInteger(month) || month < 1) return null;
-  const days = daysSinceEpoch(Number(year), month, Number(day));
-  return (
-    (((days * 24 + Number(hour)) * 60 + Number(minute)) * 60 + Number(second)) * 1_000 - wallMs
-  );
-}
-
-/**
- * Days from 1970-01-01 to a date of the Gregorian calendar. Years start in March, so that leap days
- * come last.
- */
-function daysSinceEpoch(year: number, month: number, day: number): number {
-  const y = month <= 2 ? year - 1 : year;
-  const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
-  return (
-    y * 365 + Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400) + dayOfYear - 719_468
-  );
+  const ms = HTTP_DATE.test(header) ? dateMs(header) - wallMs : Number.NaN;
+  return Number.isNaN(ms) ? null : ms;
 }
 
 const SECONDS_FIELDS = ["backoff_seconds", "retry_after_seconds", "retry_after", "retryAfter"];

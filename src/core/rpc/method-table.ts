@@ -46,7 +46,7 @@ export function methodTable(
   const own = new Map(configured.map((method) => [method.name, rowOf(method, labels)]));
   const rows = [
     ...METHODS.map((method) => own.get(method.name) ?? method),
-    ...[...own.values()].filter(({ family }) => family === "configured"),
+    ...[...own.values()].filter(({ origin }) => origin === "configured"),
   ];
   return {
     of: own.size === 0 ? methodOf : (name) => own.get(name) ?? methodOf(name),
@@ -57,7 +57,7 @@ export function methodTable(
 
 function rowOf({ name, kind, blockAt, cu, deadline }: ConfiguredMethod, labels: string[]): Method {
   const known = mayBeConfigured(name)
-    ? { ...UNKNOWN_METHOD, name, index: placeOf(name, labels), family: "configured" as const }
+    ? { ...UNKNOWN_METHOD, name, index: placeOf(name, labels), origin: "configured" as const }
     : methodOf(name);
   return {
     ...known,

@@ -119,7 +119,7 @@ function terms(
 ): Json {
   const examples = [
     ...PRICE_EXAMPLES,
-    ...methods.rows.filter(({ family }) => family === "configured").map(({ name }) => name),
+    ...methods.rows.filter(({ origin }) => origin === "configured").map(({ name }) => name),
   ];
   return {
     pricing: {

@@ -29,7 +29,7 @@ test("a method of the configuration has a row of its own, with the defaults of u
   const { index, ...read } = table.of("foo_read");
   assert.deepEqual(read, {
     name: "foo_read",
-    family: "configured",
+    origin: "configured",
     category: "unknown",
     cu: 3,
     replaySafe: true,
@@ -95,35 +95,22 @@ test("however often names change, places stay within the arrays", () => {
   assert.equal(table.of("r9_m0").replaySafe, true);
 });
 
-test("families: what chains and vendors add is known, and only reads of theirs may be sent twice", () => {
+test("what chains and vendors add is known, and only reads of theirs may be sent twice", () => {
   const rowsOf = (names: string) => names.split(" ").map((name) => methodOf(name));
   const reads = rowsOf(
     "eth_getStorageValues eth_capabilities eth_config optimism_outputAtBlock arbtrace_block " +
       "zks_estimateFee linea_estimateGas bor_getAuthor ots_hasCode eth_getUserOperationReceipt " +
       "alchemy_getAssetTransfers",
   );
-  for (const { name, replaySafe, family } of reads)
-    assert.ok(replaySafe && family !== "unlisted", name);
+  for (const { name, replaySafe, origin } of reads)
+    assert.ok(replaySafe && origin === "built_in", name);
   const writes = rowsOf(
     "eth_sendRawTransactionSync eth_sendRawTransactionConditional eth_sendUserOperation " +
       "timeboost_sendExpressLaneTransaction zks_sendRawTransactionWithDetailedOutput " +
       "mev_sendBundle pm_sponsorUserOperation",
   );
-  for (const { name, replaySafe, family } of writes)
-    assert.ok(!replaySafe && family !== "unlisted", name);
-  const families = new Set(METHODS.map((it) => it.family));
-  for (const family of [
-    "standard",
-    "op_stack",
-    "arbitrum",
-    "zksync",
-    "linea",
-    "polygon",
-    "otterscan",
-    "erc4337",
-    "vendor",
-  ] as const)
-    assert.ok(families.has(family), family);
+  for (const { name, replaySafe, origin } of writes)
+    assert.ok(!replaySafe && origin === "built_in", name);
 });
 
 test("what may share a request is a read with a short answer, and a configuration can only take it out", () => {
@@ -150,7 +137,7 @@ test("methods that nodes and vendors have added have rows of their own", () => {
   const rows: readonly (readonly [names: string, row: Partial<Method>])[] = [
     ["eth_getBlockAccessList", { block: at(0), mayBeMissing: true, batch: false, cu: 3 }],
     ["debug_getRawBlockAccessList", { block: at(0), resource: "blocks", hedge: false }],
-    ["eth_baseFee", { family: "standard", category: "eip1559", cache: { kind: "head" } }],
+    ["eth_baseFee", { origin: "built_in", category: "eip1559", cache: { kind: "head" } }],
     ["eth_config", { cache: { kind: "head" }, deadline: "cheap" }],
     [
       "eth_getStorageValues",

@@ -1,5 +1,6 @@
 // Daily and monthly credits (UTC): how many were spent, how many may be handed out, and whether the
 // month's credits go faster than the month. Pure: the time is an argument.
+import { dayStartMs, monthAt } from "../../calendar.ts";
 import type { BudgetLimits } from "./budget-limits.ts";
 
 /** The limits of days and months. */
@@ -32,17 +33,10 @@ export function dayOf(wallMs: number): Period {
 
 /** The month of a moment, where months begin on a day from 1 to 28. */
 export function monthOf(wallMs: number, resetsOn: number): Period {
-  const shift = resetsOn - 1;
-  const day = Math.floor(wallMs / DAY_MS) - shift;
-  let year = EPOCH_YEAR + Math.floor(day / DAYS_OF_YEAR);
-  // The average year may be off by one at its ends.
-  while (daysUntil(year, 0) > day) year--;
-  while (daysUntil(year + 1, 0) <= day) year++;
-  let month = 0;
-  while (month < 11 && daysUntil(year, month + 1) <= day) month++;
+  const [year, month] = monthAt(wallMs - (resetsOn - 1) * DAY_MS);
   return {
-    startMs: (daysUntil(year, month) + shift) * DAY_MS,
-    endMs: (daysUntil(year, month + 1) + shift) * DAY_MS,
+    startMs: dayStartMs(year, month, resetsOn),
+    endMs: dayStartMs(year, month + 1, resetsOn),
   };
 }
 
@@ -144,23 +138,4 @@ export function onPaceAtMs(
 
 function isCurrent(startMs: number, { startMs: nowMs, endMs }: Period): boolean {
   return startMs >= nowMs && startMs <= endMs;
-}
-
-const EPOCH_YEAR = 1970;
-const DAYS_OF_YEAR = 365.2425;
-/** Days of a common year before each month, and of all of it. */
-const DAYS_BEFORE = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365];
-const FEBRUARY = 1;
-
-/** Days from the epoch to the first of a month, 0 to 12. */
-function daysUntil(year: number, month: number): number {
-  const isLeap = leapDaysBefore(year + 1) > leapDaysBefore(year);
-  const leapDays = leapDaysBefore(year) - leapDaysBefore(EPOCH_YEAR);
-  const ofYear = (DAYS_BEFORE[month] ?? 0) + (isLeap && month > FEBRUARY ? 1 : 0);
-  return 365 * (year - EPOCH_YEAR) + leapDays + ofYear;
-}
-
-function leapDaysBefore(year: number): number {
-  const last = year - 1;
-  return Math.floor(last / 4) - Math.floor(last / 100) + Math.floor(last / 400);
 }

@@ -11,7 +11,7 @@ import type { Target } from "../target.ts";
 export function answerHere(method: Method, name: string, target: Target): Outcome | null {
   switch (method.handling) {
     case "route":
-      return method.family === "unlisted" ? oneNodeOnly(name, target) : null;
+      return method.origin === "unlisted" ? oneNodeOnly(name, target) : null;
     case "filter":
       return null;
     case "local": {

@@ -75,7 +75,7 @@ function serve(
   if (method.handling === "socket_only" && subscriptionMethods !== null)
     return serveSubscription(parts, incoming, { ...request, subscriptionMethods }, done);
   if (method.handling === "filter") return serveFilter(parts, incoming, request, done);
-  const isRouted = method.handling === "route" && method.family !== "unlisted";
+  const isRouted = method.handling === "route" && method.origin !== "unlisted";
   const here = isRouted ? null : answerHere(method, envelope.method, target);
   if (here === null) return route(parts, incoming, request, done);
   const answer = { outcome: here, route: null, written: null, source: LOCAL_SOURCE };
