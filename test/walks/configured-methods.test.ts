@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { methodTable } from "../../src/core/rpc/method-table.ts";
 import { openStore } from "../../src/shared/store/store.ts";
-import { agentDocument } from "../../src/web/discovery/agent-json.ts";
+import { agentDocument } from "../../src/web/discovery/texts.ts";
 import { serveApi } from "../fakes/hosted.ts";
 import { configOf, configText, startService } from "../fakes/service.ts";
 import { walked } from "../fakes/service-fixture.ts";

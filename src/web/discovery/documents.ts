@@ -2,15 +2,13 @@
 // inserted per caller. The cache is bounded, because base URLs come from a request header.
 
 import { createHash } from "node:crypto";
-import { agentDocument } from "./agent-json.ts";
 import { errorsText } from "./errors.ts";
 import { type DocumentFacts, type Site, servedOperations, siteOf } from "./facts.ts";
-import { indexText, llmsText } from "./llms.ts";
 import { openApiDocument } from "./openapi.ts";
 import { DOCUMENT_PATHS } from "./paths.ts";
 import { readingPage } from "./reading-page.ts";
 import { apiReference } from "./reference.ts";
-import { skillText } from "./skill.ts";
+import { agentDocument, indexText, llmsText, skillText } from "./texts.ts";
 
 /** A rendered document. */
 export interface SentDocument {

@@ -2,8 +2,10 @@
 // list, with the meaning of each JSON-RPC error added here.
 import { API_FAULTS, type ApiFaultCode } from "../../core/faults/api-fault.ts";
 import { FAULTS, type FaultCode } from "../../core/faults/rpc-fault.ts";
-import type { DocumentFacts } from "./facts.ts";
-import { prose } from "./schema-text.ts";
+import { BATCH_DEADLINE_MS } from "../rpc/pacer.ts";
+import { type DocumentFacts, pathOf, type Site } from "./facts.ts";
+import { DOCUMENT_PATHS } from "./paths.ts";
+import { bullets, cell, markdownOf, prose, type Section, table } from "./sections.ts";
 
 /** One error code of JSON-RPC or of the management API. */
 export interface ErrorEntry {
@@ -16,14 +18,6 @@ export interface ErrorEntry {
   readonly retryable: boolean;
   readonly meaning: string;
   readonly nextAction: string;
-}
-
-/**
- * The HTTP statuses of an error as text. Example: a chain without an available provider is answered
- * 200.
- */
-export function statusText({ code, surface, status }: ErrorEntry): string {
-  return surface === "json_rpc" && code === "unavailable" ? `200 or ${status}` : String(status);
 }
 
 /** URL of the explanation of a code. */
@@ -162,45 +156,101 @@ function parseApiCode(code: string): ApiFaultCode {
   return code as ApiFaultCode;
 }
 
-/** The document. */
+/** `/docs/errors`: every code of an instance, below a heading of its own. */
 export function errorsText({ hosted }: DocumentFacts): string {
-  const entries = errorEntries(hosted !== null);
-  const codes = [...new Set(entries.map((entry) => entry.code))];
-  const sections = codes.map((code) =>
-    section(
-      code,
-      entries.filter((entry) => entry.code === code),
-    ),
-  );
-  return [
-    hosted === null ? INTRODUCTION : `${INTRODUCTION}\n${MANAGEMENT_INTRODUCTION}`,
-    ...sections,
-  ].join("\n");
+  const byCode = Map.groupBy(errorEntries(hosted !== null), ({ code }) => code);
+  const sections = Array.from(byCode, ([code, entries]) => [
+    `<a id="${code}"></a>`,
+    `## ${code}`,
+    ...entries.flatMap(explained),
+  ]);
+  const introduction = ["# Errors", CALL_ERRORS, ...(hosted === null ? [] : [API_ERRORS])];
+  return markdownOf([...introduction, ...sections.flat()], []);
 }
 
-const INTRODUCTION = `# Errors
+const CALL_ERRORS =
+  "Errors of JSON-RPC calls are JSON-RPC errors. Those of the service carry `error.data.code`, " +
+  "`error.data.next_action` and `error.data.retryable`. An error of a provider passes unchanged, " +
+  "without these members and with HTTP status 200. What is retryable may be sent again unchanged " +
+  "after the seconds in `Retry-After`; in a batch and on a WebSocket `error.data.retry_after_ms` " +
+  "tells the time.";
 
-Errors of JSON-RPC calls are JSON-RPC errors. Those of the service carry \`error.data.code\`, \`error.data.next_action\` and \`error.data.retryable\`. An error of a
-provider passes unchanged, without these members and with HTTP status 200. What is retryable may be sent again unchanged after the seconds in \`Retry-After\`; in a
-batch and on a WebSocket \`error.data.retry_after_ms\` tells the time.
-`;
+const API_ERRORS =
+  'The management API (`/api/v1/…`) answers `{"error":{"code","message","next_action",' +
+  '"docs_url"}}`, with `details` where single fields are wrong.';
 
-const MANAGEMENT_INTRODUCTION = `The management API (\`/api/v1/…\`) answers \`{"error":{"code","message","next_action","docs_url"}}\`, with \`details\` where single fields are wrong.
-`;
-
-function section(code: string, entries: readonly ErrorEntry[]): string {
-  return [`<a id="${code}"></a>\n\n## ${code}\n`, ...entries.map(paragraph)].join("\n");
-}
-
-function paragraph(entry: ErrorEntry): string {
-  const { surface, status, rpcCode, retryable, meaning, nextAction } = entry;
+function explained(entry: ErrorEntry): readonly string[] {
+  const { rpcCode, retryable, meaning, nextAction } = entry;
+  const status = statusText(entry);
   const where =
-    surface === "json_rpc"
-      ? `JSON-RPC (HTTP ${statusText(entry)}, error ${rpcCode})`
-      : `Management API (HTTP ${status})`;
-  return `**${where}.** ${prose(meaning)}
+    rpcCode === null
+      ? `Management API (HTTP ${status})`
+      : `JSON-RPC (HTTP ${status}, error ${rpcCode})`;
+  return [
+    `**${where}.** ${prose(meaning)}`,
+    bullets([
+      `Next action: ${prose(nextAction)}`,
+      `Retryable: ${retryable ? "yes, after `Retry-After`" : "no"}`,
+    ]),
+  ];
+}
 
-- Next action: ${prose(nextAction)}
-- Retryable: ${retryable ? "yes, after `Retry-After`" : "no"}
-`;
+/** The HTTP statuses of an error: a chain without an available provider is answered 200. */
+function statusText({ code, surface, status }: ErrorEntry): string {
+  return surface === "json_rpc" && code === "unavailable" ? `200 or ${status}` : String(status);
+}
+
+/** The sections on errors in documents that tell more than errors. */
+export function errorSections(facts: DocumentFacts, { baseUrl }: Site): readonly Section[] {
+  const rows = errorEntries(facts.hosted !== null).map((entry) => [
+    `\`${entry.code}\``,
+    entry.surface === "json_rpc" ? "RPC" : "API",
+    statusText(entry),
+    entry.retryable ? "yes" : "no",
+    cell(prose(entry.nextAction)),
+  ]);
+  const all =
+    "RPC errors of the service carry `error.data.code`, `next_action` and `retryable`; API errors " +
+    "`error.code` and `error.next_action`. A provider's error passes unchanged, with HTTP status " +
+    `200. All codes: ${baseUrl}${DOCUMENT_PATHS.errors}`;
+  return [
+    { title: "Refusals", text: [bullets([...refusalNotes(facts), all])], isBrief: true },
+    { title: "Errors", text: [table(["Code", "Where", "HTTP", "Retry", "Next action"], rows)] },
+  ];
+}
+
+/** How to handle refusals that callers with a key may get; empty for an instance without keys. */
+function refusalNotes({ hosted }: DocumentFacts): readonly string[] {
+  if (hosted === null) return [];
+  const { freeCuPerMonth, buckets, payments } = hosted;
+  const paying =
+    payments === null
+      ? "Payments are not open on this instance."
+      : "The answer carries offers to fund the key: sign one and send the same request again " +
+        "with it. A batch answers 200 with this error in each item and carries no offer: send " +
+        "one call, or fund the key. WebSockets take no payment: fund the key over HTTP.";
+  const allowance =
+    freeCuPerMonth === 0
+      ? ""
+      : ` An account made with \`POST ${pathOf("createKey")}\` may use ${freeCuPerMonth} CU a ` +
+        `month on public providers, at load-balanced; \`included_usage.resets_at\` of \`GET ` +
+        `${pathOf("getCurrentAccount")}\` tells when it begins anew. Anonymous keys have no such ` +
+        "allowance.";
+  return [
+    `**402 \`balance_exhausted\`**: nothing is left that pays for the call. Repeating it does ` +
+      `not help.${allowance} ${paying}`,
+    `**429 \`rate_limit_exceeded\`**: wait the seconds that \`Retry-After\` names, then send ` +
+      `the same request. An account has ${buckets.managed.perSecond} requests a second ` +
+      `(${buckets.managed.burst} at once) with premium access, ${buckets.reduced.perSecond} ` +
+      `(${buckets.reduced.burst}) where public providers stand in for it, and ` +
+      `${buckets.public.perSecond} (${buckets.public.burst}) on profile \`public\`. Each item of ` +
+      "a batch counts; items of a batch and requests on a WebSocket wait for the rate, up to " +
+      `${BATCH_DEADLINE_MS / 1_000} seconds, and are then refused one by one. Two batches or ` +
+      `WebSockets of an account may wait at once, a third gets 429. \`RateLimit\` tells what is left.`,
+    "**401 `unauthorized` or `key_revoked`**: the key does not exist, is mistyped, or was " +
+      "deleted or replaced. Use the current key or create another one.",
+    "**`unavailable`** (-32002; HTTP 200 where no provider of the chain could be asked, 503 " +
+      "where the service itself is busy or stopping): wait for `Retry-After`, then send the same " +
+      "request. Where `error.data.retryable` is false, waiting does not help.",
+  ];
 }

@@ -1,8 +1,7 @@
 // The facts that discovery documents state about an instance, as one record read from its
 // configuration. Contains no secret and no address of a provider.
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
-import { type PurposeKind, unitsOf } from "../../core/billing/payment.ts";
-import { type Tariff, usdText } from "../../core/billing/price.ts";
+import type { Tariff } from "../../core/billing/price.ts";
 import { type Chain, exampleChain } from "../../core/provider/chain.ts";
 import type { Profile, ProviderSet } from "../../core/provider/profile.ts";
 import {
@@ -29,7 +28,6 @@ import {
   type OperationId,
 } from "../contract/contract.ts";
 import { CURRENT_FORMS } from "../rpc/target.ts";
-import { DOCUMENT_PATHS } from "./paths.ts";
 
 /** A chain that callers can use. */
 export interface ChainFacts {
@@ -214,6 +212,12 @@ export function pathOf(id: OperationId): string {
 /** The URL form of pay-per-call: HTTP only, without a key. */
 export const SESSION_FORM = "/rpc/session/{strategy}/{chain}";
 
+/** The path of a call that is paid for by itself, as examples show it. */
+export function sessionPath(facts: DocumentFacts): string {
+  const chain = chainIn(facts, facts.defaultProfile.withKey) ?? "{chain}";
+  return SESSION_FORM.replace("{strategy}", DEFAULT_STRATEGY).replace("{chain}", chain);
+}
+
 /** The other current URL forms of JSON-RPC over HTTP without a key. */
 export const PLAIN_FORMS: readonly string[] = CURRENT_FORMS.filter((form) => form !== SESSION_FORM);
 
@@ -230,30 +234,6 @@ export function rpcForms({ hosted }: DocumentFacts): readonly string[] {
   if (hosted === null) return PLAIN_FORMS;
   return [...KEYED_FORMS, ...PLAIN_FORMS];
 }
-
-/** What each document is for, as Markdown links. */
-export function documentLinks({ hosted }: DocumentFacts, { baseUrl }: Site): readonly string[] {
-  const [prices, uses] = hosted === null ? ["", ""] : [" prices,", ": keys, calls, payments"];
-  const rows = [
-    ["API reference", DOCUMENT_PATHS.api, "every operation with its fields"],
-    ["Errors", DOCUMENT_PATHS.errors, "every code, what it means and what to do"],
-    ["llms.txt", DOCUMENT_PATHS.llms, "what this instance is, and the first commands"],
-    ["SKILL.md", DOCUMENT_PATHS.skill, `a guide for agents, step by step${uses}`],
-    [
-      "agent.json",
-      DOCUMENT_PATHS.agent,
-      `chains, strategies,${prices} limits and endpoints in live values`,
-    ],
-    [
-      "openapi.json",
-      DOCUMENT_PATHS.openapi,
-      "OpenAPI 3.1 for code generators: every operation with its schemas, and the error catalogue",
-    ],
-  ];
-  return rows.map(([name, path, about]) => `- [${name}](${baseUrl}${path}): ${about}`);
-}
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** What is sold and how it is paid for. */
 export interface PaymentTerms {
@@ -274,99 +254,3 @@ function termsOf({ rails, minN, maxN, customDayN, maxCustomDays }: PaymentSettin
 export function sellsCalls(terms: PaymentTerms | null): boolean {
   return terms?.rails.some((rail) => rail.intent === "session") ?? false;
 }
-
-/** Declared minimum price of a call in base units; the challenge contains the exact price. */
-const CALL_UNITS = 100n;
-
-/**
- * `x-payment-info` for what a payment buys; null = nothing can be bought. Amounts are minimums, in
- * base units of the token.
- */
-export function paymentInfo(terms: PaymentTerms | null, buys: PurposeKind | "call"): Json | null {
-  if (terms === null) return null;
-  const units =
-    buys === "call"
-      ? CALL_UNITS
-      : unitsOf(buys === "custom_access" ? terms.customDayN : terms.minN);
-  const description = DESCRIPTIONS[buys];
-  const offers = terms.rails
-    .filter((rail) => (rail.intent === "session") === (buys === "call"))
-    .map(({ method, intent, token }) => ({
-      amount: String(units),
-      currency: token,
-      description,
-      intent,
-      method,
-    }));
-  const [only] = offers;
-  if (only === undefined) return null;
-  return offers.length === 1 ? only : { offers };
-}
-
-const DESCRIPTIONS: Readonly<Record<PurposeKind | "call", string>> = {
-  fund_key: "Funds the key. The least: `amount_usd` of the body says how much.",
-  create_key:
-    "A key with this much, where the body has `initial_fund_usd`. The least: that field says " +
-    "how much.",
-  credit_account: "Credits the account. The least: `usd` of the body says how much.",
-  custom_access: "A day of Custom access: `days` of the body says how many.",
-  call: "One call. The challenge says what its method costs.",
-};
-
-/** The `payments` field of `/agent.json`. */
-export function paymentsJson(terms: PaymentTerms | null, baseUrl: string): Json {
-  if (terms === null) return { enabled: false, rails: [] };
-  return {
-    enabled: true,
-    rails: terms.rails.map(railJson),
-    purchase_usd: { min: usdText(terms.minN), max: usdText(terms.maxN) },
-    custom_access: {
-      usd_per_day: usdText(terms.customDayN),
-      days: { min: 1, max: terms.maxCustomDays },
-    },
-    carried_in: ["Authorization: Payment", "Payment-Authorization", "PAYMENT-SIGNATURE"],
-    unit: "base units of a token with six decimals: 1000000 = 1 USD",
-    status_url: `${baseUrl}/api/v1/purchases/{id}`,
-    calls: {
-      keyed:
-        "402 balance_exhausted on /rpc/k/{key}/… carries an offer to fund the key; the same " +
-        "request with the payment is credited and served",
-      session: sellsCalls(terms) ? `${baseUrl}/rpc/session/{strategy}/{chain}` : null,
-      websocket: "takes no payment: fund the key over HTTP",
-    },
-  };
-}
-
-function railJson({
-  kind,
-  offers,
-  chainId,
-  token,
-  tokenName,
-  tokenVersion,
-  recipient,
-  local,
-  rpcUrl,
-  depositN,
-  localNote,
-}: RailTerms): Json {
-  const named = tokenName === "" ? {} : { token_name: tokenName, token_version: tokenVersion };
-  const deposit = depositN === null ? {} : { suggested_deposit_usd: usdText(depositN) };
-  const rail = {
-    kind,
-    offers,
-    network: `eip155:${chainId}`,
-    chain_id: chainId,
-    token,
-    ...named,
-    recipient,
-    ...deposit,
-    local,
-  };
-  if (!local) return rail;
-  return localNote === null
-    ? { ...rail, rpc_url: rpcUrl, note: WORTHLESS }
-    : { ...rail, rpc_url: rpcUrl, note: `${WORTHLESS} ${localNote}`, stand_in: true };
-}
-
-const WORTHLESS = "A development chain of this instance: its money is worth nothing.";

@@ -6,9 +6,7 @@ import type { Auth } from "../contract/operation.ts";
 import { byStatus, type ErrorEntry } from "./errors.ts";
 import type { DocumentFacts, HostedFacts } from "./facts.ts";
 import { COMPONENTS, type Schemas } from "./schema-text.ts";
-
-/** A part of an OpenAPI document. */
-export type Json = Readonly<Record<string, unknown>>;
+import type { Json } from "./sections.ts";
 
 const text = (description: string, more: Json = {}): Json => ({
   description,

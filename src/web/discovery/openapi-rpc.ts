@@ -4,18 +4,19 @@ import { CONSISTENCIES } from "../../core/provider/profile.ts";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import { rpcError } from "../contract/instance.ts";
 import { type ErrorEntry, errorEntries } from "./errors.ts";
-import { type DocumentFacts, paymentInfo, SESSION_FORM, sellsCalls } from "./facts.ts";
+import { type DocumentFacts, SESSION_FORM, sellsCalls } from "./facts.ts";
 import {
   type Components,
   type HeaderName,
   headersOf,
-  type Json,
   type Refusals,
   refusalResponses,
   rpcSecurity,
   SEEN_EXAMPLE,
 } from "./openapi-parts.ts";
+import { paymentInfo } from "./pay.ts";
 import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
+import type { Json } from "./sections.ts";
 
 interface RpcForm {
   readonly id: string;

@@ -9,7 +9,6 @@ import { type ErrorEntry, errorEntries, errorUrl, managementError } from "./erro
 import {
   type DocumentFacts,
   type PaymentTerms,
-  paymentInfo,
   rpcForms,
   type Site,
   servedOperations,
@@ -18,7 +17,6 @@ import {
   type Components,
   headerComponents,
   headersOf,
-  type Json,
   type Refusals,
   refusalResponses,
   SharedAnswers,
@@ -27,7 +25,9 @@ import {
 } from "./openapi-parts.ts";
 import { rpcPaths } from "./openapi-rpc.ts";
 import { DOCUMENT_PATHS } from "./paths.ts";
+import { paymentInfo } from "./pay.ts";
 import { fieldsOf, Schemas } from "./schema-text.ts";
+import type { Json } from "./sections.ts";
 
 /** Version of the API. */
 export const INTERFACE_VERSION = "1.0.0";

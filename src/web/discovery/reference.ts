@@ -8,49 +8,51 @@ import { type Auth, isIdempotent } from "../contract/operation.ts";
 import { errorUrl } from "./errors.ts";
 import { KEYED_FORMS, PLAIN_FORMS, SESSION_FORM } from "./facts.ts";
 import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
-import { cell, fieldRows, Schemas, table, typeText } from "./schema-text.ts";
+import { fieldRows, Schemas, typeText } from "./schema-text.ts";
+import { bullets, cell, markdownOf, table } from "./sections.ts";
 
 /** The reference of these operations. */
 export function apiReference(operations: readonly NamedOperation[], baseUrl: string): string {
   const schemas = new Schemas();
   const keyed = operations.some((operation) => operation.servedBy === "api");
   const sections = operations.map((operation) => operationText(operation, schemas, baseUrl));
-  const rpc = rpcText(schemas, keyed);
-  return [
-    `# API reference\n\nBase URL: ${baseUrl}. Bodies are JSON. Unknown query parameters are ` +
-      `ignored; fields may be added to answers. Every answer carries \`x-svc-request-id\`.\n`,
-    rpc,
-    "## Operations\n",
-    table(
-      ["Operation", "Request", "Does"],
-      operations.map((operation) => [
-        `[${operation.id}](#${operation.id.toLowerCase()})`,
-        `\`${operation.endpoint}\``,
-        cell(operation.summary),
-      ]),
-    ),
-    ...sections,
-    "## Shapes\n",
-    ...Object.entries(schemas.components).map(([name, node]) => shapeText(name, node)),
-  ].join("\n");
-}
-
-function rpcText(schemas: Schemas, keyed: boolean): string {
   for (const shape of [rpcBody, rpcAnswers, rpcError]) schemas.of(shape);
-  const forms = [...(keyed ? KEYED_FORMS : []), ...PLAIN_FORMS].map((form) => `- \`POST ${form}\``);
-  if (keyed)
-    forms.push(
-      `- \`POST ${SESSION_FORM}\`: paid for call by call, where the instance has a rail for that`,
-    );
-  return (
-    `## JSON-RPC\n\n${forms.join("\n")}\n\nBody: [JsonRpcBody](#jsonrpcbody). Answer: ` +
-    "[JsonRpcAnswer](#jsonrpcanswer), or 204 to notifications. Refusals: [RpcError](#rpcerror). " +
-    `The same paths under \`/ws\` are WebSockets.\n\n${oldFormsText(keyed)}`
+  const rows = operations.map(({ id, endpoint, summary }) => [
+    `[${id}](#${id.toLowerCase()})`,
+    `\`${endpoint}\``,
+    cell(summary),
+  ]);
+  const introduction =
+    `Base URL: ${baseUrl}. Bodies are JSON. Unknown query parameters are ignored; fields may be ` +
+    "added to answers. Every answer carries `x-svc-request-id`.";
+  const shapes = Object.entries(schemas.components).flatMap(([name, node]) =>
+    shapeText(name, node),
+  );
+  return markdownOf(
+    ["# API reference", introduction],
+    [
+      { title: "JSON-RPC", text: [...formsText(keyed), ...oldFormsText(keyed)] },
+      {
+        title: "Operations",
+        text: [table(["Operation", "Request", "Does"], rows), ...sections.flat()],
+      },
+      { title: "Shapes", text: shapes },
+    ],
   );
 }
 
+function formsText(keyed: boolean): readonly string[] {
+  const forms = [...(keyed ? KEYED_FORMS : []), ...PLAIN_FORMS].map((form) => `\`POST ${form}\``);
+  const paid = `\`POST ${SESSION_FORM}\`: paid for call by call, where the instance has a rail for that`;
+  return [
+    bullets(keyed ? [...forms, paid] : forms),
+    "Body: [JsonRpcBody](#jsonrpcbody). Answer: [JsonRpcAnswer](#jsonrpcanswer), or 204 to " +
+      "notifications. Refusals: [RpcError](#rpcerror). The same paths under `/ws` are WebSockets.",
+  ];
+}
+
 const OLDER =
-  "### Older forms\n\nThey are served as before. Their answers carry `Deprecation`, `Sunset` " +
+  "They are served as before. Their answers carry `Deprecation`, `Sunset` " +
   "(a form that is used is served until then at least), `Link`";
 const OLDER_KEYED =
   ", the headers of version 2 (`x-svc-profile`, `x-svc-downgraded`, `x-svc-balance-warning`, " +
@@ -59,14 +61,15 @@ const OLDER_ERRORS = " and, where the service refuses, `error.data.error_type`."
 
 const OLDER_OFF = " A form that is switched off answers `gone`.";
 
-function oldFormsText(keyed: boolean): string {
-  const rows = Object.entries(LEGACY_FORMS).filter(
-    ([name]) => keyed || (name !== "key-query" && name !== "version-header"),
-  );
-  return `${OLDER}${keyed ? OLDER_KEYED : ""}${OLDER_ERRORS}${keyed ? OLDER_OFF : ""}\n\n${table(
-    ["Form", "Was", "Use"],
-    rows.map(([name, { was, instead }]) => [name, cell(was), cell(instead)]),
-  )}`;
+function oldFormsText(keyed: boolean): readonly string[] {
+  const rows = Object.entries(LEGACY_FORMS)
+    .filter(([name]) => keyed || (name !== "key-query" && name !== "version-header"))
+    .map(([name, { was, instead }]) => [name, cell(was), cell(instead)]);
+  return [
+    "### Older forms",
+    `${OLDER}${keyed ? OLDER_KEYED : ""}${OLDER_ERRORS}${keyed ? OLDER_OFF : ""}`,
+    table(["Form", "Was", "Use"], rows),
+  ];
 }
 
 const CREDENTIALS: Readonly<Record<Auth, string>> = {
@@ -81,44 +84,51 @@ const CREDENTIALS: Readonly<Record<Auth, string>> = {
 const PAYMENT =
   "; a payment (`Authorization: Payment`, `Payment-Authorization` or `PAYMENT-SIGNATURE`) pays";
 
-function operationText(operation: NamedOperation, schemas: Schemas, baseUrl: string): string {
+function operationText(
+  operation: NamedOperation,
+  schemas: Schemas,
+  baseUrl: string,
+): readonly string[] {
+  const { id, endpoint, summary, description, auth, pays, body } = operation;
   const faults = [...new Set(operation.faults)].map(
     (code) => `[${code}](${errorUrl(baseUrl, code)})`,
   );
+  const ways = auth.map((way) => CREDENTIALS[way]).join(", or ");
+  const facts = [
+    `Credential: ${ways}${pays === undefined ? "" : PAYMENT}`,
+    `Idempotent: ${isIdempotent(operation) ? "yes" : "no"}`,
+    ...(faults.length === 0 ? [] : [`Refusals: ${faults.join(", ")}`]),
+  ];
   return [
-    `### ${operation.id}\n`,
-    `\`${operation.endpoint}\`\n`,
-    `${operation.summary}. ${operation.description}\n`,
-    "- Credential: " +
-      `${operation.auth.map((way) => CREDENTIALS[way]).join(", or ")}${operation.pays === undefined ? "" : PAYMENT}`,
-    `- Idempotent: ${isIdempotent(operation) ? "yes" : "no"}`,
-    ...(faults.length === 0 ? [] : [`- Refusals: ${faults.join(", ")}`]),
-    "",
-    ...parametersText("Path", operation.params, schemas),
-    ...parametersText("Query", operation.query, schemas),
-    ...(operation.body === undefined ? [] : [`Body: ${typeText(schemas.of(operation.body))}\n`]),
-    ...Object.entries(operation.answers).map(([status, answer]) => {
-      const body = answer.schema === null ? "no body" : typeText(schemas.of(answer.schema));
-      return `${status}: ${body}. ${answer.description}\n`;
+    `### ${id}`,
+    `\`${endpoint}\``,
+    `${summary}. ${description}`,
+    bullets(facts),
+    ...fieldTable("Path", operation.params, schemas),
+    ...fieldTable("Query", operation.query, schemas),
+    ...(body === undefined ? [] : [`Body: ${typeText(schemas.of(body))}`]),
+    ...Object.entries(operation.answers).map(([status, { schema, description }]) => {
+      const shown = schema === null ? "no body" : typeText(schemas.of(schema));
+      return `${status}: ${shown}. ${description}`;
     }),
-  ].join("\n");
+  ];
 }
 
-function parametersText(
+const HEADS = ["Type", "Present", "Meaning"];
+
+function fieldTable(
   title: string,
   shape: NamedOperation["params"],
   schemas: Schemas,
 ): readonly string[] {
-  return shape === undefined
-    ? []
-    : [table([title, "Type", "Present", "Meaning"], fieldRows(schemas.of(shape)))];
+  return shape === undefined ? [] : [table([title, ...HEADS], fieldRows(schemas.of(shape)))];
 }
 
-function shapeText(name: string, node: JsonSchema): string {
+function shapeText(name: string, node: JsonSchema): readonly string[] {
   const rows = fieldRows(node);
-  const body =
-    rows.length === 0
-      ? `${cell(typeText(node))}\n`
-      : table(["Field", "Type", "Present", "Meaning"], rows);
-  return `### ${name}\n\n${node.description === undefined ? "" : `${node.description}\n\n`}${body}`;
+  return [
+    `### ${name}`,
+    ...(node.description === undefined ? [] : [node.description]),
+    rows.length === 0 ? cell(typeText(node)) : table(["Field", ...HEADS], rows),
+  ];
 }

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import type { JsonSchema } from "../../core/json-schema.ts";
+import { cell } from "./sections.ts";
 
 /** The type of a value in words. */
 export function typeText(node: JsonSchema): string {
@@ -126,20 +127,4 @@ export function fieldsOf(
     schema,
     required: node.required?.includes(name) ?? false,
   }));
-}
-
-/** A table, with a final line break. */
-export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
-  return `${[line(heads), line(heads.map(() => "---")), ...rows.map(line)].join("\n")}\n`;
-}
-
-/** Text escaped for a table cell. */
-export function cell(text: string): string {
-  return text.replaceAll("|", "\\|").replaceAll("\n", " ");
-}
-
-/** Text with escaped angle brackets. */
-export function prose(text: string): string {
-  return text.replaceAll("<", "\\<");
 }

@@ -18,9 +18,8 @@ import {
 } from "../../../src/core/routing/strategy.ts";
 import { RESERVED_SLUGS } from "../../../src/hosted/profiles/document.ts";
 import { pricing } from "../../../src/web/contract/agent.ts";
-import { agentDocument } from "../../../src/web/discovery/agent-json.ts";
 import { openApiDocument } from "../../../src/web/discovery/openapi.ts";
-import { skillText } from "../../../src/web/discovery/skill.ts";
+import { agentDocument, skillText } from "../../../src/web/discovery/texts.ts";
 import { URL_FORMS } from "../../../src/web/rpc/target.ts";
 import { accepted, refused } from "../../config/config-fixture.ts";
 import { configuration, facts, HOSTED, SITE } from "../../web/discovery/facts-fixture.ts";

@@ -280,6 +280,6 @@ test(
       assert.ok(skill.includes(it), it);
     }
     assert.equal(skill.includes("npm start"), false, "no local wallet where money is real");
-    assert.equal(text(HOSTED, "/SKILL.md").includes("### From code"), false);
+    assert.equal(text(HOSTED, "/SKILL.md").includes("## Pay from code"), false);
   },
 );

@@ -1,20 +1,13 @@
 // Handlers of operations that need no account: chains, prices and anonymous keys.
 
-import {
-  cacheShareOf,
-  cuOf,
-  notificationCuOf,
-  rangePriceOf,
-  type Tariff,
-  usdText,
-} from "../../../core/billing/price.ts";
+import { usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import { STRATEGY_NAMES } from "../../../core/routing/strategy.ts";
 import { type Method, UNKNOWN_METHOD } from "../../../core/rpc/method.ts";
 import { createAnonymousKey, type NewKey } from "../../../hosted/keys/create.ts";
 import { DEFAULT_PROFILE } from "../../../hosted/keys/key-profiles.ts";
 import type { Handlers } from "../../contract/contract.ts";
-import { cuPerUsd, priceOf } from "../../discovery/agent-json.ts";
+import { pricesOf } from "../../discovery/prices.ts";
 import type { HandlerParts } from "../parts.ts";
 import { creationRefusal } from "./keys.ts";
 import { orderedN } from "./purchases.ts";
@@ -46,24 +39,28 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
     },
     createAgentKey: keyCreation(parts),
     getAgentKey: ({ caller }) => ok(keyView(caller.key, settings.tariff)),
-    getPricing: () =>
-      ok({
-        cu_per_usd: cuPerUsd(settings.tariff),
+    getPricing() {
+      const table = methods();
+      const prices = pricesOf(settings.tariff, table);
+      const priceOf = (method: Method) => {
+        const by_strategy = prices.of(method);
+        const { cu } = by_strategy["load-balanced"];
+        return { method: method.name, category: method.category, cu, by_strategy };
+      };
+      const { notification } = prices;
+      return ok({
+        cu_per_usd: prices.cuPerUsd,
         starting_grant_cu: settings.startingGrantCu,
         free_cu_per_month: settings.freeCuPerMonth,
-        cache_price: cacheShareOf(settings.tariff),
-        ranges: rangePriceOf(cuOf(settings.tariff, methods().of("eth_getLogs"), "load-balanced")),
-        methods: methods()
-          .rows.filter((method) => method !== UNKNOWN_METHOD && method.handling !== "blocked")
-          .map((method) => methodPrice(settings.tariff, method)),
-        default: methodPrice(settings.tariff, UNKNOWN_METHOD),
-        notification: {
-          cu: notificationCuOf(settings.tariff, "load-balanced"),
-          by_strategy: priceOf(settings.tariff, (strategy) =>
-            notificationCuOf(settings.tariff, strategy),
-          ),
-        },
-      }),
+        cache_price: prices.cacheShare,
+        ranges: prices.ranges,
+        methods: table.rows
+          .filter((method) => method !== UNKNOWN_METHOD && method.handling !== "blocked")
+          .map(priceOf),
+        default: priceOf(UNKNOWN_METHOD),
+        notification: { cu: notification["load-balanced"].cu, by_strategy: notification },
+      });
+    },
   };
 }
 
@@ -130,10 +127,4 @@ function keyCreation(parts: HandlerParts): AgentHandlers["createAgentKey"] {
       );
     },
   };
-}
-
-function methodPrice(tariff: Tariff, method: Method) {
-  const by_strategy = priceOf(tariff, (strategy) => cuOf(tariff, method, strategy));
-  const { cu } = by_strategy["load-balanced"];
-  return { method: method.name, category: method.category, cu, by_strategy };
 }
