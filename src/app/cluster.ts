@@ -2,9 +2,8 @@
 import { hostname } from "node:os";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import type { ClusterHealth } from "../core/cluster-health.ts";
+import type { ClusterHealth, PublicNode } from "../core/cluster-health.ts";
 import { errorText } from "../core/fields.ts";
-import type { PublicNode } from "../core/routing/evidence.ts";
 import type { Bus, WorkerId } from "../core/workers/bus.ts";
 import type { Credit } from "../hosted/credit/credit.ts";
 import type { KeyCache } from "../hosted/keys/key-cache.ts";

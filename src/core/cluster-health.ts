@@ -12,3 +12,10 @@ export interface ClusterHealth {
   /** What an operator has to look at; empty = nothing. */
   readonly problems: readonly string[];
 }
+
+/** A node as callers see it. */
+export interface PublicNode {
+  /** A short alias: it tells nodes apart, and nothing of the machine. */
+  readonly id: string;
+  readonly region: string;
+}

@@ -102,3 +102,14 @@ export function counted(attempt: Attempt, counts: Counting): Attempt | null {
   if (kind === "cooldown" || kind === "cordon") return attempt;
   return { ...attempt, verdict: { ...verdict, effect: { kind: "ignored" } } };
 }
+
+/** For how long providers were asked: a hedge is asked beside another, not after it. */
+export function upstreamMsOf(attempts: readonly Attempt[]): number {
+  let inTurnMs = 0;
+  let besideMs = 0;
+  for (const { latencyMs, hedgedAfterMs } of attempts) {
+    if (hedgedAfterMs === undefined) inTurnMs += latencyMs;
+    else besideMs = Math.max(besideMs, hedgedAfterMs + latencyMs);
+  }
+  return Math.max(inTurnMs, besideMs);
+}

@@ -1,15 +1,7 @@
 // Cuts a JSON array into its elements while its bytes arrive. Follows brackets and strings only: an
 // element is judged by its reader, and whose answer it is follows from its id.
-import {
-  BACKSLASH,
-  CLOSE_ARRAY,
-  CLOSE_OBJECT,
-  COMMA,
-  OPEN_ARRAY,
-  OPEN_OBJECT,
-  QUOTE,
-  skipSpace,
-} from "./json.ts";
+import { CLOSE_ARRAY, COMMA, OPEN_ARRAY, OPEN_OBJECT, skipSpace } from "./json.ts";
+import { ValueScan } from "./value-scan.ts";
 
 /**
  * Receives a piece of an element, by its offsets in the chunk; `isLast`: the element ends with it.
@@ -29,18 +21,19 @@ export class ArrayCutter {
   progress: ArrayProgress = "start";
   /** What may come between elements. */
   #awaits: "first" | "element" | "comma" = "first";
-  #depth = 0;
-  #inString = false;
-  #isEscaped = false;
+  /** The element that has begun; null = none has. */
+  #element: ValueScan | null = null;
 
   /** Cuts the next bytes of the body. */
   take(chunk: Buffer, sink: PieceSink): void {
     let at = 0;
     while (at < chunk.length) {
-      if (this.progress === "element") {
-        const end = this.#elementEnd(chunk, at);
-        if (!sink(at, end, this.#depth === 0)) return;
-        if (this.#depth === 0) this.progress = "between";
+      if (this.#element !== null) {
+        const end = this.#element.take(chunk, at);
+        if (!sink(at, end === -1 ? chunk.length : end, end !== -1)) return;
+        if (end === -1) return;
+        this.#element = null;
+        this.progress = "between";
         at = end;
         continue;
       }
@@ -56,6 +49,7 @@ export class ArrayCutter {
     if (this.progress === "start") this.progress = byte === OPEN_ARRAY ? "between" : "other";
     else if (byte === OPEN_OBJECT && this.progress === "between" && awaits !== "comma") {
       this.progress = "element";
+      this.#element = ValueScan.of(byte);
       this.#awaits = "comma";
       return at;
     } else if (byte === COMMA && this.progress === "between" && awaits === "comma")
@@ -64,40 +58,5 @@ export class ArrayCutter {
       this.progress = "closed";
     else this.progress = "malformed";
     return at + 1;
-  }
-
-  /** Offset after the element that `at` is in, or the end of the chunk. */
-  #elementEnd(chunk: Buffer, from: number): number {
-    const end = chunk.length;
-    let at = from;
-    while (at < end) {
-      if (this.#inString) {
-        at = this.#stringEnd(chunk, at);
-        continue;
-      }
-      const byte = chunk[at++];
-      if (byte === QUOTE) this.#inString = true;
-      else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) this.#depth++;
-      else if ((byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) && --this.#depth === 0) return at;
-    }
-    return end;
-  }
-
-  /** Offset after the string that `at` is in, or the end of the chunk. */
-  #stringEnd(chunk: Buffer, from: number): number {
-    let at = from;
-    if (this.#isEscaped) {
-      this.#isEscaped = false;
-      at++;
-    }
-    for (; at < chunk.length; at++) {
-      const byte = chunk[at];
-      if (byte === QUOTE) {
-        this.#inString = false;
-        return at + 1;
-      }
-      if (byte === BACKSLASH && ++at === chunk.length) this.#isEscaped = true;
-    }
-    return chunk.length;
   }
 }

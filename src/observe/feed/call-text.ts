@@ -1,9 +1,10 @@
 // Calls as the JSON that readers of the live feed receive: the same as `callEventOf` tells, put
 // together by hand, since there are up to 200 a second. First the members that differ from call to
 // call; then the request and its end, two texts that most calls share and that are cached.
+
+import { upstreamMsOf } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
-import { upstreamMsOf } from "../../core/routing/evidence.ts";
 import { redactedMethod } from "../redacted-error.ts";
 import {
   decisionId,

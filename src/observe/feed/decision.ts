@@ -3,9 +3,9 @@
 // is kept; shown to the operator with redacted errors.
 import { beginningOf } from "../../core/fields.ts";
 import type { Attempt } from "../../core/provider/attempt.ts";
+import { upstreamMsOf } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { type AnswerSource, providerOf } from "../../core/routing/answer-source.ts";
-import { upstreamMsOf } from "../../core/routing/evidence.ts";
 import {
   type Considered,
   type Plan,

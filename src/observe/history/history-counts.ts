@@ -1,9 +1,9 @@
 // What one process counts for history: calls of callers, and attempts at providers by class of
 // methods, since they were taken last. Costs a few additions a call. Knows no time.
 import type { Attempt } from "../../core/provider/attempt.ts";
+import { upstreamMsOf } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { ERROR_GROUPS, errorGroupOf } from "../../core/provider-errors/category.ts";
-import { upstreamMsOf } from "../../core/routing/evidence.ts";
 import type { DeadlineClass, Method } from "../../core/rpc/method.ts";
 import type { Outcome } from "../../upstream/engine/answer.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";

@@ -1,7 +1,7 @@
 // The name of a node: in the database, in logs, and the short form that callers see. Knows no
 // store.
 import { createHash } from "node:crypto";
-import type { PublicNode } from "../../core/routing/evidence.ts";
+import type { PublicNode } from "../../core/cluster-health.ts";
 
 /** The name of a node and where it runs. */
 export interface NodeIdentity {

@@ -3,6 +3,7 @@
 import { CONSISTENCIES } from "../../core/provider/profile.ts";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import { rpcError } from "../contract/instance.ts";
+import { rpcAnswers, rpcBody } from "../contract/rpc-schemas.ts";
 import { type ErrorEntry, errorEntries } from "./errors.ts";
 import { type DocumentFacts, SESSION_FORM, sellsCalls } from "./facts.ts";
 import {
@@ -15,7 +16,6 @@ import {
   SEEN_EXAMPLE,
 } from "./openapi-parts.ts";
 import { paymentInfo } from "./pay.ts";
-import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
 import type { Json } from "./sections.ts";
 
 interface RpcForm {

@@ -5,9 +5,9 @@ import type { JsonSchema } from "../../core/json-schema.ts";
 import type { NamedOperation } from "../contract/contract.ts";
 import { rpcError } from "../contract/instance.ts";
 import { type Auth, isIdempotent } from "../contract/operation.ts";
+import { rpcAnswers, rpcBody } from "../contract/rpc-schemas.ts";
 import { errorUrl } from "./errors.ts";
 import { KEYED_FORMS, PLAIN_FORMS, SESSION_FORM } from "./facts.ts";
-import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
 import { fieldRows, Schemas, typeText } from "./schema-text.ts";
 import { bullets, cell, markdownOf, table } from "./sections.ts";
 

@@ -1,9 +1,9 @@
 // Notifications: events of subscriptions, and requested evidence. An event is encoded once for all
 // subscribers and written to each with the subscriber's id filled in. Knows no subscription.
 import type { Socket } from "node:net";
-import type { Evidence } from "../../core/routing/evidence.ts";
 import type { Block } from "../../core/stream/chain-event.ts";
 import type { Unconfirmed } from "../../core/stream/log-verification.ts";
+import type { Evidence } from "../rpc/answers/evidence.ts";
 
 /** Length of every subscription id, in characters. */
 export const SUBSCRIPTION_ID_CHARS = 34;

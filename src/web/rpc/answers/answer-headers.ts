@@ -11,7 +11,6 @@ import {
   legacyFormGone,
 } from "../../../core/faults/legacy-form.ts";
 import type { Fault } from "../../../core/faults/rpc-fault.ts";
-import type { Evidence } from "../../../core/routing/evidence.ts";
 import type { Admission, Refusal } from "../../../hosted/admission/admission.ts";
 import type { LegacyFormUsage } from "../../../hosted/legacy-form-usage.ts";
 import type { Runtime } from "../../../runtime.ts";
@@ -19,6 +18,7 @@ import { type Headers, headersOf, retryAfter } from "../../http/respond.ts";
 import type { Billing } from "../../payment/call-payment.ts";
 import type { RequestInfo } from "../authenticate.ts";
 import { legacyFormsOf, type Target } from "../target.ts";
+import type { Evidence } from "./evidence.ts";
 
 /** What the headers are built from. */
 export interface AnswerHeaderParts {

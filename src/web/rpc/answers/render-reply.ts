@@ -2,10 +2,10 @@
 // is replaced by the caller's; writes envelopes only for answers of the service itself.
 
 import { withErrorType } from "../../../core/faults/legacy-form.ts";
-import type { Evidence } from "../../../core/routing/evidence.ts";
 import { WIRE_ID_BYTES } from "../../../core/rpc/wire-request.ts";
 import type { AnswerStream, ResultSpan } from "../../../upstream/transport.ts";
 import { CLOSE, closing, renderFault } from "../../http/render-fault.ts";
+import type { Evidence } from "./evidence.ts";
 import type { Reply } from "./reply.ts";
 
 /**

@@ -1,14 +1,9 @@
 // The reply to one request before it is rendered: its outcome, the source of the answer, its cost
 // and its evidence.
 import { isCharged } from "../../../core/billing/charging.ts";
+import type { PublicNode } from "../../../core/cluster-health.ts";
 import type { Transport } from "../../../core/provider/profile.ts";
 import { type AnswerSource, providerOf } from "../../../core/routing/answer-source.ts";
-import {
-  type Evidence,
-  evidenceOf,
-  type PublicNode,
-  type TipState,
-} from "../../../core/routing/evidence.ts";
 import type { Plan } from "../../../core/routing/plan.ts";
 import { newCall } from "../../../core/rpc/call.ts";
 import type { Runtime } from "../../../runtime.ts";
@@ -16,6 +11,7 @@ import type { Outcome } from "../../../upstream/engine/answer.ts";
 import type { RoutedCall } from "../../../upstream/engine/router.ts";
 import type { Billing } from "../../payment/call-payment.ts";
 import type { Target } from "../target.ts";
+import { type Evidence, evidenceOf } from "./evidence.ts";
 
 /** The reply to one request, before it is rendered. */
 export interface Reply {
@@ -91,7 +87,7 @@ function planOfReply({ route, source, target: { tracker, strategy, pin } }: Repl
     : tracker.plan(route.request.call, route.request);
 }
 
-function tipStateOf({ request: { view }, isStale }: RoutedCall): TipState | null {
+function tipStateOf({ request: { view }, isStale }: RoutedCall): Evidence["tip"] | null {
   if (view === undefined) return null;
   if (view === null || isStale) return "stale";
   return view.isAlone ? "alone" : null;

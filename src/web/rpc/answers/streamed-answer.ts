@@ -1,7 +1,7 @@
 // Streams an answer from its provider to the client: passes pieces on, pauses the provider for a
 // slow reader, and cuts the answer off if neither side makes progress or if unsent bytes exceed the
 // caller's share of memory. Decides no price.
-import type { PublicNode } from "../../../core/routing/evidence.ts";
+import type { PublicNode } from "../../../core/cluster-health.ts";
 import { WIRE_ID_BYTES } from "../../../core/rpc/wire-request.ts";
 import type { Observer } from "../../../observe/observer.ts";
 import type { Runtime } from "../../../runtime.ts";

@@ -1,8 +1,8 @@
 // A request in the pipeline, in its three stages: as received, as read, and as granted.
 import type { Interruption } from "../../../core/billing/charging.ts";
+import type { PublicNode } from "../../../core/cluster-health.ts";
 import type { Transport } from "../../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
-import type { PublicNode } from "../../../core/routing/evidence.ts";
 import type { Envelope, InvalidRequest } from "../../../core/rpc/envelope.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import type { MethodTable } from "../../../core/rpc/method-table.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Attempt, Channel } from "../../../src/core/provider/attempt.ts";
 import type { Provider } from "../../../src/core/provider/profile.ts";
-import { type EvidenceInput, evidenceOf } from "../../../src/core/routing/evidence.ts";
+import { type EvidenceInput, evidenceOf } from "../../../src/web/rpc/answers/evidence.ts";
 import { fakeProvider, fakeSet, verdict } from "../../fakes/providers.ts";
 
 const SECRET = "s3cr3t-in-the-address";

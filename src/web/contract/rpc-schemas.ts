@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
-import { exactly, is, list, oneOf, record, recordOrNull, rows } from "../contract/shapes.ts";
+import { exactly, is, list, oneOf, record, recordOrNull, rows } from "./shapes.ts";
 
 const nothing = record({});
 const params = z
@@ -63,7 +63,8 @@ const attempt = record({
         "managed pools.",
     ),
 });
-const evidence = record({
+/** How a call was routed. */
+export const evidence = record({
   version: is.text.describe("Of this shape."),
   request_id: is.text,
   strategy: strategy.describe("The one that was used."),
