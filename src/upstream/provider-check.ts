@@ -8,15 +8,20 @@ import {
   lagBlocks,
   plausibleLead,
 } from "../core/provider/blocks/head.ts";
-import type { Profile, Provider, ProviderSet, Transport } from "../core/provider/profile.ts";
-import { classify } from "../core/provider-errors/classify.ts";
+import {
+  type Profile,
+  type Provider,
+  type ProviderSet,
+  type Transport,
+  transportsOf,
+} from "../core/provider/profile.ts";
 import { bareHost } from "../core/public-address.ts";
 import { type Failure, plainFailure } from "../core/rpc/failure.ts";
 import { methodOf } from "../core/rpc/method.ts";
 import type { Runtime } from "../runtime.ts";
 import { repeatsSecret } from "./engine/refusal.ts";
 import { HTTP_LIMITS, HttpUpstream } from "./http/http-upstream.ts";
-import { rpcCall } from "./rpc-call.ts";
+import { readQuantity, rpcCall, verdictOn } from "./rpc-call.ts";
 import { SOCKET_LIMITS } from "./socket/socket-limits.ts";
 import { createSockets } from "./socket/sockets.ts";
 import { NOT_PUBLIC, type SsrfGuard } from "./ssrf-guard.ts";
@@ -155,10 +160,7 @@ interface CheckedProvider {
 }
 
 async function look(context: CheckContext, { set, provider }: CheckedProvider): Promise<Found> {
-  const transports: readonly Transport[] = [
-    ...(provider.url === null ? [] : ["http" as const]),
-    ...(provider.wsUrl === null ? [] : ["ws" as const]),
-  ];
+  const transports = transportsOf(provider);
   const looks = await Promise.all(
     transports.map((transport) => lookOver(context, set, { provider, transport })),
   );
@@ -205,10 +207,10 @@ async function quantity(context: CheckContext, query: CheckQuery): Promise<numbe
   const answer = await send(context, query);
   if (!Buffer.isBuffer(answer))
     return failedBy(query, answer, reasonOf(context, query, answer) ?? "bad_answer");
-  const text = answer.toString("latin1", 0, 20);
-  return /^"0x[0-9a-fA-F]{1,13}"$/.test(text)
-    ? Number(text.slice(1, -1))
-    : failed(query, "bad_answer", `no hex number as the result of ${query.method}`);
+  return (
+    readQuantity(answer) ??
+    failed(query, "bad_answer", `no hex number as the result of ${query.method}`)
+  );
 }
 
 /**
@@ -287,7 +289,7 @@ function judge(
 /** Why a failure counts against the provider; null = the error is a legitimate answer. */
 function reasonOf(
   { runtime }: CheckContext,
-  { provider, method }: CheckQuery,
+  query: CheckQuery,
   failure: Failure,
 ): CheckReason | null {
   if (failure.message.includes(NOT_PUBLIC)) return "not_public";
@@ -297,11 +299,7 @@ function reasonOf(
   if (unheard && failure.httpStatus === 0) return "unreachable";
   // A handshake that was answered with something else is as informative as a body.
   const heard: Failure = unheard ? { ...failure, kind: "body" } : failure;
-  const verdict = classify(heard, methodOf(method), {
-    methodName: method,
-    rules: provider.errorRules,
-    wallMs: runtime.wallMs(),
-  });
+  const verdict = verdictOn(heard, query, runtime);
   if (verdict.category.endsWith("rate_limit")) return "rate_limited";
   if (REFUSALS.has(verdict.category)) return "refused";
   if (verdict.category === "method_unsupported") return "method_unsupported";

@@ -2,13 +2,11 @@
 // Within the provider's limits; changes no health.
 import type { Channel } from "../core/provider/attempt.ts";
 import type { Provider, Transport } from "../core/provider/profile.ts";
-import { classify } from "../core/provider-errors/classify.ts";
 import { redact } from "../core/redact/redact.ts";
 import type { Failure } from "../core/rpc/failure.ts";
-import { methodOf } from "../core/rpc/method.ts";
 import type { Runtime } from "../runtime.ts";
 import { repeatsSecret } from "./engine/refusal.ts";
-import { rpcCall } from "./rpc-call.ts";
+import { rpcCall, verdictOn } from "./rpc-call.ts";
 import type { TimerWheel } from "./timer-wheel.ts";
 import type { Upstream } from "./transport.ts";
 
@@ -66,18 +64,12 @@ export function queryProvider(parts: QueryParts, query: SingleQuery): Promise<Qu
 }
 
 function shownError(runtime: Runtime, query: SingleQuery, failure: Failure): ShownError {
-  const { provider, method } = query;
-  const { category } = classify(failure, methodOf(method), {
-    methodName: method,
-    rules: provider.errorRules,
-    wallMs: runtime.wallMs(),
-  });
-  const { code, httpStatus } = failure;
+  const { code, httpStatus, message } = failure;
   return {
-    category,
+    category: verdictOn(failure, query, runtime).category,
     code,
     httpStatus: httpStatus === 0 ? null : httpStatus,
-    message: shownMessage(provider, failure.message),
+    message: shownMessage(query.provider, message),
   };
 }
 

@@ -1,8 +1,12 @@
 // One JSON-RPC call to one provider outside of routing, for probes and for checks of providers that
 // users add. Not counted among callers' requests.
+import type { Verdict } from "../core/provider/attempt.ts";
 import type { Provider } from "../core/provider/profile.ts";
+import { classify } from "../core/provider-errors/classify.ts";
 import { type Failure, plainFailure } from "../core/rpc/failure.ts";
+import { methodOf } from "../core/rpc/method.ts";
 import { writeRequest } from "../core/rpc/wire-request.ts";
+import type { Runtime } from "../runtime.ts";
 import type { TimerWheel } from "./timer-wheel.ts";
 import type { AnswerListener, Upstream } from "./transport.ts";
 
@@ -72,3 +76,21 @@ export function rpcCall(
     dispatch.cancel();
   };
 }
+
+/** What a failure of such a call says of its provider. */
+export function verdictOn(
+  failure: Failure,
+  { provider, method }: Pick<RpcCall, "provider" | "method">,
+  { wallMs }: Pick<Runtime, "wallMs">,
+): Verdict {
+  const context = { methodName: method, rules: provider.errorRules, wallMs: wallMs() };
+  return classify(failure, methodOf(method), context);
+}
+
+/** The number in a result that is a hex quantity; null = it is none. */
+export function readQuantity(result: Buffer): number | null {
+  const text = result.toString("latin1", 0, MAX_QUANTITY_CHARS);
+  return /^"0x[0-9a-fA-F]{1,13}"$/.test(text) ? Number(text.slice(1, -1)) : null;
+}
+
+const MAX_QUANTITY_CHARS = 20;

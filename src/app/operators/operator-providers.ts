@@ -6,6 +6,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import { type QueryParts, type QueryResult, queryProvider } from "../../upstream/provider-query.ts";
 import type { CordonTable, ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
+import { readQuantity } from "../../upstream/rpc-call.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import { reloadDetail } from "../../web/api/action-log.ts";
 import type {
@@ -202,9 +203,7 @@ async function testOn(
 }
 
 function quantityOf(answer: QueryResult): number | null {
-  if (answer.kind === "error") return null;
-  const text = answer.result.toString("latin1", 0, 20);
-  return /^"0x[0-9a-fA-F]{1,13}"$/.test(text) ? Number(text.slice(1, -1)) : null;
+  return answer.kind === "error" ? null : readQuantity(answer.result);
 }
 
 /** Providers of one comparison that are asked at the same time. */

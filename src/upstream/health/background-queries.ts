@@ -5,12 +5,10 @@
 import type { Channel } from "../../core/provider/attempt.ts";
 import type { Consistency, Transport } from "../../core/provider/profile.ts";
 import { DECISIONS, isMissingBlock } from "../../core/provider-errors/category.ts";
-import { classify } from "../../core/provider-errors/classify.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
-import { methodOf } from "../../core/rpc/method.ts";
 import { readHead } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
-import { rpcCall } from "../rpc-call.ts";
+import { rpcCall, verdictOn } from "../rpc-call.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { Upstream } from "../transport.ts";
 import type { FactListener } from "./health-messages.ts";
@@ -41,7 +39,7 @@ const ANYBODY = "0x0000000000000000000000000000000000000000";
 export class BackgroundQueries {
   readonly #parts: BackgroundQueriesParts;
   readonly #tracker: Tracker;
-  readonly #target: Channel;
+  readonly target: Channel;
   /** When the block of a tag may be asked for again. */
   readonly #againAtMs: Record<NamedTag, number> = {
     safe: Number.NEGATIVE_INFINITY,
@@ -61,7 +59,7 @@ export class BackgroundQueries {
   ) {
     this.#parts = parts;
     this.#tracker = tracker;
-    this.#target = target;
+    this.target = target;
     this.#asking = asking;
     // A provider that was behind when it was asked, or was asked before there was a tip, is asked
     // with a later tip.
@@ -88,18 +86,18 @@ export class BackgroundQueries {
     this.#stopListening();
     for (const cancel of this.#cancels.values()) cancel();
     this.#cancels.clear();
-    this.#asking.delete(this.#target.provider.id);
+    this.#asking.delete(this.target.provider.id);
   }
 
   /** Asks for the block that a tag names, unless it was reported lately, on either transport. */
   #askFor(tag: NamedTag): void {
     const { runtime, tell } = this.#parts;
-    const { provider } = this.#target;
+    const { provider } = this.target;
     const nowMs = runtime.now();
     const isDue = nowMs - this.#tracker.namedAtMs(provider, tag) >= EVERY_MS;
     if (nowMs < this.#againAtMs[tag] || !isDue) return;
     this.#againAtMs[tag] = nowMs + EVERY_MS;
-    const cancel = callNumber(this.#parts, this.#target, namedCall(tag), (height) => {
+    const cancel = callNumber(this.#parts, this.target, namedCall(tag), (height) => {
       if (typeof height !== "number") {
         this.#againAtMs[tag] = nowMs + REFUSED_MS;
         return;
@@ -112,7 +110,7 @@ export class BackgroundQueries {
 
   /** Asks for state at the tip, by its hash, of a provider that has it. */
   #askByHash(): void {
-    const { provider } = this.#target;
+    const { provider } = this.target;
     const { blocks } = this.#tracker;
     const nowMs = this.#parts.runtime.now();
     const known = this.#tracker.hashReads(provider);
@@ -123,7 +121,7 @@ export class BackgroundQueries {
     if (view === null || hash === null || blocks.lacks(provider, view)) return;
     this.#hashReadsAtMs = nowMs + HASH_READS_AGAIN_MS;
     this.#asking.add(provider.id);
-    const cancel = callNumber(this.#parts, this.#target, balanceAt(hash), (result) => {
+    const cancel = callNumber(this.#parts, this.target, balanceAt(hash), (result) => {
       this.#asking.delete(provider.id);
       const served = typeof result === "number";
       if (!served && !isRefusal(result)) return;
@@ -196,12 +194,8 @@ export function callNumber(
   const upstream = parts.upstreams[transport];
   if (upstream === undefined) return () => {};
   const failed = (failure: Failure): void => {
-    const verdict = classify(failure, methodOf(method), {
-      methodName: method,
-      rules: provider.errorRules,
-      wallMs: parts.runtime.wallMs(),
-    });
-    done({ kind: "failed", category: verdict.category, failure });
+    const { category } = verdictOn(failure, { provider, method }, parts.runtime);
+    done({ kind: "failed", category, failure });
   };
   return rpcCall(
     parts.timerWheel,

@@ -5,12 +5,10 @@
 
 import { quietMs } from "../../core/provider/blocks/head.ts";
 import type { Consistency, Provider } from "../../core/provider/profile.ts";
-import { classify } from "../../core/provider-errors/classify.ts";
 import type { Failure } from "../../core/rpc/failure.ts";
-import { methodOf } from "../../core/rpc/method.ts";
 import { type Head, inLiveShape, readHead } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
-import { rpcCall } from "../rpc-call.ts";
+import { rpcCall, verdictOn } from "../rpc-call.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { Sockets } from "../transport.ts";
 import type { FactListener } from "./health-messages.ts";
@@ -248,14 +246,10 @@ class Listening {
     this.#cancelNewest();
     this.#setListening(false);
     if (livedMs !== null && livedMs >= SHORT_LIFE_MS) return;
-    const method = methodOf("eth_subscribe");
     // A socket that closes at once counts like one that never opened.
     const found: Failure = livedMs === null ? failure : { ...failure, kind: "unsent" };
-    const verdict = classify(found, method, {
-      methodName: method.name,
-      rules: this.#provider.errorRules,
-      wallMs: this.#parts.runtime.wallMs(),
-    });
+    const about = { provider: this.#provider, method: "eth_subscribe" };
+    const verdict = verdictOn(found, about, this.#parts.runtime);
     this.#tracker.recordSocket(this.#provider, verdict, failure.incident);
   }
 }

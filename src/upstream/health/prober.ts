@@ -5,7 +5,7 @@ import type { Channel } from "../../core/provider/attempt.ts";
 import { type Provider, transportsOf } from "../../core/provider/profile.ts";
 import { DECISIONS } from "../../core/provider-errors/category.ts";
 import { isAnswer } from "../../core/rpc/failure.ts";
-import { rpcCall } from "../rpc-call.ts";
+import { readQuantity, rpcCall } from "../rpc-call.ts";
 import {
   BackgroundQueries,
   type BackgroundQueriesParts,
@@ -35,7 +35,7 @@ const SUSPECT_MS = 5_000;
 /** Probes the providers of trackers until closed. */
 export class Prober {
   readonly #parts: BackgroundQueriesParts;
-  #watched: ReadonlyMap<Tracker, Watched> = new Map();
+  #watched: ReadonlyMap<Tracker, SetProbes> = new Map();
 
   constructor(parts: BackgroundQueriesParts) {
     this.#parts = parts;
@@ -49,9 +49,9 @@ export class Prober {
   watch(trackers: readonly Tracker[], isOurs = (_: Tracker) => true): void {
     const before = this.#watched;
     this.#watched = new Map(
-      trackers.map((tracker) => [tracker, this.#watchedOf(tracker, isOurs(tracker))]),
+      trackers.map((tracker) => [tracker, this.#probesOf(tracker, isOurs(tracker))]),
     );
-    for (const [tracker, { stop }] of before) if (!this.#watched.has(tracker)) stop();
+    for (const [tracker, probes] of before) if (!this.#watched.has(tracker)) probes.stop();
   }
 
   /** Probes as in an outage for a while, because another worker finds no provider usable. */
@@ -63,81 +63,101 @@ export class Prober {
     this.watch([]);
   }
 
-  #watchedOf(tracker: Tracker, isOurs: boolean): Watched {
+  #probesOf(tracker: Tracker, isOurs: boolean): SetProbes {
     const known = this.#watched.get(tracker);
     if (known?.isOurs === isOurs) return known;
     known?.stop();
-    return isOurs
-      ? probeAll(this.#parts, tracker, known !== undefined)
-      : checkAll(this.#parts, tracker);
+    return new SetProbes(this.#parts, tracker, isOurs, known !== undefined);
   }
 }
 
-/** A tracker whose providers are probed, or only checked when they are quiet. */
-interface Watched {
+/** Probes every provider of a tracker, at staggered times, and checks those that are quiet. */
+class SetProbes {
+  /** False = another worker probes them. */
   readonly isOurs: boolean;
-  readonly hurry: () => void;
-  readonly stop: () => void;
-}
-
-/** Checks the quiet providers of a tracker that another worker probes. */
-function checkAll(parts: BackgroundQueriesParts, tracker: Tracker): Watched {
-  const checks = new Checks(parts, tracker);
-  const stopListening = tracker.attend({
-    quiet: (provider, transport) => checks.begin({ provider, transport }),
-  });
-  const stop = (): void => {
-    stopListening();
-    checks.stop();
-  };
-  return { isOurs: false, hurry: () => {}, stop };
-}
-
-/**
- * Probes every provider of a tracker, at staggered times. `isTakenOver` = another worker has probed
- * them until now, and each is probed when that is due.
- */
-function probeAll(parts: BackgroundQueriesParts, tracker: Tracker, isTakenOver: boolean): Watched {
-  const { providers, probeIntervalMs } = tracker.set;
-  const targets = providers.flatMap(targetsOf);
-  const spreadMs = Math.min(2_000, probeIntervalMs) / targets.length;
-  const restMs = ({ provider, transport }: Channel): number =>
-    isTakenOver
-      ? tracker.probedAtMs(provider, transport) + probeIntervalMs - parts.runtime.now()
-      : 0;
-  const asking = new Set<string>();
+  readonly #parts: BackgroundQueriesParts;
+  readonly #tracker: Tracker;
+  readonly #loops: readonly ProbeLoop[];
+  readonly #stopListening: () => void;
   /** When each provider was last probed because of a call, by id. */
-  const suspectedAtMs = new Map<string, number>();
-  const loops = targets.map((target, n) => {
-    const firstMs = tracker.isUsable() ? Math.max(n * spreadMs, restMs(target)) : 0;
-    const queries = new BackgroundQueries(parts, tracker, target, asking);
-    return new ProbeLoop(parts, tracker, { ...target, queries }, firstMs);
-  });
-  const checks = new Checks(parts, tracker);
-  const stopListening = tracker.attend({
-    outage() {
-      for (const loop of loops) loop.hurry();
-    },
-    quiet: (provider, transport) => checks.begin({ provider, transport }),
-    suspected({ provider, transport }) {
-      const nowMs = parts.runtime.now();
-      if (nowMs - (suspectedAtMs.get(provider.id) ?? Number.NEGATIVE_INFINITY) < SUSPECT_MS) return;
-      suspectedAtMs.set(provider.id, nowMs);
-      const at = targets.findIndex(
-        (target) => target.provider.id === provider.id && target.transport === transport,
-      );
-      loops[at]?.verify();
-    },
-  });
-  const stop = (): void => {
-    stopListening();
-    checks.stop();
-    for (const loop of loops) loop.stop();
-  };
-  const hurry = (): void => {
-    for (const loop of loops) loop.hurryFor(OUTAGE_ELSEWHERE_MS);
-  };
-  return { isOurs: true, hurry, stop };
+  readonly #suspectedAtMs = new Map<string, number>();
+  /** By transport and provider. */
+  readonly #cancelChecks = new Map<string, () => void>();
+
+  /**
+   * `isTakenOver` = another worker has probed them until now, and each is probed when that is due.
+   */
+  constructor(
+    parts: BackgroundQueriesParts,
+    tracker: Tracker,
+    isOurs: boolean,
+    isTakenOver: boolean,
+  ) {
+    const { providers, probeIntervalMs } = tracker.set;
+    const targets = isOurs ? providers.flatMap(targetsOf) : [];
+    const spreadMs = Math.min(2_000, probeIntervalMs) / targets.length;
+    const restMs = ({ provider, transport }: Channel): number =>
+      isTakenOver
+        ? tracker.probedAtMs(provider, transport) + probeIntervalMs - parts.runtime.now()
+        : 0;
+    const asking = new Set<string>();
+    this.isOurs = isOurs;
+    this.#parts = parts;
+    this.#tracker = tracker;
+    this.#loops = targets.map((target, n) => {
+      const firstMs = tracker.isUsable() ? Math.max(n * spreadMs, restMs(target)) : 0;
+      const queries = new BackgroundQueries(parts, tracker, target, asking);
+      return new ProbeLoop(parts, tracker, queries, firstMs);
+    });
+    this.#stopListening = tracker.attend({
+      outage: () => {
+        for (const loop of this.#loops) loop.hurry();
+      },
+      quiet: (provider, transport) => this.#check({ provider, transport }),
+      suspected: (channel) => this.#verify(channel),
+    });
+  }
+
+  hurry(): void {
+    for (const loop of this.#loops) loop.hurryFor(OUTAGE_ELSEWHERE_MS);
+  }
+
+  stop(): void {
+    this.#stopListening();
+    for (const cancel of this.#cancelChecks.values()) cancel();
+    for (const loop of this.#loops) loop.stop();
+  }
+
+  /** A call was refused: the provider is probed, which may exclude it. */
+  #verify({ provider, transport }: Channel): void {
+    const nowMs = this.#parts.runtime.now();
+    const sinceMs = nowMs - (this.#suspectedAtMs.get(provider.id) ?? Number.NEGATIVE_INFINITY);
+    if (sinceMs < SUSPECT_MS) return;
+    this.#suspectedAtMs.set(provider.id, nowMs);
+    this.#loops
+      .find(({ target }) => target.provider.id === provider.id && target.transport === transport)
+      ?.verify();
+  }
+
+  /** Checks whether a quiet provider is reachable: a slow one answers, a hung one does not. */
+  #check({ provider, transport }: Channel): void {
+    const { runtime, timerWheel, upstreams } = this.#parts;
+    const upstream = upstreams[transport];
+    if (upstream === undefined) return;
+    const sinceMs = runtime.now();
+    const call = { upstream, provider, ...CHAIN_ID, timeoutMs: CHECK_MS, isProbe: true } as const;
+    const cancel = rpcCall(timerWheel, call, {
+      result: () => this.#tracker.heard(provider, transport),
+      failed: ({ kind, crowded }) => {
+        if (isAnswer(kind)) this.#tracker.heard(provider, transport);
+        // A provider whose connection is not established in that time is as silent as one that does
+        // not answer.
+        else if (crowded !== true && runtime.now() - sinceMs >= CHECK_MS)
+          this.#tracker.recordUnheard(provider, transport, sinceMs);
+      },
+    });
+    this.#cancelChecks.set(`${transport} ${provider.id}`, cancel);
+  }
 }
 
 function targetsOf(provider: Provider): readonly Channel[] {
@@ -151,7 +171,6 @@ function targetsOf(provider: Provider): readonly Channel[] {
 class ProbeLoop {
   readonly #parts: BackgroundQueriesParts;
   readonly #tracker: Tracker;
-  readonly #target: Channel;
   /** What is asked after good probes. */
   readonly #queries: BackgroundQueries;
   #failures = 0;
@@ -172,14 +191,17 @@ class ProbeLoop {
   constructor(
     parts: BackgroundQueriesParts,
     tracker: Tracker,
-    { provider, transport, queries }: Channel & { readonly queries: BackgroundQueries },
+    queries: BackgroundQueries,
     firstMs: number,
   ) {
     this.#parts = parts;
     this.#tracker = tracker;
-    this.#target = { provider, transport };
     this.#queries = queries;
     this.#cancelWait = parts.runtime.after(firstMs, () => this.#round());
+  }
+
+  get target(): Channel {
+    return this.#queries.target;
   }
 
   /** Probes at once, unless the provider refuses the service. */
@@ -218,7 +240,7 @@ class ProbeLoop {
     if (
       !isUrgent &&
       !this.#isSuspected &&
-      this.#tracker.pushesHeads(this.#target.provider) &&
+      this.#tracker.pushesHeads(this.target.provider) &&
       ++this.#passedOver < PUSHED_ROUNDS
     )
       return this.#wait(this.#intervalMs());
@@ -228,7 +250,7 @@ class ProbeLoop {
     this.#isOut = true;
     this.#cancelProbe = probeOnce(
       this.#parts,
-      this.#target,
+      this.target,
       isUrgent ? OUTAGE_MS : TIMEOUT_MS,
       (found, latencyMs) => {
         if (this.#stopped) return;
@@ -237,7 +259,7 @@ class ProbeLoop {
         this.#isOut = false;
         this.#failures = result.kind === "ok" ? 0 : this.#failures + 1;
         this.#refused = result.kind === "failed" && REFUSALS.includes(result.category);
-        const { provider, transport } = this.#target;
+        const { provider, transport } = this.target;
         this.#tracker.recordProbe({ provider, transport, latencyMs, result });
         const fact = { kind: "probe", transport, latencyMs, result, ageMs: 0 } as const;
         this.#parts.tell?.(this.#tracker, provider, fact);
@@ -270,60 +292,6 @@ class ProbeLoop {
   }
 }
 
-/** Checks whether quiet providers are reachable: a slow one answers, a hung one does not. */
-class Checks {
-  readonly #parts: BackgroundQueriesParts;
-  readonly #tracker: Tracker;
-  readonly #cancels = new Set<() => void>();
-
-  constructor(parts: BackgroundQueriesParts, tracker: Tracker) {
-    this.#parts = parts;
-    this.#tracker = tracker;
-  }
-
-  begin({ provider, transport }: Channel): void {
-    const { runtime, timerWheel, upstreams } = this.#parts;
-    const upstream = upstreams[transport];
-    if (upstream === undefined) return;
-    const sinceMs = runtime.now();
-    // A transport that cannot send says so synchronously.
-    let isOver = false;
-    let cancel: (() => void) | null = null;
-    const over = (): void => {
-      isOver = true;
-      if (cancel !== null) this.#cancels.delete(cancel);
-    };
-    const call = {
-      upstream,
-      provider,
-      method: "eth_chainId",
-      params: "[]",
-      timeoutMs: CHECK_MS,
-      isProbe: true,
-    } as const;
-    cancel = rpcCall(timerWheel, call, {
-      result: () => {
-        over();
-        this.#tracker.heard(provider, transport);
-      },
-      failed: ({ kind, crowded }) => {
-        over();
-        if (isAnswer(kind)) this.#tracker.heard(provider, transport);
-        // A provider whose connection is not established in that time is as silent as one that does
-        // not answer.
-        else if (crowded !== true && runtime.now() - sinceMs >= CHECK_MS)
-          this.#tracker.recordUnheard(provider, transport, sinceMs);
-      },
-    });
-    if (!isOver) this.#cancels.add(cancel);
-  }
-
-  stop(): void {
-    for (const cancel of [...this.#cancels]) cancel();
-    this.#cancels.clear();
-  }
-}
-
 /**
  * Queries chain id and height within `timeoutMs`; `done` gets the result and the latency of the
  * second answer. Returns the function that cancels.
@@ -336,14 +304,15 @@ function probeOnce(
 ): () => void {
   const { runtime } = parts;
   const beganAtMs = runtime.now();
-  const chainIdCall = { method: "eth_chainId", timeoutMs, ...QUANTITY };
+  const chainIdCall = { ...CHAIN_ID, timeoutMs, read: readQuantity };
   let cancel = callNumber(parts, target, chainIdCall, (chainId) => {
     if (typeof chainId !== "number") return done(failedProbe(chainId), 0);
     const startedAtMs = runtime.now();
     const call = {
       method: "eth_blockNumber",
+      params: "[]",
       timeoutMs: Math.max(0, timeoutMs - (startedAtMs - beganAtMs)),
-      ...QUANTITY,
+      read: readQuantity,
     };
     cancel = callNumber(parts, target, call, (height) => {
       done(
@@ -369,11 +338,4 @@ function failedProbe({ category }: FailedProbeCall): Probe["result"] {
   return { kind: "failed", category };
 }
 
-/** A call without parameters whose result is a hex quantity. */
-const QUANTITY = {
-  params: "[]",
-  read(result: Buffer): number | null {
-    const text = result.toString("latin1", 0, 20);
-    return /^"0x[0-9a-fA-F]{1,13}"$/.test(text) ? Number(text.slice(1, -1)) : null;
-  },
-} as const;
+const CHAIN_ID = { method: "eth_chainId", params: "[]" } as const;
