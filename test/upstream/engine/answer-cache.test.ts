@@ -7,7 +7,7 @@ import {
   type AnswerKey,
   answerKeyOf,
   type KeptFacts,
-} from "../../../src/upstream/engine/cache/answer-slots.ts";
+} from "../../../src/upstream/engine/cache/answer-segment.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { namedSeed } from "../../fakes/seed.ts";
@@ -31,6 +31,12 @@ function keep(cache: AnswerCache, key: string, value: string): void {
   cache.set(keyOf(key), FACTS, bytes, { start: 1, end: bytes.length - 1 });
 }
 
+/** Gives the answer of a key no more. */
+function withdraw(cache: AnswerCache, key: AnswerKey): void {
+  const kept = cache.get(key);
+  if (kept !== null) cache.withdraw(kept);
+}
+
 test("what is kept comes back unaltered through thousands of changes, within its bytes", () => {
   const seed = namedSeed(41);
   const random = seededRandom(seed);
@@ -50,7 +56,7 @@ test("what is kept comes back unaltered through thousands of changes, within its
       }
       assert.ok(cache.bytes <= maxBytes, `seed ${seed}, step ${step}: ${cache.bytes} bytes`);
     } else if (kind < 0.55) {
-      cache.delete(keyOf(key));
+      withdraw(cache, keyOf(key));
       last.delete(key);
       assert.equal(cache.get(keyOf(key)), null);
     } else {
@@ -69,7 +75,7 @@ test("a value takes the place of the one before it, and what is longer a new one
   keep(cache, "head", "0x1234");
   const { bytes } = cache;
   for (let block = 0; block < 10_000; block++) {
-    cache.delete(keyOf("head"));
+    withdraw(cache, keyOf("head"));
     keep(cache, "head", block % 2 === 0 ? "0x12" : "0x5678");
   }
   assert.equal(cache.bytes, bytes);
@@ -122,7 +128,7 @@ test("keys of one hash are told apart, and too many of them are not kept", () =>
   const [first, second] = keys;
   if (first === undefined || second === undefined) return assert.fail();
   assert.equal(cache.get({ ...first, space: 2 }), null);
-  cache.delete(first);
+  withdraw(cache, first);
   assert.equal(cache.get(first), null);
   assert.equal(cache.get(second)?.copy().toString(), "value 1");
 });

@@ -1,42 +1,50 @@
 // Kept answers in memory, bounded by their bytes: stores, finds, removes. Whether an answer may be
-// kept or given is decided elsewhere. Keys and values are outside the heap of JavaScript, in
-// segments that are filled one after the other: in the heap, long-lived garbage took more than what
-// was kept. Makes room a segment at a time, oldest first; what was asked for since stays (second
-// chance), so that a hit only marks its slot.
+// kept or given is decided elsewhere. Keys and values lie in segments that are filled one after the
+// other: in the heap of JavaScript, long-lived garbage took more than what was kept. Makes room a
+// segment at a time, oldest first; what was asked for since stays (second chance), so that a hit
+// only marks its entry.
 import type { Span } from "../../../core/rpc/json.ts";
-import { type AnswerKey, AnswerSlots, type KeptFacts, NONE } from "./answer-slots.ts";
+import {
+  type AnswerKey,
+  AnswerSegment,
+  entryBytes,
+  HASH,
+  type KeptFacts,
+  NEXT,
+  SPACE,
+  wholeNumbers,
+} from "./answer-segment.ts";
 
 /** Of one value; never more than this share of the whole. */
 export const MAX_VALUE_BYTES = 1_048_576;
 const LARGEST_SHARE = 1 / 64;
 /** So little that making room for the next one is not noticed. */
 const SEGMENT_BYTES = 262_144;
-/** Before each key in a segment: the slot, and the bytes up to the next one. */
-const ENTRY_HEAD_BYTES = 8;
-const LENGTH_AT = 4;
-/** Up to this size a loop compares faster than a call to `Buffer.compare`. */
-const SHORT_KEY_BYTES = 32;
+/** What is counted for the objects that an entry refers to. */
+const OBJECT_BYTES = 48;
+/** The address of an entry: so many for each segment. */
+const SEGMENT_ADDRESSES = 2 ** 24;
+const NONE = -1;
+const LEAST_BUCKETS = 16;
+/** Further answers with hashes of one bucket are not kept: finding them would take too long. */
+const MAX_CHAIN = 64;
 
 /** A kept answer; valid until the next `set`. */
 export class KeptAnswer {
-  readonly slot: number;
+  readonly segment: AnswerSegment;
+  /** Where its entry begins. */
+  readonly at: number;
   readonly facts: KeptFacts;
   /** Of its JSON. */
   readonly length: number;
-  readonly #memory: Buffer;
   readonly #span: Span;
 
-  constructor(slot: number, facts: KeptFacts, memory: Buffer, span: Span) {
-    this.slot = slot;
+  constructor(segment: AnswerSegment, at: number, facts: KeptFacts) {
+    this.segment = segment;
+    this.at = at;
     this.facts = facts;
-    this.length = span.end - span.start;
-    this.#memory = memory;
-    this.#span = span;
-  }
-
-  /** The same answer, of which other things hold. */
-  with(facts: KeptFacts): KeptAnswer {
-    return new KeptAnswer(this.slot, facts, this.#memory, this.#span);
+    this.#span = segment.valueOf(at);
+    this.length = this.#span.end - this.#span.start;
   }
 
   /** A copy of its JSON. */
@@ -48,18 +56,17 @@ export class KeptAnswer {
 
   /** Copies its JSON to a place in other memory. */
   copyTo(memory: Buffer, at: number): void {
-    this.#memory.copy(memory, at, this.#span.start, this.#span.end);
+    this.segment.memory.copy(memory, at, this.#span.start, this.#span.end);
   }
 }
 
 /** Answers by their keys, within a number of bytes. */
 export class AnswerCache {
   readonly #maxBytes: () => number;
-  readonly #slots = new AnswerSlots();
   /** Oldest first; the last one is being filled. */
-  readonly #segments: Segment[] = [];
+  readonly #segments: AnswerSegment[] = [];
   /** By their numbers; null = given up. */
-  readonly #numbered: (Segment | null)[] = [];
+  readonly #numbered: (AnswerSegment | null)[] = [];
   readonly #freeNumbers: number[] = [];
   /**
    * The memory of an emptied segment, for the next one; null = none. If it were given up each time,
@@ -68,6 +75,11 @@ export class AnswerCache {
   #spare: Buffer | null = null;
   /** With the spare one. */
   #segmentBytes = 0;
+  /** The address of the first entry of each chain. */
+  #buckets = new Float64Array(LEAST_BUCKETS).fill(NONE);
+  /** Entries that can be found, and the most that ever could. */
+  #linked = 0;
+  #mostLinked = 0;
   #size = 0;
   #evicted = 0;
 
@@ -77,7 +89,7 @@ export class AnswerCache {
 
   /** The memory that it takes, whether all of it is used or not. */
   get bytes(): number {
-    return this.#segmentBytes + this.#slots.bytes;
+    return this.#segmentBytes + this.#buckets.byteLength + this.#mostLinked * OBJECT_BYTES;
   }
 
   get size(): number {
@@ -95,15 +107,11 @@ export class AnswerCache {
   }
 
   get(key: AnswerKey): KeptAnswer | null {
-    const slots = this.#slots;
-    const slot = this.#find(key);
-    const facts = slot === NONE ? null : slots.factsOf(slot);
-    const segment = this.#numbered[slots.segmentOf(slot)] ?? null;
-    if (facts === null || segment === null) return null;
-    slots.want(slot);
-    const start = slots.keyAt(slot) + slots.keyBytesOf(slot);
-    const span = { start, end: start + slots.valueBytesOf(slot) };
-    return new KeptAnswer(slot, facts, segment.memory, span);
+    const address = this.#find(key);
+    const segment = this.#segmentOf(address);
+    const at = address % SEGMENT_ADDRESSES;
+    const facts = segment?.factsOf(at) ?? null;
+    return segment === null || facts === null ? null : new KeptAnswer(segment, at, facts);
   }
 
   /** Keeps a copy of the value, in place of what was kept under the key. */
@@ -113,81 +121,109 @@ export class AnswerCache {
       if (this.#replace(known, facts, value, span)) return this.#shrink();
       this.#remove(known);
     }
-    const segment = this.#segmentFor(bytesOf(key, span));
-    const slot = segment === null ? NONE : this.#slots.take(key);
-    if (segment === null || slot === NONE) return;
-    this.#append({ segment, slot, key }, value, span);
-    this.#slots.describe(slot, facts);
+    if (this.#isChainFull(key)) return;
+    const segment = this.#segmentFor(entryBytes(key.end - key.start, span.end - span.start));
+    if (segment === null) return;
+    const at = segment.append(key, facts, value, span);
+    if (this.#linked >= this.#buckets.length) this.#grow();
+    else this.#link(segment, at);
     this.#size++;
     this.#shrink();
   }
 
-  /** Gives it no more. Its memory is used again for the next value of the key. */
-  delete(key: AnswerKey): void {
-    const slot = this.#find(key);
-    if (slot !== NONE) this.#withdraw(slot);
-  }
-
-  /** The same of an answer that was just found. */
-  withdraw({ slot }: KeptAnswer): void {
-    this.#withdraw(slot);
-  }
-
-  /** Other things hold for an answer that was just found. */
-  describe(kept: KeptAnswer, facts: KeptFacts): KeptAnswer {
-    this.#slots.describe(kept.slot, facts);
-    return kept.with(facts);
-  }
-
-  #withdraw(slot: number): void {
-    if (!this.#slots.isLive(slot)) return;
-    this.#slots.withdraw(slot);
+  /** Gives an answer no more. Its memory is used again for the next value of the key. */
+  withdraw({ segment, at }: KeptAnswer): void {
+    if (!segment.isLive(at)) return;
+    segment.withdraw(at);
     this.#size--;
   }
 
-  /** The slot of a key; `NONE` = nothing is kept under it. */
-  #find(key: AnswerKey): number {
-    const slots = this.#slots;
-    let slot = slots.first(key);
-    while (slot !== NONE && !this.#hasKey(slot, key)) slot = slots.following(slot);
-    return slot;
+  /** Other things hold for an answer that was just found. */
+  describe({ segment, at }: KeptAnswer, facts: KeptFacts): KeptAnswer {
+    segment.describe(at, facts);
+    return new KeptAnswer(segment, at, facts);
   }
 
-  #hasKey(slot: number, { bytes, start, end }: AnswerKey): boolean {
-    const slots = this.#slots;
-    const segment = this.#numbered[slots.segmentOf(slot)] ?? null;
-    if (segment === null || slots.keyBytesOf(slot) !== end - start) return false;
-    const { memory } = segment;
-    const at = slots.keyAt(slot);
-    if (end - start > SHORT_KEY_BYTES)
-      return memory.compare(bytes, start, end, at, at + end - start) === 0;
-    for (let n = 0; n < end - start; n++) if (memory[at + n] !== bytes[start + n]) return false;
-    return true;
+  /** The address of the entry of a key; `NONE` = nothing is kept under it. */
+  #find(key: AnswerKey): number {
+    let address = this.#buckets[this.#bucketOf(key.hash, key.space)] ?? NONE;
+    for (
+      let segment = this.#segmentOf(address);
+      segment !== null;
+      segment = this.#segmentOf(address)
+    ) {
+      const at = address % SEGMENT_ADDRESSES;
+      if (segment.hasKey(at, key)) return address;
+      address = segment.read(at, NEXT);
+    }
+    return NONE;
+  }
+
+  #segmentOf(address: number): AnswerSegment | null {
+    return this.#numbered[Math.floor(address / SEGMENT_ADDRESSES)] ?? null;
+  }
+
+  #bucketOf(hash: number, space: number): number {
+    const mixed = Math.imul(hash ^ Math.imul(space, 0x9e3779b1), 0x85ebca6b);
+    return (mixed ^ (mixed >>> 15)) & (this.#buckets.length - 1);
+  }
+
+  #isChainFull({ hash, space }: AnswerKey): boolean {
+    let length = 0;
+    let address = this.#buckets[this.#bucketOf(hash, space)] ?? NONE;
+    for (; address !== NONE && length < MAX_CHAIN; length++)
+      address = this.#segmentOf(address)?.read(address % SEGMENT_ADDRESSES, NEXT) ?? NONE;
+    return length === MAX_CHAIN;
+  }
+
+  #link(segment: AnswerSegment, at: number): void {
+    const bucket = this.#bucketOf(segment.read(at, HASH), segment.read(at, SPACE));
+    segment.write(at, NEXT, this.#buckets[bucket] ?? NONE);
+    this.#buckets[bucket] = segment.number * SEGMENT_ADDRESSES + at;
+    this.#linked++;
+    this.#mostLinked = Math.max(this.#mostLinked, this.#linked);
+  }
+
+  #unlink(segment: AnswerSegment, at: number): void {
+    const unlinked = segment.number * SEGMENT_ADDRESSES + at;
+    const bucket = this.#bucketOf(segment.read(at, HASH), segment.read(at, SPACE));
+    const next = segment.read(at, NEXT);
+    this.#linked--;
+    let address = this.#buckets[bucket] ?? NONE;
+    if (address === unlinked) this.#buckets[bucket] = next;
+    while (address !== NONE && address !== unlinked) {
+      const before = this.#segmentOf(address);
+      const beforeAt = address % SEGMENT_ADDRESSES;
+      address = before?.read(beforeAt, NEXT) ?? NONE;
+      if (address === unlinked) before?.write(beforeAt, NEXT, next);
+    }
+  }
+
+  /** Twice the buckets, so that chains stay short. */
+  #grow(): void {
+    this.#buckets = new Float64Array(2 * this.#buckets.length).fill(NONE);
+    this.#linked = 0;
+    for (const segment of this.#segments)
+      for (const at of segment.entries()) this.#link(segment, at);
   }
 
   /** Puts another value in the place of one; false = it is too long for that. */
-  #replace(slot: number, facts: KeptFacts, value: Buffer, { start, end }: Span): boolean {
-    const slots = this.#slots;
-    const segment = this.#numbered[slots.segmentOf(slot)] ?? null;
-    if (segment === null || !slots.fits(slot, end - start)) return false;
-    value.copy(segment.memory, slots.keyAt(slot) + slots.keyBytesOf(slot), start, end);
-    if (!slots.isLive(slot)) this.#size++;
-    slots.describe(slot, facts);
+  #replace(address: number, facts: KeptFacts, value: Buffer, span: Span): boolean {
+    const segment = this.#segmentOf(address);
+    const at = address % SEGMENT_ADDRESSES;
+    const wasLive = segment?.isLive(at) === true;
+    if (segment?.replace(at, facts, value, span) !== true) return false;
+    if (!wasLive) this.#size++;
     return true;
   }
 
-  #append({ segment, slot, key }: Placing, value: Buffer, span: Span): void {
-    const { memory, used } = segment;
-    const at = used + ENTRY_HEAD_BYTES;
-    const keyBytes = key.end - key.start;
-    key.bytes.copy(memory, at, key.start, key.end);
-    value.copy(memory, at + keyBytes, span.start, span.end);
-    memory.writeUInt32LE(slot, used);
-    const bytes = bytesOf(key, span);
-    memory.writeUInt32LE(bytes, used + LENGTH_AT);
-    segment.used += bytes;
-    const valueBytes = span.end - span.start;
-    this.#slots.place(slot, { segment: segment.number, at, keyBytes, valueBytes });
+  #remove(address: number): void {
+    const segment = this.#segmentOf(address);
+    const at = address % SEGMENT_ADDRESSES;
+    if (segment === null) return;
+    if (segment.isLive(at)) this.#size--;
+    this.#unlink(segment, at);
+    segment.free(at);
   }
 
   /** Comes back within the bytes, which may be fewer since a reload. */
@@ -203,11 +239,11 @@ export class AnswerCache {
   }
 
   /** A segment with room for an entry; null = there is none. */
-  #segmentFor(entryBytes: number): Segment | null {
+  #segmentFor(wanted: number): AnswerSegment | null {
     const filling = this.#segments.at(-1);
-    if (filling !== undefined && hasRoom(filling, entryBytes)) return filling;
-    const usual = Math.min(SEGMENT_BYTES, Math.floor(this.#maxBytes() * LARGEST_SHARE));
-    const bytes = Math.max(usual, entryBytes);
+    if (filling?.hasRoom(wanted) === true) return filling;
+    const usual = Math.min(SEGMENT_BYTES, this.#maxBytes() * LARGEST_SHARE);
+    const bytes = Math.max(wholeNumbers(usual), wanted);
     const spare = this.#spare;
     if (spare !== null && spare.length >= bytes) {
       this.#spare = null;
@@ -217,7 +253,7 @@ export class AnswerCache {
     // What is passed over is wanted no more, so that all have had their chance after one turn.
     for (let left = 2 * this.#segments.length; left > 0 && this.#isOver(bytes); left--) {
       const turned = this.#turnOldest();
-      if (turned === null || hasRoom(turned, entryBytes)) return turned;
+      if (turned === null || turned.hasRoom(wanted)) return turned;
       if (turned.used === 0) this.#dropNewest();
       // It is too short for this entry.
       this.#giveUpSpare();
@@ -227,20 +263,30 @@ export class AnswerCache {
     return this.#addSegment(Buffer.allocUnsafeSlow(bytes));
   }
 
-  #addSegment(memory: Buffer): Segment {
+  #addSegment(memory: Buffer): AnswerSegment {
     const number = this.#freeNumbers.pop() ?? this.#numbered.length;
-    const segment = { number, memory, used: 0 };
+    const segment = new AnswerSegment(number, memory);
     this.#numbered[number] = segment;
     this.#segments.push(segment);
     return segment;
   }
 
-  /** Makes room in the oldest segment, which is the newest from then on. */
-  #turnOldest(): Segment | null {
+  /** Removes what nobody has asked for from the oldest segment, which is the newest then. */
+  #turnOldest(): AnswerSegment | null {
     const oldest = this.#segments.shift();
     if (oldest === undefined) return null;
-    this.#keepWanted(oldest);
     this.#segments.push(oldest);
+    oldest.turn(
+      (at) => {
+        this.#unlink(oldest, at);
+        if (oldest.takeWanted(at)) return true;
+        if (!oldest.isLive(at)) return false;
+        this.#evicted++;
+        this.#size--;
+        return false;
+      },
+      (at) => this.#link(oldest, at),
+    );
     return oldest;
   }
 
@@ -258,64 +304,4 @@ export class AnswerCache {
     this.#segmentBytes -= this.#spare?.length ?? 0;
     this.#spare = null;
   }
-
-  /** Removes what nobody has asked for, and moves the rest to the beginning of the segment. */
-  #keepWanted(segment: Segment): void {
-    const { number, memory, used } = segment;
-    const slots = this.#slots;
-    segment.used = 0;
-    let next = 0;
-    for (let from = 0; from < used; from = next) {
-      const slot = memory.readUInt32LE(from);
-      next = from + memory.readUInt32LE(from + LENGTH_AT);
-      // Where another value has replaced it, its slot is elsewhere.
-      if (!slots.isAt(slot, number, from + ENTRY_HEAD_BYTES)) continue;
-      if (slots.takeWanted(slot)) this.#moveDown(segment, slot, from);
-      else this.#evict(slot);
-    }
-  }
-
-  /** Moves an entry to where the segment is free, which is before it or where it is. */
-  #moveDown(segment: Segment, slot: number, from: number): void {
-    const { number, memory, used } = segment;
-    const keyBytes = this.#slots.keyBytesOf(slot);
-    const valueBytes = this.#slots.valueBytesOf(slot);
-    const bytes = ENTRY_HEAD_BYTES + keyBytes + valueBytes;
-    memory.copyWithin(used, from, from + bytes);
-    memory.writeUInt32LE(bytes, used + LENGTH_AT);
-    segment.used += bytes;
-    this.#slots.place(slot, { segment: number, at: used + ENTRY_HEAD_BYTES, keyBytes, valueBytes });
-  }
-
-  #evict(slot: number): void {
-    if (this.#slots.isLive(slot)) this.#evicted++;
-    this.#remove(slot);
-  }
-
-  #remove(slot: number): void {
-    if (this.#slots.isLive(slot)) this.#size--;
-    this.#slots.free(slot);
-  }
-}
-
-/** Memory for keys and values in a row. */
-interface Segment {
-  readonly number: number;
-  readonly memory: Buffer;
-  used: number;
-}
-
-/** Where an answer is to be kept, and under which key. */
-interface Placing {
-  readonly segment: Segment;
-  readonly slot: number;
-  readonly key: AnswerKey;
-}
-
-function bytesOf(key: AnswerKey, value: Span): number {
-  return ENTRY_HEAD_BYTES + key.end - key.start + value.end - value.start;
-}
-
-function hasRoom({ memory, used }: Segment, entryBytes: number): boolean {
-  return memory.length - used >= entryBytes;
 }

@@ -38,7 +38,7 @@ import {
 } from "../call-context.ts";
 import { type LayerParts, LayerRun } from "../layer-run.ts";
 import type { KeptAnswer } from "./answer-cache.ts";
-import { type AnswerKey, answerKeyOf, type KeptFacts } from "./answer-slots.ts";
+import { type AnswerKey, answerKeyOf, type KeptFacts } from "./answer-segment.ts";
 import type { CachedAnswers, CacheScope } from "./cached-answers.ts";
 
 /** What the layer works with. */

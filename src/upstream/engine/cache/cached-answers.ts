@@ -10,7 +10,7 @@ import type { Tracker } from "../../health/tracker.ts";
 import type { BufferPool } from "../../http/buffer-pool.ts";
 import type { SecondTier, TierReport, TierScope } from "../../second-tier/second-tier.ts";
 import { AnswerCache } from "./answer-cache.ts";
-import type { ProviderTrust } from "./answer-slots.ts";
+import type { ProviderTrust } from "./answer-segment.ts";
 
 /** Which kept answers to remove; null = any. */
 export interface PurgeSelection extends ScopeSelection {
