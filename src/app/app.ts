@@ -17,7 +17,6 @@ import { Observer, type ObserverPlace } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { serviceMark } from "../secrets/service-mark.ts";
 import type { Changes } from "../shared/changes/changes.ts";
-import { newProcessId } from "../shared/nodes/node-rows.ts";
 import { storedFilters } from "../shared/nodes/stored-filters.ts";
 import type { Store } from "../shared/store/store.ts";
 import { batchingUpstream } from "../upstream/batch/batching-upstream.ts";
@@ -89,8 +88,14 @@ import {
   type OpenOperatorProviders,
   openOperatorProviders,
 } from "./operators/operator-providers.ts";
-import { createReloadAsked, type Reload, reloadAskedOver } from "./operators/reload-service.ts";
-import { busOf, limitsOf, type ServiceParts } from "./service-parts.ts";
+import {
+  createReloadAsked,
+  type Reload,
+  reloadAskedOver,
+  reloadOver,
+  serveReload,
+} from "./operators/reload-service.ts";
+import { limitsOf, type ServiceParts, serviceAlone, workerOf } from "./service-parts.ts";
 import {
   type JoinedNode,
   openProviderLimits,
@@ -118,19 +123,20 @@ export interface Outside {
   readonly runtime: Runtime;
   readonly log: Logger;
   readonly version: string;
-  /** Absent = this process is the whole service. */
+  readonly service: ServiceParts;
+}
+
+/** What a service is started with; a supervisor reads the configuration again for its workers. */
+export interface Start extends Omit<Outside, "service"> {
+  /** Absent = this process is alone. */
   readonly service?: ServiceParts;
-  /**
-   * Reads the configuration again and applies it to the whole service; absent = nobody can.
-   */
+  /** Reads the configuration again and applies it to this process; absent = nobody can. */
   readonly reload?: Reload;
 }
 
-/**
- * Whether this process is the whole service. With several workers, the supervisor logs warnings.
- */
-function isAlone({ service }: Outside): boolean {
-  return busOf(service) === null;
+/** Whether this process is alone. With several workers, the supervisor logs warnings. */
+function isAlone({ service }: Pick<Outside, "service">): boolean {
+  return service.workers === 1;
 }
 
 /** The live configuration and its method table; replaced by a reload. */
@@ -161,10 +167,10 @@ interface Foundation {
 }
 
 /** Starts the service. */
-export async function build(given: Config, surroundings: Outside): Promise<App> {
-  const startedAtMs = surroundings.runtime.now();
-  const config = workerConfig(named(given, surroundings.runtime), workersOf(surroundings));
-  const outside = { ...surroundings, log: labelled(surroundings.log, config) };
+export async function build(given: Config, start: Start): Promise<App> {
+  const service = start.service ?? alone(start);
+  const config = workerConfig(named(given, start.runtime), service.workers);
+  const outside = { ...start, service, log: labelled(start.log, config) };
   const { runtime, log } = outside;
   const live: LiveState = { config, methods: methodTable(config.methods), isDraining: false };
   const bounds = boundsOf(config, outside);
@@ -175,8 +181,6 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     ...outside,
     serving,
     methods: () => live.methods,
-    worker: busOf(outside.service)?.self ?? null,
-    service: outside.service ?? null,
   });
   await bounds.sent.join(stored.store, stored.joined);
   providers.viewExchange.join(stored.joined?.hints ?? null);
@@ -186,7 +190,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     await stored.close();
     throw error;
   };
-  const operators = { outside, startedAtMs, providers, ...stored };
+  const operators = { outside, providers, ...stored };
   const operatorProviders = await operatorProvidersOf(operators).catch(closing);
   stored.changes.begin();
   const proxies = trustedProxiesOf(config.server.trustedProxies);
@@ -201,7 +205,10 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     legacyForms: new LegacyForms(runtime, hosting?.legacyForms ?? null),
     proxies,
     compression: config.server.compression === "off" ? null : new Compression(proxies),
-    view: new OperatorView({ ...providers, ...outside, ...stored, service: outside.service }),
+    view: new OperatorView({
+      ...{ ...providers, ...outside, ...stored },
+      store: stored.store.inMemory === true ? null : stored.store,
+    }),
   };
   const listening = await listenTo(config, pagesOf(foundation), {
     runtime,
@@ -209,8 +216,8 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     sessions: console.sessions,
     isStatusPublic: () => live.config.console.public,
     baseUrl: (request) => config.server.publicUrl ?? requestBaseUrl(request, proxies),
-    requestId: requestIds(runtime, outside.service?.bus.self ?? null),
-    otherWorkers: outside.service?.otherWorkers ?? null,
+    requestId: requestIds(runtime, workerOf(service)),
+    otherWorkers: service.otherWorkers,
     rpc: rpcPartsOf(foundation),
     subscriptions: providers.subscriptions,
   }).catch(closing);
@@ -241,7 +248,7 @@ async function openStored(
   const opened = await openServiceNode({ ...parts, config });
   const { store, view, joined, changes, onError } = opened;
   const node = view?.identity.id ?? null;
-  const process = processName(opened, parts);
+  const process = processName(opened, service);
   const console = new OperatorConsole({
     config,
     runtime,
@@ -270,13 +277,10 @@ async function openStored(
 }
 
 /** Unique among the processes that use the store; a worker's successor has the same name. */
-function processName(
-  { joined, view }: ServiceNode,
-  { runtime, service }: Pick<HostingParts, "runtime" | "service">,
-): string {
+function processName({ joined, view }: ServiceNode, service: ServiceParts): string {
   if (joined !== null) return joined.id;
-  const node = view?.identity.id ?? service?.id ?? newProcessId(runtime);
-  return service === null ? node : `${node}/${service.bus.self}`;
+  const node = view?.identity.id ?? service.id;
+  return service.workers === 1 ? node : `${node}/${service.bus.self}`;
 }
 
 /** Records filters, so that other processes go on with them, or this one after a restart. */
@@ -285,14 +289,14 @@ function filterClaimsOf(
   { filters, timerWheel }: ReturnType<typeof upstreamSide>,
   { runtime, log, service }: Outside,
 ): FilterClaims {
-  const identity = node?.identity ?? { id: service?.id ?? processName, region: "" };
-  const bus = service?.bus ?? null;
+  const identity = node?.identity ?? { id: service.id, region: "" };
+  const { bus } = service;
   return new FilterClaims({
     runtime,
     timerWheel,
     filters,
     records: storedFilters(store, processName),
-    workers: bus === null ? null : { bus, workerOf: workerOn(identity, bus) },
+    workers: isAlone({ service }) ? null : { bus, workerOf: workerOn(identity, bus) },
     onError: (error) => log.warn({ problem: errorText(error) }, "filters cannot be recorded now"),
   });
 }
@@ -300,13 +304,12 @@ function filterClaimsOf(
 /** What operators do with providers; has cordons take effect, and follows other processes. */
 async function operatorProvidersOf({
   outside,
-  startedAtMs,
   providers,
   console,
   operatorChanges,
 }: OperatorFoundation): Promise<OpenOperatorProviders> {
-  const { runtime, log, service, reload = cannotReload } = outside;
-  const bus = busOf(service);
+  const { runtime, log, service } = outside;
+  const { bus } = service;
   const { timerWheel, upstreams, registry, cordons, subscriptions } = providers;
   const opened = await openOperatorProviders({
     runtime,
@@ -320,9 +323,8 @@ async function operatorProvidersOf({
     changes: operatorChanges,
     onError: (error) =>
       log.warn({ problem: errorText(error) }, "what operators did elsewhere cannot be read now"),
-    reload,
-    reloadAsked:
-      bus === null ? createReloadAsked(runtime, startedAtMs, reload) : reloadAskedOver(bus),
+    reload: () => reloadOver(bus),
+    reloadAsked: reloadAskedOver(bus),
   });
   const ownPurge = createOwnPurge(providers);
   operatorChanges.follow((change) =>
@@ -331,10 +333,16 @@ async function operatorProvidersOf({
   return opened;
 }
 
-type OperatorFoundation = Pick<
-  Foundation,
-  "outside" | "providers" | "console" | "operatorChanges"
-> & { readonly startedAtMs: number };
+type OperatorFoundation = Pick<Foundation, "outside" | "providers" | "console" | "operatorChanges">;
+
+/** The service of a process that is alone: it reloads itself. */
+function alone({ runtime, log, reload = cannotReload }: Start): ServiceParts {
+  const service = serviceAlone(runtime, (error) =>
+    log.error({ err: error }, "bug: a message within the process was not handled"),
+  );
+  serveReload(service.bus, reload, createReloadAsked(runtime, runtime.now(), reload));
+  return service;
+}
 
 const cannotReload: Reload = async () => ({
   problem: "this process was not started with a configuration file",
@@ -366,7 +374,7 @@ async function instanceApiOf(foundation: Foundation): Promise<Api> {
     records: console.records,
     providers: operatorProviders,
     methods: () => live.methods,
-    openLimit: limitsOf({ runtime: outside.runtime, service: outside.service ?? null }),
+    openLimit: limitsOf(outside),
     purgeCache: createCachePurge({
       registry: providers.registry,
       own: createOwnPurge(providers),
@@ -396,7 +404,7 @@ function appOf(
       const problem = reloadProblem(config, next);
       if (problem !== null) return problem;
       if (isAlone(outside)) warnOfFixedSections(outside.log, config, next);
-      live.config = workerConfig(reloaded(config, next), workersOf(outside));
+      live.config = workerConfig(reloaded(config, next), outside.service.workers);
       live.methods = methodTable(next.methods, live.methods);
       providers.cache.secondTier?.use(live.config.redisUrl);
       providers.profileUpdater.replace(next.profiles);
@@ -466,10 +474,8 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
 /** The pages and documents that answer GET; of several workers each answers for the service. */
 function pagesOf(foundation: Foundation): Pages {
   const { service, runtime } = foundation.outside;
-  const uptimeBeforeMs =
-    service === undefined ? 0 : Math.max(0, runtime.wallMs() - service.startedWallMs);
-  if (service === undefined || service.workers === 1)
-    return pagesWith(foundation, { service: null, uptimeBeforeMs });
+  const uptimeBeforeMs = Math.max(0, runtime.wallMs() - service.startedWallMs);
+  if (isAlone({ service })) return pagesWith(foundation, { service: null, uptimeBeforeMs });
   const documents = workerDocuments(service.bus, (query) => pages.own(query));
   const pages = pagesWith(foundation, { service: documents, uptimeBeforeMs });
   return pages;
@@ -538,7 +544,7 @@ interface Bounds {
 
 function boundsOf(config: Config, outside: Outside): Bounds {
   const { runtime, log, service } = outside;
-  const sent = openProviderLimits({ config, runtime, log, service: service ?? null });
+  const sent = openProviderLimits({ config, runtime, log, service });
   return { shares: sent.ofMachine, sent };
 }
 
@@ -588,11 +594,11 @@ function upstreamSide(
   const limits = (): Config["limits"] => live.config.limits;
   const parts = { runtime, timerWheel, upstreams, limits, log, buffers };
   const { router, cache, accepted } = liveRouter(parts, observer, live);
-  const { bus = null, workers = 1 } = service ?? {};
+  const bus = service.workers === 1 ? null : service.bus;
   const common = { runtime, timerWheel, registry, consistency: () => live.config.consistency };
-  const ofStreams = { ...common, router, sockets, shares, limits, log, workers, budget };
   const streams = streamSide(bus, {
-    ...ofStreams,
+    ...{ ...common, router, sockets, shares, limits, log, budget },
+    workers: service.workers,
     onMove: (move) => observer.streamMoved(move),
   });
   const { subscriptions } = streams;
@@ -648,7 +654,7 @@ function hearing(observer: Observer): Pick<ProfileRegistrySettings, "onChange" |
 
 /** This process among the workers of its service. */
 function placeOf(service: Outside["service"]): ObserverPlace {
-  return { worker: service?.bus.self ?? "1", workers: service?.workers ?? 1 };
+  return { worker: service.bus.self, workers: service.workers };
 }
 
 /** The router with its cache, as the live configuration says. */
@@ -679,11 +685,6 @@ function liveRouter(
     byAccount: () => live.config.cache?.byAccount === true,
   });
   return { router, cache, accepted };
-}
-
-/** Number of workers that divide the bounds of the service. */
-function workersOf({ service }: Outside): number {
-  return service?.workers ?? 1;
 }
 
 /** Subscriptions and filters. */

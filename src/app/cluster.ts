@@ -20,7 +20,7 @@ import type { Membership } from "../shared/nodes/membership.ts";
 import { newProcessId } from "../shared/nodes/node-rows.ts";
 import { startRetention } from "../shared/nodes/retention.ts";
 import { type Store, urgently } from "../shared/store/store.ts";
-import { busOf, type ServiceParts } from "./service-parts.ts";
+import { type ServiceParts, workerOf } from "./service-parts.ts";
 import type { JoinedNode } from "./store/provider-limits.ts";
 import {
   openServiceStore,
@@ -43,10 +43,7 @@ interface JoinParts {
   readonly runtime: Runtime;
   readonly log: Logger;
   readonly store: Store;
-  /** The worker of the node that this process is; null = it is the node. */
-  readonly worker: string | null;
-  /** Null = this process is the whole service. */
-  readonly service: Pick<ServiceParts, "id"> | null;
+  readonly service: Pick<ServiceParts, "id" | "bus" | "workers">;
   readonly onError: (error: unknown) => void;
 }
 
@@ -57,10 +54,10 @@ const CLOSE_MS = 5_000;
 
 /** Joins the others; null = this service is one node. */
 async function joinCluster(parts: JoinParts): Promise<Cluster | null> {
-  const { config, runtime, log, worker } = parts;
+  const { config, log } = parts;
   if (!config.cluster.enabled) return null;
   const { cluster, hosted } = config;
-  const node = { id: clusterNodeId(config, runtime, worker), region: cluster.region };
+  const node = { id: clusterNodeId(parts), region: cluster.region };
   const joined = await openCluster({
     ...parts,
     node,
@@ -85,9 +82,9 @@ function viewOf({ node, membership }: Cluster): NodeView {
 }
 
 /** Whether a process that keeps a filter is another living worker of this node. */
-export function workerOn(node: NodeIdentity, bus: Bus | null): (keeper: string) => WorkerId | null {
+export function workerOn(node: NodeIdentity, bus: Bus): (keeper: string) => WorkerId | null {
   return (keeper) => {
-    if (bus === null || serviceNodeOf(keeper) !== node.id) return null;
+    if (serviceNodeOf(keeper) !== node.id) return null;
     const worker = keeper.slice(node.id.length + 1);
     const isAlive = bus.workers().includes(worker) || bus.silent().includes(worker);
     return worker !== bus.self && isAlive ? worker : null;
@@ -120,9 +117,9 @@ export async function openServiceNode(
   let cluster: Cluster | null = null;
   try {
     cluster = await joinCluster({ ...parts, store, onError });
-    const bus = busOf(service);
+    const { bus, workers } = service;
     const signal = cluster?.signal ?? null;
-    const followed = { store: urgently(store), runtime, log, bus, signal, nodeTimeoutMs, onError };
+    const followed = { runtime, log, bus, workers, signal, nodeTimeoutMs, onError };
     return {
       store,
       cluster,
@@ -131,7 +128,7 @@ export async function openServiceNode(
         cluster === null
           ? null
           : { store, id: cluster.node.id, nodeTimeoutMs, hints: cluster.hints },
-      changes: await openChanges(followed),
+      changes: await openChanges({ ...followed, store: urgently(store) }),
       claims: cluster?.claims ?? claimsOf(bus),
       onError,
     };
@@ -270,13 +267,13 @@ export function named(config: Config, runtime: Runtime): Config {
   return { ...config, cluster: { ...config.cluster, nodeId } };
 }
 
-function processIdOf({ runtime, worker, service }: JoinParts): string {
-  return worker === null || service === null
-    ? newProcessId(runtime)
-    : workerProcessId(service.id, worker);
+function processIdOf({ runtime, service }: JoinParts): string {
+  const worker = workerOf(service);
+  return worker === null ? newProcessId(runtime) : workerProcessId(service.id, worker);
 }
 
-function clusterNodeId(config: Config, runtime: Runtime, worker: string | null): string {
+function clusterNodeId({ config, runtime, service }: Omit<JoinParts, "store" | "onError">): string {
+  const worker = workerOf(service);
   const { nodeId } = named(config, runtime).cluster;
   return worker === null ? nodeId : `${nodeId}/${worker}`;
 }

@@ -49,7 +49,7 @@ import { BENEFICIARIES } from "./beneficiaries.ts";
 import { followerOf, type ServiceNode, workerProcessId } from "./cluster.ts";
 import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
 import type { OperatorConsole } from "./operators/operator-console.ts";
-import { busOf, limitsOf, type ServiceParts } from "./service-parts.ts";
+import { limitsOf, type ServiceParts, workerOf } from "./service-parts.ts";
 import { creditOver, tokensOver } from "./workers/supervisor-objects.ts";
 
 /** The running hosted service. */
@@ -79,10 +79,7 @@ export interface HostingParts extends ServiceNode {
   readonly console: OperatorConsole;
   /** The method table of the current configuration. */
   readonly methods: () => MethodTable;
-  /** The worker of the node that this process is; null = it is the node. */
-  readonly worker: string | null;
-  /** Null = this process is the whole service. */
-  readonly service: ServiceParts | null;
+  readonly service: ServiceParts;
 }
 
 const MANAGED: readonly ManagedSlug[] = ["premium", "public"];
@@ -111,7 +108,7 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
   const custom = await openCustomProfiles(parts);
   const openLimit = limitsOf(parts);
   const rateShares = rateSharesOf(parts);
-  const node = cluster?.node.id ?? nodeIdOf(config, runtime, workerOf(parts));
+  const node = cluster?.node.id ?? nodeIdOf(config, runtime, workerOf(parts.service));
   const credit = await creditOf(parts, node);
   const keyCache = new KeyCache({
     store,
@@ -187,7 +184,7 @@ async function legacyFormsOf({
 
 function creditOf(parts: HostingParts, node: string): Promise<Credit> {
   const { store, runtime, settings, cluster, changes, onError } = parts;
-  const hasWorkers = cluster === null && busOf(parts.service) !== null;
+  const hasWorkers = cluster === null && parts.service.workers > 1;
   return openCredit({
     store,
     runtime,
@@ -211,10 +208,8 @@ function creditOf(parts: HostingParts, node: string): Promise<Credit> {
 function processIdOf(parts: HostingParts): Pick<CreditParts, "processId"> {
   const { cluster, service } = parts;
   if (cluster !== null) return { processId: cluster.processId };
-  const bus = busOf(parts.service);
-  return bus === null || service === null
-    ? {}
-    : { processId: workerProcessId(service.id, bus.self) };
+  const worker = workerOf(service);
+  return worker === null ? {} : { processId: workerProcessId(service.id, worker) };
 }
 
 interface ApiCollaborators {
@@ -481,8 +476,10 @@ export function unnamedNode(storageUrl: string, { wallMs, random }: Runtime): st
 
 /** Where another process has the embedded file open, it runs the transactions of credit. */
 function transactionsOf(parts: HostingParts): Pick<CreditParts, "transactions"> {
-  const bus = busOf(parts.service);
-  return bus === null || parts.store.engine !== "sqlite" ? {} : { transactions: creditOver(bus) };
+  const { service, store } = parts;
+  return service.workers === 1 || store.engine !== "sqlite"
+    ? {}
+    : { transactions: creditOver(service.bus) };
 }
 
 /** How the rate limits of accounts are shared; null = this process is the whole service. */
@@ -498,8 +495,8 @@ function rateSharesOf(parts: HostingParts): RateShares | null {
 function tokensOf(parts: HostingParts): BookedLimitParts | null {
   const { cluster, service } = parts;
   if (cluster !== null) return cluster.tokens;
-  const bus = busOf(parts.service);
-  return bus === null ? null : { request: tokensOver(bus), members: () => service?.workers ?? 1 };
+  const { bus, workers } = service;
+  return workers === 1 ? null : { request: tokensOver(bus), members: () => workers };
 }
 
 /** How limits of new keys are opened. */
@@ -508,18 +505,14 @@ function creationLimitsOf(parts: HostingParts): OpenCreationLimit {
   return tokens === null ? openAddressLimit : bookedAddressLimits(tokens);
 }
 
-function workerOf(parts: HostingParts): string | null {
-  return busOf(parts.service)?.self ?? null;
-}
-
 /** What bounds accounts over all processes of the service. */
 function sharedLimitsOf(
   parts: HostingParts,
   sharing: RateShares | null,
 ): Pick<AdmissionParts, "sharing" | "waitingBatches"> {
-  const bus = busOf(parts.service);
+  const { bus, workers } = parts.service;
   const waitingBatches =
-    bus === null ? NO_SHARED_HOLDINGS : new SharedHoldings(bus, parts.runtime, "waiting batches");
+    workers === 1 ? NO_SHARED_HOLDINGS : new SharedHoldings(bus, parts.runtime, "waiting batches");
   return { sharing, waitingBatches };
 }
 

@@ -2,24 +2,22 @@
 // all workers have ended. Their rows count as left, and what they had leased returns.
 
 import type { Logger } from "pino";
-import type { Config } from "../config/config.ts";
 import { errorText } from "../core/fields.ts";
 import type { WorkerId } from "../core/workers/bus.ts";
 import { closeEnded, creditOn } from "../hosted/credit/credit-store.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { leaveEnded } from "../shared/nodes/node-rows.ts";
-import { openStore, type Store } from "../shared/store/store.ts";
+import type { Store } from "../shared/store/store.ts";
 import { workerProcessId } from "./cluster.ts";
 
 /** A service whose workers have ended. */
 export interface EndedService {
-  readonly config: Config;
   readonly runtime: Pick<Runtime, "after" | "wallMs">;
   readonly log: Pick<Logger, "warn">;
   readonly id: string;
   readonly workers: readonly WorkerId[];
-  /** The embedded file, which the supervisor has open; null = there is none. */
-  readonly file: Store | null;
+  /** The store as the supervisor has it open, or opens it. */
+  readonly store: () => Promise<Store>;
 }
 
 /** As long as each step of the end of a worker. */
@@ -39,14 +37,8 @@ export async function leaveForWorkers(service: EndedService): Promise<void> {
   );
 }
 
-async function leave(service: EndedService): Promise<void> {
-  const { config, file } = service;
-  if (file !== null) return leaveStore(service, file);
-  const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
-  await leaveStore(service, store).finally(() => store.close());
-}
-
-async function leaveStore({ id, workers, runtime }: EndedService, store: Store): Promise<void> {
+async function leave({ id, workers, runtime, ...service }: EndedService): Promise<void> {
+  const store = await service.store();
   await leaveEnded(
     store,
     workers.map((worker) => workerProcessId(id, worker)),

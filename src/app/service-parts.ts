@@ -1,18 +1,20 @@
 // What a process knows about the service that it belongs to: other workers, their number, and the
-// start time.
-import type { Bus } from "../core/workers/bus.ts";
+// start time. A process alone is a service of one worker.
+import type { Bus, WorkerId } from "../core/workers/bus.ts";
 import {
   type OpenAddressLimit,
-  openAddressLimit,
   sharedAddressLimits,
 } from "../core/workers/shared-address-limits.ts";
 import type { Runtime } from "../runtime.ts";
+import { newProcessId } from "../shared/nodes/node-rows.ts";
+import { createLocalBus } from "../shared/processes/bus-endpoint.ts";
 import type { OtherWorkers } from "../web/server/server.ts";
 
 /** The service of this process, which runs alone or is one of several workers. */
 export interface ServiceParts {
+  /** To the other workers. A process alone answers itself, also in place of the supervisor. */
   readonly bus: Bus;
-  /** Made up by the supervisor at its start. */
+  /** Made up at the start of the service. */
   readonly id: string;
   /** Null = no other process accepts connections. */
   readonly otherWorkers: OtherWorkers | null;
@@ -22,21 +24,29 @@ export interface ServiceParts {
   readonly startedWallMs: number;
 }
 
-/** The bus to the other workers of a service; null = this process is the whole service. */
-export function busOf(
-  service: Pick<ServiceParts, "bus" | "workers"> | null | undefined,
-): Bus | null {
-  return (service?.workers ?? 1) === 1 ? null : (service?.bus ?? null);
+/** The service of a process that is alone. */
+export function serviceAlone(runtime: Runtime, onError: (error: unknown) => void): ServiceParts {
+  return {
+    bus: createLocalBus(runtime, onError),
+    id: newProcessId(runtime),
+    otherWorkers: null,
+    workers: 1,
+    startedWallMs: runtime.wallMs(),
+  };
 }
 
-/** How limits by address are opened: for this process, or for all workers. */
+/** The worker of its service that a process is; null = it is alone. */
+export function workerOf({ bus, workers }: Pick<ServiceParts, "bus" | "workers">): WorkerId | null {
+  return workers === 1 ? null : bus.self;
+}
+
+/** How limits by address are opened, for all workers. */
 export function limitsOf({
   service,
   runtime,
 }: {
-  readonly service: ServiceParts | null;
+  readonly service: ServiceParts;
   readonly runtime: Runtime;
 }): OpenAddressLimit {
-  const bus = busOf(service);
-  return bus === null ? openAddressLimit : sharedAddressLimits(bus, runtime);
+  return sharedAddressLimits(service.bus, runtime);
 }

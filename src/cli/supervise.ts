@@ -11,7 +11,7 @@ import {
   serveReload,
 } from "../app/operators/reload-service.ts";
 import { leaveForWorkers } from "../app/places-left.ts";
-import { serveServiceFile } from "../app/store/service-store.ts";
+import { serveServiceFile, supervisedStore } from "../app/store/service-store.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/workers/service-readings.ts";
 import { serveCredit, serveStatements, serveTokens } from "../app/workers/supervisor-objects.ts";
 import type { Config } from "../config/config.ts";
@@ -67,12 +67,15 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
   const { reload } = start;
   const reloadAsked = createReloadAsked(realRuntime, startedAtMs, reload);
   serveOverBus(supervisor.bus, { file, shares, reload, reloadAsked });
-  const stored = { config: running, runtime: realRuntime, log, file: file?.store ?? null };
-  const endHistory = openSupervisedHistory({ ...stored, supervisor });
+  const { bus, serviceId: id } = supervisor;
+  const opened = supervisedStore(running, file);
+  const ofService = { runtime: realRuntime, log, store: opened.open };
+  const written = file?.store.inMemory === true ? null : opened.open;
+  const endHistory = openSupervisedHistory({ ...ofService, bus, serviceId: id, store: written });
   const started = await supervisor.started;
   if (!started.ok) {
     supervisor.kill();
-    await file?.close();
+    await opened.close();
     throw new Error(started.problem);
   }
   const release = keepAlive();
@@ -89,9 +92,8 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     async close() {
       if (!(await supervisor.drain())) process.exitCode = 1;
       await endHistory();
-      const { serviceId: id, places: workers } = supervisor;
-      await leaveForWorkers({ ...stored, id, workers });
-      await file?.close();
+      await leaveForWorkers({ ...ofService, id, workers: supervisor.places });
+      await opened.close();
       release();
     },
     kill: () => supervisor.kill(),

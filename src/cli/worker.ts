@@ -2,7 +2,6 @@
 // signal: the supervisor sends its configuration and its commands.
 import type { Logger } from "pino";
 import { type App, build } from "../app/app.ts";
-import { type Reload, reloadOver } from "../app/operators/reload-service.ts";
 import type { ServiceParts } from "../app/service-parts.ts";
 import { type Config, frozen } from "../config/config.ts";
 import { realRuntime, runtimeOf } from "../runtime.ts";
@@ -75,8 +74,7 @@ async function start(
   };
   const service = { bus, id: serviceId, otherWorkers, workers: count, startedWallMs };
   try {
-    const reload: Reload = () => reloadOver(bus);
-    return await build(config, { runtime, log, version, service, reload });
+    return await build(config, { runtime, log, version, service });
   } catch (error) {
     report({ kind: "failed", problem: startProblem(error, config) });
     close();

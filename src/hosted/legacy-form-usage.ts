@@ -3,7 +3,7 @@
 
 import { LEGACY_FORM_NAMES, type LegacyFormName } from "../core/faults/legacy-form.ts";
 import type { Runtime } from "../runtime.ts";
-import { ALONE, type JobClaims } from "../shared/nodes/job-claims.ts";
+import type { JobClaims } from "../shared/nodes/job-claims.ts";
 import type { Store } from "../shared/store/store.ts";
 
 /** Which legacy forms are served: all, those still in use, none. */
@@ -70,10 +70,11 @@ export class LegacyFormUsage {
     const nowMs = runtime.now();
     const requests = new Map(this.#seen);
     const sinceWriteMs = Math.max(0, Math.floor(nowMs - this.#sinceMs));
+    // Time that cannot be written counts for nobody: forms stay on for longer.
+    this.#sinceMs = nowMs;
     const quietMs = BigInt(await countedMs(claims, sinceWriteMs));
     const wallMs = BigInt(Math.floor(runtime.wallMs()));
     await writeRecord(store, { requests, quietMs, off: this.off, wallMs });
-    this.#sinceMs = nowMs;
     for (const [name, count] of requests) {
       const more = (this.#seen.get(name) ?? 0) - count;
       if (more > 0) this.#seen.set(name, more);
@@ -82,15 +83,14 @@ export class LegacyFormUsage {
   }
 }
 
-/** The time that this node counts: of several nodes one a minute counts that minute. */
+/** The time that this node counts: of several processes one counts that minute. */
 async function countedMs(claims: JobClaims, sinceWriteMs: number): Promise<number> {
-  if (claims === ALONE) return sinceWriteMs;
   const isCounting = await claims.runIfDue({
     name: "legacy_forms",
     everyMs: WRITE_MS,
     run: async () => undefined,
   });
-  return isCounting ? Math.min(sinceWriteMs, WRITE_MS) : 0;
+  return isCounting ? sinceWriteMs : 0;
 }
 
 /**

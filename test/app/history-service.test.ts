@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   type HistoryService,
-  historyAlone,
   historyOver,
   serveHistory,
 } from "../../src/app/live/history-service.ts";
+import { serviceAlone } from "../../src/app/service-parts.ts";
 import type { ChangeEvent } from "../../src/observe/feed/recent-changes.ts";
 import { ServiceHistory } from "../../src/observe/history/service-history.ts";
 import { MAX_STEPS } from "../../src/observe/history/step-outbox.ts";
@@ -155,9 +155,10 @@ test("changes are kept for those who come later, and one that all workers tell o
 
 test("a process alone answers for itself", async () => {
   const world = simulatedWorld(1);
-  const history = new ServiceHistory({ wallMs: world.wallMs, writer: null });
+  const { bus } = serviceAlone(world, (error) => assert.fail(String(error)));
+  serveHistory(bus, world, new ServiceHistory({ wallMs: world.wallMs, writer: null }));
   const counting = countingProcess(world, (step) => service.add(step));
-  const service: HistoryService = historyAlone(history, {
+  const service: HistoryService = historyOver(bus, "process", {
     refresh: () => counting.refresh(),
     takeChanges: () => [],
   });

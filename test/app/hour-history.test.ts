@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import { type HistoryService, historyAlone } from "../../src/app/live/history-service.ts";
+import type { HistoryService } from "../../src/app/live/history-service.ts";
 import { createHourReader, startHourWriter } from "../../src/app/live/hour-history.ts";
 import { removeOldHistory, writeHistoryHour } from "../../src/hosted/operator/stored-history.ts";
 import { type CountedRow, METHOD_CLASSES } from "../../src/observe/history/history-counts.ts";
@@ -26,11 +26,7 @@ const STEP_MS = 10_000;
 /** A service that counts and writes its hours; its database may be away. */
 function service(world: SimulatedWorld, store: Store, writer: string) {
   const history = new ServiceHistory({ wallMs: world.wallMs, writer });
-  const counting = countingProcess(world, (step) => kept.add(step));
-  const kept: HistoryService = historyAlone(history, {
-    refresh: () => counting.refresh(),
-    takeChanges: () => [],
-  });
+  const counting = countingProcess(world, (step) => history.add(step));
   const database = { isAway: false, openings: 0 };
   const end = startHourWriter({
     history,
@@ -42,7 +38,11 @@ function service(world: SimulatedWorld, store: Store, writer: string) {
       return store;
     },
   });
-  const read = createHourReader(kept, store, world);
+  const hours: HistoryService["hours"] = async (query) => {
+    counting.refresh();
+    return history.openHours(query) ?? "none";
+  };
+  const read = createHourReader({ hours }, store, world);
   return {
     ...counting,
     history,

@@ -8,7 +8,7 @@ import { StoredQuotas } from "../../src/app/store/stored-quotas.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { IN_MEMORY } from "../../src/shared/store/sqlite.ts";
 import { openStore, type Store } from "../../src/shared/store/store.ts";
-import { configOf, configText } from "../fakes/service.ts";
+import { ALONE, configOf, configText } from "../fakes/service.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 const LIMITS = { daily: null, monthly: 100, resetsOn: 1 };
@@ -23,7 +23,7 @@ eachStore(({ engine, open }) => {
         config: { cluster: { ...config.cluster, enabled: true } },
         runtime: realRuntime,
         log: pino({ level: "silent" }),
-        service: null,
+        service: ALONE,
       });
       const share = limits.shares.of(`rps ${KEY}`, 10, { used: () => 0, wanted: () => 0 });
       assert.equal(share.limit, 0, "nothing may be sent yet");

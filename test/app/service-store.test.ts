@@ -20,7 +20,7 @@ import { dayOf, monthOf } from "../../src/core/provider/budget/quota.ts";
 import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
 import { leaseCredits } from "../../src/shared/leases/stored-quotas.ts";
 import { openStore } from "../../src/shared/store/store.ts";
-import { configOf, configText } from "../fakes/service.ts";
+import { ALONE, configOf, configText } from "../fakes/service.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 const KEY = "team/ethereum vendor";
@@ -145,7 +145,7 @@ test("a second router in one data_dir keeps its store in memory, and takes no fi
   const dataDir = directory(t);
   const text = configText([{ id: "vendor", url: "http://127.0.0.1:1" }], { data_dir: dataDir });
   const { lines, log } = counted();
-  const parts = { config: configOf(text), log, service: null };
+  const parts = { config: configOf(text), log, service: ALONE };
   const first = await openServiceStore(parts);
   await createStoredRecords(first).cordon(CORDON);
   writeFiles(dataDir);
@@ -168,7 +168,7 @@ test("a router starts where data_dir cannot be written", async (t) => {
     data_dir: join(file, "data"),
   });
   const { lines, log } = counted();
-  const store = await openServiceStore({ config: configOf(text), log, service: null });
+  const store = await openServiceStore({ config: configOf(text), log, service: ALONE });
   t.after(() => store.close());
   assert.equal(lines.length, 1);
   assert.equal(await createStoredRecords(store).cordon(CORDON), true);

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ownerAmong } from "../../src/core/workers/rendezvous.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import {
-  claimsOfOwner,
+  claimsOf,
   createJobClaims,
   repeatJobs,
   type SingleJob,
@@ -193,7 +193,7 @@ eachStore(({ engine, open, place }) => {
 test("before any worker serves, a job of the start is done by the first worker alone", async () => {
   const done: string[] = [];
   for (const self of ["1", "2", "3"]) {
-    const claims = claimsOfOwner({ self, ownerOf: () => self });
+    const claims = claimsOf({ self, ownerOf: () => self });
     await claims.runIfDue({ name: "reseal", everyMs: 0, run: async () => void done.push(self) });
   }
   assert.deepEqual(done, ["1"]);
@@ -203,7 +203,7 @@ test("of the workers of one machine exactly one does each job, whichever of them
   for (const living of [["1"], ["1", "2"], ["2", "3", "7"]]) {
     const ran: string[] = [];
     for (const self of living) {
-      const claims = claimsOfOwner({ self, ownerOf: (key) => ownerAmong(living, key) ?? self });
+      const claims = claimsOf({ self, ownerOf: (key) => ownerAmong(living, key) ?? self });
       for (const name of ["audit", "sweep", "reseal_channels"])
         await claims.runIfDue({ name, everyMs: LONG_MS, run: async () => void ran.push(name) });
     }

@@ -2,6 +2,7 @@
 // one decision that was recorded, and no other worker.
 import { pino } from "pino";
 import { OperatorView } from "../../src/app/live/operator-view.ts";
+import { serviceAlone } from "../../src/app/service-parts.ts";
 import { Observer } from "../../src/observe/observer.ts";
 import type { Runtime } from "../../src/runtime.ts";
 import { NOTHING_SENT } from "../../src/upstream/engine/call-context.ts";
@@ -94,6 +95,8 @@ export function testLive(runtime: Runtime): LiveView {
     store: null,
     node: null,
     joined: null,
-    service: undefined,
+    service: serviceAlone(runtime, (error) => {
+      throw error;
+    }),
   }).live;
 }

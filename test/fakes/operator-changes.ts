@@ -21,13 +21,9 @@ export async function openWorkerChanges(
   parts: WorkerChangesParts,
 ): Promise<{ readonly changes: Changes; readonly operatorChanges: OperatorChanges }> {
   const { bus, node = null } = parts;
-  const nodeTimeoutMs = 3_600_000;
-  const changes = await openChanges({
-    ...parts,
-    signal: null,
-    nodeTimeoutMs,
-    log: pino({ level: "silent" }),
-  });
+  const log = pino({ level: "silent" });
+  const ofService = { signal: null, workers: 3, nodeTimeoutMs: 3_600_000, log };
+  const changes = await openChanges({ ...parts, ...ofService });
   const process = `${node ?? "n1"}/${bus.self}`;
   return { changes, operatorChanges: new OperatorChanges({ ...parts, changes, process, node }) };
 }

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import { type App, build } from "../../src/app/app.ts";
+import { serviceAlone } from "../../src/app/service-parts.ts";
 import { type Config, loadConfig } from "../../src/config/config.ts";
 import { formatFaults } from "../../src/config/config-fault.ts";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
@@ -77,6 +78,11 @@ export function configText(
     ...extra,
   });
 }
+
+/** The service of a process that is alone. */
+export const ALONE = serviceAlone(realRuntime, (error) => {
+  throw error;
+});
 
 /** Reads a configuration text; throws with its faults. */
 export function configOf(text: string): Config {

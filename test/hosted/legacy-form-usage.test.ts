@@ -8,8 +8,8 @@ import {
   type LegacyFormUsage,
   openLegacyFormUsage,
 } from "../../src/hosted/legacy-form-usage.ts";
-import { ALONE } from "../../src/shared/nodes/job-claims.ts";
 import type { Store } from "../../src/shared/store/store.ts";
+import { ALONE } from "../fakes/jobs.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 import { eachStore } from "../fakes/stores.ts";
 

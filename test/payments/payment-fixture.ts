@@ -17,8 +17,8 @@ import type {
 import type { Rail } from "../../src/payments/rails/rail.ts";
 import { startPayments } from "../../src/payments/start.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
-import { ALONE } from "../../src/shared/nodes/job-claims.ts";
 import type { Store } from "../../src/shared/store/store.ts";
+import { ALONE } from "../fakes/jobs.ts";
 import { quiet } from "../fakes/quiet.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
 import { FakeChain } from "./fake-chain.ts";

@@ -1,6 +1,6 @@
-// History of a service: of one process as it counts, of several gathered in the supervisor every
-// ten seconds, and before it is read. Each process hands over its counts in numbered batches, so
-// that nothing counts twice and counts outlive their worker.
+// History of a service: gathered in the supervisor, or in the process that serves alone, every ten
+// seconds and before it is read. Each process hands over its counts in numbered batches, so that
+// nothing counts twice and counts outlive their worker.
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../../core/workers/bus.ts";
 import { type ChangeEvent, RecentChanges } from "../../observe/feed/recent-changes.ts";
 import type { CountedStep } from "../../observe/history/history-counts.ts";
@@ -33,30 +33,6 @@ export interface ProcessHistory {
   takeChanges(): readonly ChangeEvent[];
 }
 
-/** History of a service that is this process alone. */
-export function historyAlone(history: ServiceHistory, own: ProcessHistory): HistoryService {
-  const changes = new RecentChanges();
-  return {
-    add(step) {
-      history.add(step);
-      for (const change of own.takeChanges()) changes.add(change);
-    },
-    async steps(query) {
-      own.refresh();
-      return history.report(query);
-    },
-    async hours(query) {
-      own.refresh();
-      return history.openHours(query) ?? "none";
-    },
-    async changes() {
-      for (const change of own.takeChanges()) changes.add(change);
-      return changes.list();
-    },
-    end: async () => own.refresh(),
-  };
-}
-
 /** Which batch of which process was taken last. */
 type TakenBatch = Pick<StepBatch, "process" | "number">;
 
@@ -77,7 +53,7 @@ const GATHER_MS = 10_000;
 /** Processes whose batches are remembered; there are as many as workers were started. */
 const MAX_PROCESSES = 256;
 
-/** The history of a service of several workers, from the side of one worker. */
+/** The history of a service from the side of one worker. */
 export function historyOver(bus: Bus, process: string, own: ProcessHistory): HistoryService {
   const outbox = new StepOutbox(process);
   const batch = (taken: number): StepBatch => {
@@ -113,7 +89,7 @@ function lastBatch(message: StepBatch) {
   return { topic: LAST, message, timeoutMs: WORKER_MS };
 }
 
-/** Gathers the history of all workers, in the supervisor, and answers for it. */
+/** Gathers the history of all workers, and answers for it. */
 export function serveHistory(
   bus: Bus,
   runtime: Pick<Runtime, "after">,

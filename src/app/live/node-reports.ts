@@ -15,6 +15,7 @@ import { isStoreFailure } from "../../shared/store/store-failure.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { nodeReport, nodes, providerReports } from "../../web/contract/history.ts";
 import type { NodeView } from "../cluster.ts";
+import { type ServiceParts, workerOf } from "../service-parts.ts";
 import type { JoinedNode } from "../store/provider-limits.ts";
 
 type Nodes = z.output<typeof nodes>;
@@ -30,8 +31,7 @@ export interface NodeReportParts {
   readonly observer: Pick<Observer, "allSeries">;
   readonly registry: Pick<ProfileRegistry, "profiles">;
   readonly version: string;
-  /** Null = this process is the whole service. */
-  readonly bus: Bus | null;
+  readonly service: Pick<ServiceParts, "bus" | "workers">;
   /** Null = one node serves alone; the same for `joined`. */
   readonly node: NodeView | null;
   readonly joined: JoinedNode | null;
@@ -60,12 +60,12 @@ export class NodeReports {
     this.#meter = new LoadMeter(parts.runtime, parts.observer);
     this.#startedAt = new Date(parts.runtime.wallMs()).toISOString();
     this.#cancel = parts.runtime.after(REPORT_MS, () => this.#again());
-    parts.bus?.serve(ASKED, () => this.#own());
+    parts.service.bus.serve(ASKED, () => this.#own());
     this.#report();
   }
 
   read(): Promise<Nodes> {
-    return readNodes(this.#parts, () => this.#own());
+    return readNodes(this.#parts);
   }
 
   /** Tells the others that this process takes no new calls. */
@@ -79,13 +79,14 @@ export class NodeReports {
   }
 
   #own(): NodeReport {
-    const { bus, version, registry } = this.#parts;
+    const { service, version, registry } = this.#parts;
+    const { bus } = service;
     const { callsPerS, cpuCores, eventLoopBusy, memoryBytes } = this.#meter.load;
     // Workers hear of each other's probes, so one of them tells for its node.
-    const isFirst = bus === null || bus.workers()[0] === bus.self;
+    const isFirst = bus.workers()[0] === bus.self;
     return {
       version,
-      worker: bus?.self ?? null,
+      worker: workerOf(service),
       started_at: this.#startedAt,
       draining: this.#isDraining,
       calls_per_s: callsPerS,
@@ -145,9 +146,9 @@ interface Gathered {
   readonly reports: readonly NodeReport[];
 }
 
-async function readNodes(parts: NodeReportParts, own: () => NodeReport): Promise<Nodes> {
+async function readNodes(parts: NodeReportParts): Promise<Nodes> {
   const { node, joined } = parts;
-  const here = await ownReports(parts.bus, own);
+  const here = await ownReports(parts.service.bus);
   const thisId = node?.identity.id ?? hostname();
   if (node === null || joined === null) {
     const alone = { id: thisId, members: [], reports: here };
@@ -186,8 +187,7 @@ async function readNodes(parts: NodeReportParts, own: () => NodeReport): Promise
 }
 
 /** What the processes of this service tell now; one that does not answer is left out. */
-async function ownReports(bus: Bus | null, own: () => NodeReport): Promise<readonly NodeReport[]> {
-  if (bus === null) return [own()];
+async function ownReports(bus: Bus): Promise<readonly NodeReport[]> {
   const asked = { topic: ASKED, message: {}, timeoutMs: WORKER_MS };
   const replies = await Promise.all(bus.workers().map((id) => bus.request(id, asked)));
   return replies.flatMap((reply) => (reply.ok ? [reply.value] : []));

@@ -1,4 +1,4 @@
-// The operator's report on a service of several workers: asks each worker, and merges the answers.
+// The operator's report on a service: asks each worker, and merges the answers.
 import type { Bus, QuestionTopic } from "../../core/workers/bus.ts";
 import {
   mergeReports,
@@ -31,9 +31,8 @@ const TOPICS: ReportTopics = {
 /** A worker that does not answer within this time is left out. */
 const WORKER_MS = 2_000;
 
-/** Reports of the whole service; `bus` null = this process is all of it. */
-export function operatorReports(parts: ReportParts, bus: Bus | null): OperatorReports {
-  if (bus === null) return { read: (query) => Promise.resolve(ownReport(parts, query)) };
+/** Reports of the whole service. */
+export function operatorReports(parts: ReportParts, bus: Bus): OperatorReports {
   bus.serve(TOPICS.decisions, (query) => ({ answer: ownReport(parts, query) }));
   bus.serve(TOPICS.decision, (query) => ({ answer: ownReport(parts, query) }));
   bus.serve(TOPICS.what_if, (query) => ({ answer: ownReport(parts, query) }));

@@ -4,7 +4,6 @@ import type { Logger } from "pino";
 import type { Bus } from "../../core/workers/bus.ts";
 import { FeedHub } from "../../observe/feed/feed-hub.ts";
 import { HistoryClock } from "../../observe/history/history-clock.ts";
-import { ServiceHistory } from "../../observe/history/service-history.ts";
 import type { Observer } from "../../observe/observer.ts";
 import type { ReportParts } from "../../observe/operator-report.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -13,18 +12,14 @@ import type { Store } from "../../shared/store/store.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { LiveView } from "../../web/api/parts.ts";
 import type { NodeView } from "../cluster.ts";
-import { busOf, type ServiceParts } from "../service-parts.ts";
+import type { ServiceParts } from "../service-parts.ts";
 import type { JoinedNode } from "../store/provider-limits.ts";
 import { createFeedExchange } from "./feed-exchange.ts";
-import {
-  type HistoryService,
-  historyAlone,
-  historyOver,
-  type ProcessHistory,
-} from "./history-service.ts";
-import { createHourReader, startHourWriter } from "./hour-history.ts";
+import { type HistoryService, historyOver } from "./history-service.ts";
+import { createHourReader } from "./hour-history.ts";
 import { NodeReports } from "./node-reports.ts";
 import { operatorReports } from "./operator-reports.ts";
+import { openSupervisedHistory } from "./supervised-history.ts";
 
 export interface OperatorViewParts {
   readonly runtime: Runtime;
@@ -33,13 +28,12 @@ export interface OperatorViewParts {
   readonly registry: ProfileRegistry;
   readonly subscriptions: ReportParts["subscriptions"];
   readonly version: string;
-  /** Where hours of history are; null or in memory = nowhere. */
+  /** Where hours of history are; null = nowhere. */
   readonly store: Store | null;
   /** Null = one node serves alone; the same for `joined`. */
   readonly node: NodeView | null;
   readonly joined: JoinedNode | null;
-  /** Absent = this process is the whole service. */
-  readonly service: ServiceParts | undefined;
+  readonly service: ServiceParts;
 }
 
 type Feed = Observer["feed"];
@@ -51,41 +45,41 @@ export class OperatorView {
   readonly #hub: FeedHub;
   readonly #nodeReports: NodeReports;
   readonly #clock: HistoryClock;
-  readonly #kept: KeptHistory;
+  readonly #history: HistoryService;
+  readonly #endHistory: () => Promise<void>;
   readonly #stops: readonly (() => void)[];
 
   constructor(parts: OperatorViewParts) {
-    const { runtime, observer, registry, service, version } = parts;
-    const store = parts.store?.inMemory === true ? null : parts.store;
-    const bus = busOf(service);
+    const { runtime, observer, registry, service, version, store } = parts;
+    const { bus } = service;
     const { feed } = observer;
-    const kept = historyOf({ ...parts, store }, bus, {
+    const history = historyOver(bus, newProcessId(runtime), {
       refresh: () => this.#clock.refresh(),
       takeChanges: () => feed.takeChanges(),
     });
     this.#feed = feed;
-    this.#kept = kept;
+    this.#history = history;
+    this.#endHistory = keepHistory(parts);
     this.#clock = new HistoryClock({
       counts: observer.history,
       feed,
       registry,
       runtime,
-      receive: kept.service.add,
+      receive: history.add,
     });
-    this.#nodeReports = new NodeReports({ ...parts, bus });
-    const exchange = bus === null ? null : createFeedExchange(bus, runtime);
-    this.#hub = new FeedHub({ runtime, feed, exchange });
+    this.#nodeReports = new NodeReports(parts);
+    this.#hub = new FeedHub({ runtime, feed, exchange: createFeedExchange(bus, runtime) });
     this.#stops = [noteNodes(feed, parts.node), noteWorkers(feed, bus)];
     this.live = {
       runtime,
       reports: operatorReports(parts, bus),
-      history: { ...kept.service, hours: createHourReader(kept.service, store, runtime) },
+      history: { ...history, hours: createHourReader(history, store, runtime) },
       nodes: () => this.#nodeReports.read(),
       hub: this.#hub,
       registry,
       version,
       worker: feed.worker,
-      workers: service?.workers ?? 1,
+      workers: service.workers,
     };
   }
 
@@ -105,42 +99,17 @@ export class OperatorView {
   async end(): Promise<void> {
     this.#clock.close();
     this.#nodeReports.close();
-    await this.#kept.end();
+    await this.#history.end();
+    await this.#endHistory();
   }
 }
 
-interface KeptHistory {
-  readonly service: HistoryService;
-  end(): Promise<void>;
-}
-
-/** Where history is kept: here, or in the process that gathers it from all workers. */
-function historyOf(
-  { runtime, store, log }: OperatorViewParts,
-  bus: Bus | null,
-  own: ProcessHistory,
-): KeptHistory {
-  const id = newProcessId(runtime);
-  if (bus !== null) {
-    const service = historyOver(bus, id, own);
-    return { service, end: service.end };
-  }
-  const history = new ServiceHistory({
-    wallMs: runtime.wallMs,
-    writer: store === null ? null : id,
-  });
-  const service = historyAlone(history, own);
-  const endHours =
-    store === null
-      ? null
-      : startHourWriter({ history, runtime, log, store: () => Promise.resolve(store) });
-  return {
-    service,
-    async end() {
-      await service.end();
-      await endHours?.();
-    },
-  };
+/** Keeps history here, unless the supervisor gathers it; the result ends that. */
+function keepHistory({ runtime, store, log, service }: OperatorViewParts): () => Promise<void> {
+  if (service.workers > 1) return () => Promise.resolve();
+  const { bus, id: serviceId } = service;
+  const written = store === null ? null : () => Promise.resolve(store);
+  return openSupervisedHistory({ runtime, log, bus, serviceId, store: written });
 }
 
 /** Tells the feed of nodes that join and leave; the returned function ends that. */
@@ -152,16 +121,15 @@ function noteNodes(feed: Feed, node: NodeView | null): () => void {
   return () => stop?.();
 }
 
-/** The same for the workers of this service; `bus` null = there are no others. */
-function noteWorkers(feed: Feed, bus: Bus | null): () => void {
-  let known = bus?.workers() ?? [];
-  const stop = bus?.onWorkers(() => {
+/** The same for the workers of this service. */
+function noteWorkers(feed: Feed, bus: Bus): () => void {
+  let known = bus.workers();
+  return bus.onWorkers(() => {
     const now = bus.workers();
     for (const id of now) if (!known.includes(id)) noteNode(feed, `worker ${id}`, "joined");
     for (const id of known) if (!now.includes(id)) noteNode(feed, `worker ${id}`, "left");
     known = now;
   });
-  return () => stop?.();
 }
 
 function noteNode(feed: Feed, node: string, change: "joined" | "left"): void {

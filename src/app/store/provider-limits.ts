@@ -10,7 +10,7 @@ import { machineShares } from "../../shared/processes/machine-shares.ts";
 import { type Store, urgently } from "../../shared/store/store.ts";
 import type { QuotaSource } from "../../upstream/budget/quota-source.ts";
 import { LeasedShares, type Shares, WHOLE_SHARES } from "../../upstream/shares.ts";
-import { busOf, type ServiceParts } from "../service-parts.ts";
+import type { ServiceParts } from "../service-parts.ts";
 import { StoredQuotas } from "./stored-quotas.ts";
 
 /** What the budgets of providers are divided with. */
@@ -45,8 +45,7 @@ export interface ProviderLimitParts {
   readonly config: Pick<Config, "cluster">;
   readonly runtime: Runtime;
   readonly log: Logger;
-  /** Null = this process is the whole service. */
-  readonly service: Pick<ServiceParts, "bus" | "workers"> | null;
+  readonly service: Pick<ServiceParts, "bus" | "workers">;
 }
 
 /** The longest that the end of a process waits for the database. */
@@ -64,12 +63,11 @@ export function openProviderLimits({
       { problem: errorText(error) },
       "limits of providers cannot be divided now: this process keeps to its parts",
     );
-  const bus = busOf(service);
-  const processes = service?.workers ?? 1;
+  const { bus, workers: processes } = service;
   const ofWorkers =
-    bus === null ? null : new LeasedShares({ runtime, members: processes, onError });
+    processes === 1 ? null : new LeasedShares({ runtime, members: processes, onError });
   // The supervisor frees what a worker has when its process has ended, and not before.
-  if (bus !== null) ofWorkers?.join(machineShares(bus), Number.POSITIVE_INFINITY);
+  ofWorkers?.join(machineShares(bus), Number.POSITIVE_INFINITY);
   const ofNodes = config.cluster.enabled ? new LeasedShares({ runtime, onError }) : null;
   const opened = Promise.withResolvers<Store>();
   const quotas = new StoredQuotas(opened.promise, { runtime, processes, onError });

@@ -6,7 +6,7 @@ import { errorText } from "../../core/fields.ts";
 import type { Runtime } from "../../runtime.ts";
 import { IN_MEMORY } from "../../shared/store/sqlite.ts";
 import { openStore, type ServedFile, type Store, serveFile } from "../../shared/store/store.ts";
-import { busOf, type ServiceParts } from "../service-parts.ts";
+import type { ServiceParts } from "../service-parts.ts";
 import { statementsOver } from "../workers/supervisor-objects.ts";
 import { takeOverFiles } from "./kept-files.ts";
 
@@ -14,8 +14,7 @@ import { takeOverFiles } from "./kept-files.ts";
 export interface ServiceStoreParts {
   readonly config: Config;
   readonly log: Pick<Logger, "warn" | "error">;
-  /** Null = this process is the whole service. */
-  readonly service: Pick<ServiceParts, "bus" | "workers"> | null;
+  readonly service: Pick<ServiceParts, "bus" | "workers">;
 }
 
 /** As in the settings of `hosted`, for a router without it. */
@@ -29,8 +28,8 @@ const URGENT_SHARE = 1 / 4;
 /** Opens the store of this process; throws an error for the operator if it cannot be opened. */
 export async function openServiceStore(parts: ServiceStoreParts): Promise<Store> {
   const { config, service } = parts;
-  const bus = busOf(service);
-  if (usesEmbedded(config) && bus !== null)
+  const { bus, workers: processes } = service;
+  if (usesEmbedded(config) && processes > 1)
     return openStore({ url: "", dataDir: IN_MEMORY, send: statementsOver(bus) });
   if (isPlain(config)) {
     const open = (dataDir: string) => openStore({ url: "", dataDir });
@@ -39,8 +38,7 @@ export async function openServiceStore(parts: ServiceStoreParts): Promise<Store>
   const { storageUrl: url, dataDir, hosted } = config;
   const nodeTimeoutMs = hosted?.nodeTimeoutMs ?? ROUTER_NODE_TIMEOUT_MS;
   const urgentMs = Math.max(LEAST_URGENT_MS, Math.ceil(nodeTimeoutMs * URGENT_SHARE));
-  const processes = service === null ? {} : { processes: service.workers };
-  const store = await openStore({ url, dataDir, urgentMs, ...processes });
+  const store = await openStore({ url, dataDir, urgentMs, processes });
   await takeOverFiles(store, { dataDir, log: parts.log });
   return store;
 }
@@ -59,6 +57,31 @@ export async function serveServiceFile(
   const file = await serve(dataDir);
   await takeOverFiles(file.store, { dataDir, log });
   return file;
+}
+
+/** The store as a supervisor uses it. */
+export interface SupervisedStore {
+  /** A server is connected to when it is first needed. */
+  open(): Promise<Store>;
+  close(): Promise<void>;
+}
+
+/** The store beside the workers: the file that is open here, or a server. */
+export function supervisedStore(
+  { storageUrl: url, dataDir }: Config,
+  file: ServedFile | null,
+): SupervisedStore {
+  if (file !== null) return { open: async () => file.store, close: file.close };
+  let opened: Store | null = null;
+  return {
+    async open() {
+      opened ??= await openStore({ url, dataDir, processes: Number.MAX_SAFE_INTEGER });
+      return opened;
+    },
+    async close() {
+      await opened?.close().catch(() => undefined);
+    },
+  };
 }
 
 /** A router without accounts and without other nodes: it needs no server, and no disk. */

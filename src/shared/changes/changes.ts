@@ -13,8 +13,9 @@ import { type Contact, contactNow, watchContact } from "./contact.ts";
 export interface ChangesParts {
   readonly store: Pick<Store, "db">;
   readonly runtime: Runtime;
-  /** The other workers of this machine; null = there are none. */
-  readonly bus: Bus | null;
+  readonly bus: Bus;
+  /** Of this machine; 1 = this process alone. */
+  readonly workers: number;
   /** Where the database tells of changes of other nodes; null = this service is one node. */
   readonly signal: ChangeSignal | null;
   /** For this long changes may be unheard until a process counts as cut off. */
@@ -66,7 +67,7 @@ export class Changes {
 
   /** Says that there is something to read: it only saves time. */
   written(): void {
-    this.#parts.bus?.publish(WRITTEN, null);
+    this.#parts.bus.publish(WRITTEN, null);
   }
 
   /**
@@ -75,7 +76,6 @@ export class Changes {
    */
   async announce(): Promise<boolean> {
     const { bus } = this.#parts;
-    if (bus === null) return true;
     this.written();
     const others = [...bus.workers(), ...bus.silent()].filter((id) => id !== bus.self);
     const asked = { topic: READ_NOW, message: null, timeoutMs: ANSWER_MS };
@@ -91,10 +91,10 @@ export class Changes {
 
   /** Passes on what was changed since this was opened, where other processes change something. */
   begin(): void {
-    const { bus, signal, runtime, nodeTimeoutMs } = this.#parts;
-    if (bus === null && signal === null) return;
+    const { bus, workers, signal, runtime, nodeTimeoutMs } = this.#parts;
+    if (workers === 1 && signal === null) return;
     const subscribe: ChangeSignal["subscribe"] = (run) => {
-      const cancels = [signal?.subscribe(run), bus?.subscribe(WRITTEN, run)];
+      const cancels = [signal?.subscribe(run), bus.subscribe(WRITTEN, run)];
       return () => {
         for (const cancel of cancels) cancel?.();
       };
@@ -108,7 +108,7 @@ export class Changes {
         for (const follower of this.#followers) follower.changed(read);
       },
     });
-    const stop = bus?.serve(READ_NOW, async () => {
+    const stop = bus.serve(READ_NOW, async () => {
       const askedAtMs = runtime.now();
       await feed.read();
       await Promise.all(this.#followers.map((follower) => follower.settled()));
@@ -119,11 +119,7 @@ export class Changes {
     });
     for (const follower of this.#followers)
       follower.watch?.(() => contactNow({ feed, nodeTimeoutMs }));
-    this.#ends.push(
-      () => feed.close(),
-      endWatch,
-      () => stop?.(),
-    );
+    this.#ends.push(() => feed.close(), endWatch, stop);
   }
 
   close(): void {

@@ -33,19 +33,11 @@ export interface JobClaimParts {
 
 const FIRST = "1";
 
-/** The jobs of a process that serves alone. */
-export const ALONE: JobClaims = {
-  async runIfDue({ run }) {
-    await run();
-    return true;
-  },
-};
-
 /**
  * The jobs of the workers of one machine: each belongs to one that serves. At a start none serves
  * yet, and what is to be done then belongs to the first.
  */
-export function claimsOfOwner(bus: Pick<Bus, "self" | "ownerOf">): JobClaims {
+export function claimsOf(bus: Pick<Bus, "self" | "ownerOf">): JobClaims {
   return {
     async runIfDue({ name, everyMs, run }) {
       const owner = everyMs === 0 ? FIRST : bus.ownerOf(`job ${name}`);
@@ -54,14 +46,6 @@ export function claimsOfOwner(bus: Pick<Bus, "self" | "ownerOf">): JobClaims {
       return true;
     },
   };
-}
-
-/**
- * Who does a job that one process does for the whole service: this process, or the worker that owns
- * the job.
- */
-export function claimsOf(bus: Pick<Bus, "self" | "ownerOf"> | null): JobClaims {
-  return bus === null ? ALONE : claimsOfOwner(bus);
 }
 
 /** Parts of the node timeout: for how long a claim lasts, and how often it is renewed. */

@@ -19,19 +19,21 @@ export interface BusEndpointParts {
   /** False = the queue is full. */
   readonly send: (packet: Packet) => boolean;
   readonly workers: readonly WorkerId[];
+  /** There is no supervisor: what it would be asked is answered here. */
+  readonly isWhole?: true;
   /** Receives exceptions of subscribers and request handlers. */
   readonly onError: (error: unknown) => void;
 }
 
 const MAX_OPEN_QUESTIONS = 8_192;
 
-/** The bus of a service with one process: requests go to the process itself. */
+/** The bus of a service with one process: every question is answered by the process itself. */
 export function createLocalBus(
   runtime: Pick<Runtime, "after">,
   onError: (error: unknown) => void,
 ): Bus {
-  const self = "1";
-  return new BusEndpoint({ self, runtime, workers: [self], send: () => true, onError });
+  const [self, send] = ["1", () => true];
+  return new BusEndpoint({ self, runtime, workers: [self], isWhole: true, send, onError });
 }
 
 type Listener = (body: unknown, from: WorkerId) => void;
@@ -96,10 +98,10 @@ export class BusEndpoint implements Bus {
     to: WorkerId,
     { topic, message, timeoutMs }: Question<M, R>,
   ): Promise<BusReply<R>> {
-    const reply =
-      to === this.self
-        ? await this.#answerHere(topic.name, message, to)
-        : await this.#requestFrom(to, { topic: topic.name, body: message, timeoutMs });
+    const isHere = to === this.self || (to === SUPERVISOR && this.#parts.isWhole === true);
+    const reply = isHere
+      ? await this.#answerHere(topic.name, message, to)
+      : await this.#requestFrom(to, { topic: topic.name, body: message, timeoutMs });
     return reply as BusReply<R>;
   }
 

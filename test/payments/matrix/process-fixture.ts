@@ -10,9 +10,9 @@ import type { Payments } from "../../../src/payments/payments.ts";
 import type { RailSettings } from "../../../src/payments/rails/rails.ts";
 import { openPayments } from "../../../src/payments/start.ts";
 import type { Runtime } from "../../../src/runtime.ts";
-import { ALONE } from "../../../src/shared/nodes/job-claims.ts";
 import type { Store } from "../../../src/shared/store/store.ts";
 import { type ChainFault, type ChainProxy, startChainProxy } from "../../fakes/chain-proxy.ts";
+import { ALONE } from "../../fakes/jobs.ts";
 import type { PaymentChains } from "../../fakes/payment-chains.ts";
 
 /** Blocks that have to follow a payment on the EVM chain. */
