@@ -31,6 +31,8 @@ export const ownUsed = {
   ...cachedUsage,
 };
 
+const MOST_USED = "Most compute units first, 500 at most.";
+
 /** Answer of `getUsage`. */
 const ownUsage = record({
   from: instant.describe("Beginning of the first day."),
@@ -39,16 +41,14 @@ const ownUsage = record({
   by_day: rows({ day: is.day, ...ownUsed }).describe(
     "Days in which anything was used, oldest first.",
   ),
-  by_method: rows({ method: is.text, ...ownUsed }).describe(
-    "Most compute units first, 500 at most.",
-  ),
+  by_method: rows({ method: is.text, ...ownUsed }).describe(MOST_USED),
   by_key: rows({
     key_id: keyId,
     name: is.text,
     key_prefix: is.text,
     revoked: is.flag.describe("Whether the key was deleted."),
     ...ownUsed,
-  }).describe("Most compute units first, 500 at most."),
+  }).describe(MOST_USED),
 }).meta({
   id: "Usage",
   description: "What keys have used, as far as it is written down: some seconds late.",
@@ -75,15 +75,18 @@ export const account = record({
   created_at: instant,
 }).meta({ id: "Account", description: "Who pays for keys." });
 
+/** What a management token may do. */
+export const restrictions = record({
+  profiles: list(slug).nullable().describe("Only keys of these profiles; null = all."),
+  read_only: is.flag,
+  expires_at: instant.nullable(),
+});
+
 /** An agent, which is the holder of a management token. */
 const agent = record({
   id: is.text,
   account_id: accountId,
-  restrictions: record({
-    profiles: list(slug).nullable().describe("Only keys of these profiles; null = all."),
-    read_only: is.flag,
-    expires_at: instant.nullable(),
-  }),
+  restrictions,
 }).meta({ id: "Agent", description: "Whom a management token stands for." });
 
 const ACCOUNTS = { tag: "accounts", auth: ["management_token"] } as const;

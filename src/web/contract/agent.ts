@@ -116,9 +116,7 @@ export const AGENT_OPERATIONS = {
       "Needs no credential. The key is shown once. Repeating it creates another key; with " +
       "`initial_fund_usd` and the same payment, the same key is shown again for 7 days.",
     body: agentKeyRequest,
-    answers: {
-      201: answer("The key and a URL that is ready to use.", createdAgentKey),
-    },
+    answers: { 201: answer("The key and a URL that is ready to use.", createdAgentKey) },
     faults: [...BODY, "rate_limited", ...PAYING, ...ANY],
     pays: "create_key",
   },

@@ -3,24 +3,17 @@
 import { z } from "zod";
 import { NO_CONTROLS } from "../../core/fields.ts";
 import { accountId, instant } from "../../hosted/keys/key-fields.ts";
+import { restrictions } from "./accounts.ts";
 import { secretParams } from "./keys.ts";
 import { ANY, answer, BODY, KNOWN, type Operation } from "./operation.ts";
-import { exactly, is, list, oneOf, pattern, record, request } from "./shapes.ts";
+import { exactly, idOf, is, list, oneOf, record, request, short } from "./shapes.ts";
 
-const connectionId = pattern(/^con_[0-9a-z]{20}$/);
-
-const seconds = is.int.min(0);
+const connectionId = idOf("con");
 
 const status = oneOf(["pending", "approved", "denied", "expired"]).describe(
   "`approved` = an owner has agreed; `denied` = refused or revoked; `expired` = nobody decided, " +
     "or nobody fetched the token, in time.",
 );
-
-const restrictions = record({
-  profiles: list(is.text).nullable().describe("Only keys of these profiles; null = all."),
-  read_only: is.flag,
-  expires_at: instant.nullable(),
-});
 
 /** The path parameter of a connection. */
 const connectionParams = record({
@@ -44,14 +37,12 @@ const claimLink = record({
       "A page for a person: shows what is claimed and asks for their account. Works once. Anyone " +
         "who has the link can claim.",
     ),
-  expires_in: seconds.describe("Seconds until the link ends. A later link ends it too."),
+  expires_in: is.count.describe("Seconds until the link ends. A later link ends it too."),
 }).meta({ id: "ClaimLink", description: "A link with which a person makes an account their own." });
 
 /** Body of `createConnection`. */
 const connectionRequest = request({
-  name: is.text
-    .min(1)
-    .max(100)
+  name: short(100)
     .regex(NO_CONTROLS)
     .describe("Who asks, as the page shows it: no control characters."),
 }).meta({ id: "ConnectionRequest", description: "A wish to manage somebody's account." });
@@ -63,8 +54,8 @@ const createdConnection = record({
   approval_url: z
     .url()
     .describe("A page for the owner of an account, who approves or denies there."),
-  expires_in: seconds.describe("Seconds until nobody can approve any more."),
-  poll_interval: seconds.describe("Seconds between two polls."),
+  expires_in: is.count.describe("Seconds until nobody can approve any more."),
+  poll_interval: is.count.describe("Seconds between two polls."),
 }).meta({ id: "CreatedConnection", description: "A connection that waits to be approved." });
 
 /** Answer of `getConnection`. */

@@ -3,16 +3,13 @@
 import { z } from "zod";
 import { instant } from "../../hosted/keys/key-fields.ts";
 import { ANY, answer, BODY, type Operation } from "./operation.ts";
-import { is, list, oneOf, pattern, record, request, rows, whole } from "./shapes.ts";
+import { is, list, next, oneOf, paged, pattern, record, request, rows, short } from "./shapes.ts";
 
 /** Body of `signIn`. */
 const signInRequest = request({
-  token: is.text
-    .min(1)
-    .max(200)
-    .describe(
-      "The operator token, the management token of an account, or the code of a sign-in link.",
-    ),
+  token: short(200).describe(
+    "The operator token, the management token of an account, or the code of a sign-in link.",
+  ),
 }).meta({ id: "SignInRequest", description: "What proves who signs in." });
 
 /** Answer of `getSession` and `signIn`. */
@@ -35,7 +32,7 @@ const consoleSession = record({
   }),
 }).meta({ id: "ConsoleSession", description: "Who is signed in, and to what." });
 
-const name = is.text.min(1).max(500);
+const name = short(500);
 
 /** A provider of a profile on a chain. */
 const providerRef = {
@@ -60,9 +57,6 @@ const cordonRequest = request({
     .describe("For other operators."),
 }).meta({ id: "CordonRequest", description: "Which provider is taken out of use, and why." });
 
-/** Query of `uncordonProvider`. */
-const cordonQuery = request(providerRef);
-
 const cordon = record({
   profile: is.text,
   chain: is.text,
@@ -71,9 +65,6 @@ const cordon = record({
   by: is.text.describe("`operator token`, or a session by the beginning of its hash."),
   at: instant,
 }).meta({ id: "OperatorCordon", description: "A provider that is out of use." });
-
-/** Answer of `cordonProvider`. */
-const operatorCordon = cordon;
 
 /** Answer of `listCordons`. */
 const cordonList = record({ cordons: list(cordon) }).meta({
@@ -97,14 +88,12 @@ const shownError = record({
   message: is.text.describe("Without what looked like a secret."),
 }).meta({ id: "ShownProviderError", description: "An error of a provider." });
 
-const milliseconds = is.amount;
-
 /** Answer of `testProvider`. */
 const providerTest = record({
   results: rows({
     transport,
     ok: is.flag,
-    latency_ms: milliseconds,
+    latency_ms: is.amount,
     chain_id: is.intOrNull,
     block_height: is.intOrNull,
     error: shownError.nullable(),
@@ -115,7 +104,7 @@ const providerTest = record({
 const compareRequest = request({
   profile: providerRef.profile,
   chain: providerRef.chain,
-  method: is.text.min(1).max(200),
+  method: short(200),
   params: list(is.anything).default([]),
 }).meta({ id: "CompareRequest", description: "A call, and the providers that it is asked of." });
 
@@ -132,7 +121,7 @@ const comparison = record({
     skipped: is.textOrNull.describe(
       "Why it was not asked: `cordoned_by_operator`, `limit` or `time`.",
     ),
-    latency_ms: milliseconds.nullable(),
+    latency_ms: is.amountOrNull,
     bytes: is.intOrNull.describe("Of the result."),
     result: is.anything.describe("null where there is none, or it is truncated."),
     truncated: is.flag.describe("Whether the result is left out for its length."),
@@ -159,10 +148,7 @@ const reloaded = record({
 const actionId = pattern(/^act_\w{20}$/).describe("`act_…`");
 
 /** Query of `listActions`. */
-const actionQuery = record({
-  limit: whole(1, 100, 50).describe("Most actions in one answer."),
-  after: actionId.optional().describe("`next` of the answer before."),
-});
+const actionQuery = record(paged(actionId, 100, 50, "actions"));
 
 /** Answer of `listActions`. */
 const actionList = record({
@@ -177,16 +163,16 @@ const actionList = record({
     outcome: oneOf(["done", "refused"]),
     node: is.textOrNull.describe("null = the service is one node."),
   }).describe("The newest first."),
-  next: actionId.nullable().describe("Pass it as `after` to read on; null = that was all."),
+  next: next(actionId),
 }).meta({ id: "ActionList", description: "What operators did." });
 
-const purgedName = is.text.min(1).max(200).optional();
+const purgedName = short(200).optional();
 
 /** Query of `purgeCache`: a mistyped name must not remove more than was meant. */
 const purgeQuery = request({
   profile: purgedName.describe("By slug; of an account by `<account>/<slug>`."),
   chain: z
-    .union([is.int.min(1), is.text.min(1).max(200)])
+    .union([is.int.min(1), short(200)])
     .optional()
     .describe("By id, name or alias."),
   provider: purgedName.describe("By id: what it has answered."),
@@ -266,7 +252,7 @@ export const CONSOLE_OPERATIONS = {
       "way finish, subscriptions move. Holds at every worker and node, and over reloads and " +
       "restarts. Again: replaces the reason.",
     body: cordonRequest,
-    answers: { 200: answer("It is out of use.", operatorCordon) },
+    answers: { 200: answer("It is out of use.", cordon) },
     faults: CHANGE,
     idempotent: true,
   },
@@ -275,7 +261,7 @@ export const CONSOLE_OPERATIONS = {
     endpoint: "DELETE /api/v1/operator/cordons",
     summary: "Put a provider back to use",
     description: "Also one that is in use, or unknown: then nothing changes.",
-    query: cordonQuery,
+    query: request(providerRef),
     answers: { 204: answer("It is in use.", null) },
     faults: ["unauthorized", "forbidden", "unknown_field", "invalid_field", ...ANY],
   },

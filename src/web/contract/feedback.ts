@@ -3,7 +3,7 @@
 import type { z } from "zod";
 import { instant } from "../../hosted/keys/key-fields.ts";
 import { ANY, answer, BODY, type Operation } from "./operation.ts";
-import { is, oneOf, pattern, record, request, rows, whole } from "./shapes.ts";
+import { idOf, is, next, oneOf, paged, pattern, record, request, rows } from "./shapes.ts";
 
 const MAX_MESSAGE_CHARS = 4_000;
 
@@ -11,7 +11,7 @@ const CATEGORIES = ["docs", "api", "payment", "routing", "rpc", "dashboard", "ot
 
 const category = oneOf(CATEGORIES);
 
-const feedbackId = pattern(/^fbk_[0-9a-z]{20}$/);
+const feedbackId = idOf("fbk");
 
 /** Counts Unicode code points, as JSON Schema does; JavaScript counts UTF-16 units. */
 const message = is.text
@@ -42,10 +42,7 @@ const feedbackReceipt = record({ id: feedbackId }).meta({
 });
 
 /** Query of `listFeedback`. */
-const feedbackQuery = record({
-  limit: whole(1, 500, 100).describe("Most reports in one answer."),
-  after: feedbackId.optional().describe("`next` of the answer before."),
-});
+const feedbackQuery = record(paged(feedbackId, 500, 100, "reports"));
 
 /** Answer of `listFeedback`. */
 const feedbackList = record({
@@ -58,7 +55,7 @@ const feedbackList = record({
     operation: is.textOrNull,
     message: is.text.describe("Without what looked like a secret."),
   }).describe("The newest first."),
-  next: feedbackId.nullable().describe("Pass it as `after` to read on; null = that was all."),
+  next: next(feedbackId),
 }).meta({ id: "FeedbackList", description: "What people told the operator." });
 
 /** The category in a row of the store; an unknown one becomes `other`. */

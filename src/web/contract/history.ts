@@ -7,9 +7,12 @@ import { instant } from "../../hosted/keys/key-fields.ts";
 import { FEED_EVENT_TYPES } from "../../observe/feed/feed-event.ts";
 import { MAX_CHANGES } from "../../observe/feed/recent-changes.ts";
 import { HISTORY_SPANS } from "../../observe/history/history-report.ts";
+import { CIRCUITS, streamFields } from "./instance.ts";
 import { LIVE, LIVE_FAULTS, name } from "./live.ts";
 import { answer, type Operation } from "./operation.ts";
 import { is, list, map, oneOf, record, recordOrNull, rows } from "./shapes.ts";
+
+const circuit = oneOf([...CIRCUITS, "cordoned"]);
 
 const known = <T extends z.ZodType>(value: T) => list(value.nullable());
 
@@ -43,9 +46,7 @@ const series = record({
   added_p95_ms: known(is.amount).nullable(),
   share: known(is.number).nullable().describe("Of all attempts of the profile on the chain."),
   lag_blocks: known(is.count).nullable().describe("The most in the step."),
-  circuit: known(oneOf(["closed", "recovered", "never_answered", "half_open", "open", "cordoned"]))
-    .nullable()
-    .describe("The worst in the step."),
+  circuit: known(circuit).nullable().describe("The worst in the step."),
 }).meta({
   id: "HistorySeries",
   description: "Columns with one value for each step; null where nothing is known.",
@@ -62,7 +63,7 @@ const history = record({
   kept: record({
     bytes: is.count.describe("Memory that history takes."),
     max_bytes: is.count,
-    bytes_per_provider: is.count.nullable(),
+    bytes_per_provider: is.countOrNull,
     method_classes: is.flag.describe("False = dropped, for history took too much memory."),
     day: is.flag.describe("False = dropped as well."),
     providers: is.flag.describe("False = some providers have no history for that reason."),
@@ -137,16 +138,7 @@ const streams = record({
   streams: rows({
     profile: is.text,
     chain: is.text,
-    kind: is.text,
-    state: oneOf(["opening", "live", "recovering"]),
-    provider: is.textOrNull,
-    pinned: is.flag,
-    subscribers: is.count,
-    block_height: is.count.nullable(),
-    blocks_behind: is.count.nullable(),
-    events: is.count,
-    failovers: is.count,
-    blocks_filled: is.count,
+    ...streamFields,
     lag_ms: is.amountOrNull.describe("Average time from the provider's event to its callers."),
     worker: is.text,
   }).describe("The most subscribed first, 500 at most of a worker."),
@@ -167,17 +159,10 @@ const processReport = record({
 
 /** How a node finds a provider. */
 const seenProvider = record({
-  circuit: oneOf([
-    "closed",
-    "recovered",
-    "never_answered",
-    "half_open",
-    "open",
-    "cordoned",
-  ]).describe("The worst transport."),
+  circuit: circuit.describe("The worst transport."),
   success_rate: is.number.nullable(),
   latency_ms: is.amountOrNull,
-  lag_blocks: is.count.nullable(),
+  lag_blocks: is.countOrNull,
 });
 
 /** The providers of a node, as it tells of them. */
@@ -204,7 +189,7 @@ const node = record({
   clock_ahead_ms: is.intOrNull.describe("Its clock less that of the database."),
   calls_per_s: is.amountOrNull.describe("Of all its workers."),
   cpu_cores: is.amountOrNull,
-  memory_bytes: is.count.nullable().describe("Of its workers, without their supervisor."),
+  memory_bytes: is.countOrNull.describe("Of its workers, without their supervisor."),
   workers: list(processReport),
   jobs: list(is.text).describe("What it does for all nodes, or did last."),
 }).meta({ id: "ServiceNode", description: "A node of the service. Null = unknown." });

@@ -99,8 +99,6 @@ const chainParams = record({
 
 const ratio = is.amount.max(1).nullable();
 
-const ms = is.amount.nullable();
-
 const socket = record({
   state: is.text.describe("`idle`, `connecting`, `open` or `waiting` to reconnect."),
   subscriptions: is.count,
@@ -108,21 +106,18 @@ const socket = record({
   stray_frames: is.count.describe("Frames that belonged to nothing."),
 });
 
+/** States of circuits, the worst last. */
+export const CIRCUITS = ["closed", "recovered", "never_answered", "half_open", "open"] as const;
+
 const transport = openRecord({
   transport: oneOf(["http", "ws"]),
-  circuit_breaker_state: oneOf([
-    "closed",
-    "recovered",
-    "never_answered",
-    "half_open",
-    "open",
-  ]).describe(
+  circuit_breaker_state: oneOf(CIRCUITS).describe(
     "`recovered`: closed by good probes, which calls have not confirmed yet; `never_answered`: " +
       "neither a probe nor a call was answered since the start or the last change of the " +
       "provider.",
   ),
   circuit_opened: map(is.count).describe("How often each cause opened it."),
-  half_open_in_ms: ms.describe("Until the next trial of an open circuit."),
+  half_open_in_ms: is.amountOrNull.describe("Until the next trial of an open circuit."),
   rate_limited_for_ms: is.amount.describe("0 = not limited."),
   rate_limited_methods: list(is.text),
   cordoned: is.textOrNull.describe("`auth`, `quota` or `wrong_chain`; null = it is not."),
@@ -147,12 +142,18 @@ const transport = openRecord({
   }),
   share: ratio.describe("Of the calls of the profile on this chain."),
   success_rate: ratio.describe("A recent average; null after 10 minutes without a call."),
-  latency_ms: record({ average: ms, p50: ms, p95: ms, p99: ms, probe: ms }),
+  latency_ms: record({
+    average: is.amountOrNull,
+    p50: is.amountOrNull,
+    p95: is.amountOrNull,
+    p99: is.amountOrNull,
+    probe: is.amountOrNull,
+  }),
   methods: rows({
     method: is.text,
     calls: is.number,
     success_rate: ratio,
-    latency_ms: ms,
+    latency_ms: is.amountOrNull,
     age_ms: is.number,
   }),
   socket: socket.optional().describe("Of the transport `ws`."),
@@ -189,18 +190,19 @@ const provider = openRecord({
   transports: list(transport),
 }).meta({ id: "ProviderMetrics", description: "How a provider does." });
 
-const stream = record({
+/** A subscription upstream. */
+export const streamFields = {
   kind: is.text,
   state: oneOf(["opening", "live", "recovering"]),
   provider: is.textOrNull.describe("The source; null = none now."),
   pinned: is.flag,
   subscribers: is.count,
-  block_height: is.intOrNull,
-  blocks_behind: is.intOrNull,
+  block_height: is.countOrNull,
+  blocks_behind: is.countOrNull,
   events: is.count,
   failovers: is.count,
   blocks_filled: is.count,
-});
+};
 
 const subscriptions = record({
   open: is.count,
@@ -210,7 +212,7 @@ const subscriptions = record({
   ended: is.count.describe("Subscriptions that could not go on without a gap."),
   log_checks: map(is.count).describe("Checks of logs, by result."),
   notifications: map(is.count).describe("Events sent to callers, by kind."),
-  streams: list(stream).describe("100 at most."),
+  streams: rows(streamFields).describe("100 at most."),
 }).meta({ id: "SubscriptionMetrics", description: "The subscriptions of a profile on a chain." });
 
 /** Answer of `getChainMetrics`. */

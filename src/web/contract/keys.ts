@@ -2,7 +2,7 @@
 
 import { accountId, instant, keyId, keyInput, shownFields } from "../../hosted/keys/key-fields.ts";
 import { ANY, answer, BODY, KNOWN, type Operation } from "./operation.ts";
-import { is, list, pattern, record, request, whole } from "./shapes.ts";
+import { is, list, next, paged, pattern, record, request, whole } from "./shapes.ts";
 
 export const usd = pattern(/^-?\d+(\.\d{1,9})?$/).meta({
   id: "Usd",
@@ -38,10 +38,7 @@ const rotateRequest = request({
 }).meta({ id: "RotateRequest", description: "How to replace a key's secret." });
 
 /** Query of `listKeys`. */
-const keyListQuery = record({
-  limit: whole(1, 1_000, 1_000).describe("Most keys in one answer."),
-  after: keyId.optional().describe("`next` of the answer before."),
-});
+const keyListQuery = record(paged(keyId, 1_000, 1_000, "keys"));
 
 export const estimatedRequests = record({
   cheap_reads: is.count.describe("Calls of 1 CU."),
@@ -68,7 +65,7 @@ export const key = record({
 /** Answer of `listKeys`. */
 const keyList = record({
   keys: list(key),
-  next: keyId.nullable().describe("Pass it as `after` to read on; null = that was all."),
+  next: next(keyId),
 }).meta({ id: "KeyList", description: "The keys of an account that work, oldest first." });
 
 export const secret = is.text.describe("The full key, `svc_ak_…`. Shown only here.");
@@ -113,9 +110,7 @@ export const KEY_OPERATIONS = {
     description: "Secrets are shown once. Repeating it creates another key.",
     auth: ["none", "management_token"],
     body: keyRequest,
-    answers: {
-      201: answer("The key; with a new account its management token too.", createdKey),
-    },
+    answers: { 201: answer("The key; with a new account its management token too.", createdKey) },
     faults: [...BODY, ...KNOWN, "forbidden", "key_limit", "already_claimed", ...ANY],
   },
   listKeys: {

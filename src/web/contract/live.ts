@@ -4,16 +4,14 @@ import { z } from "zod";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
 import { ANY, answer, type Operation } from "./operation.ts";
-import { is, list, oneOf, record, recordOrNull, rows } from "./shapes.ts";
+import { is, list, oneOf, record, recordOrNull, rows, short } from "./shapes.ts";
 
 export const LIVE = { tag: "operator", auth: ["operator"] } as const;
 
 /** Faults of every operation that asks the other workers. */
 export const LIVE_FAULTS = ["unauthorized", ...ANY] as const;
 
-export const name = is.text.min(1).max(100);
-
-const ms = is.amount;
+export const name = short(100);
 
 const transport = oneOf(["http", "ws"]);
 
@@ -61,9 +59,9 @@ const callEvent = record({
   key_id: is.textOrNull,
   request_bytes: is.count,
   answer_bytes: is.count.nullable().describe("Null = it was passed on while it arrived, or none."),
-  total_ms: ms,
-  upstream_ms: ms.nullable(),
-  added_ms: ms.nullable().describe("What the service itself added."),
+  total_ms: is.amount,
+  upstream_ms: is.amountOrNull,
+  added_ms: is.amountOrNull.describe("What the service itself added."),
   outcome: oneOf(["result", "error", "fault", "cancelled"]),
   fault: is.textOrNull.describe("Code of the refusal."),
   source: oneOf([
@@ -125,11 +123,11 @@ const candidateFields = {
   reading: recordOrNull({
     calls: is.number,
     success_rate: is.number,
-    latency_ms: ms.nullable(),
+    latency_ms: is.amountOrNull,
     age_ms: is.number,
   }).describe("What the strategy looked at."),
   latency_weight: is.number.nullable().describe("Only of `latency-weighted`."),
-  probe_ms: ms.nullable(),
+  probe_ms: is.amountOrNull,
   decided_by: is.text.describe("Why it stands where it stands."),
 };
 
@@ -145,7 +143,7 @@ const excluded = record({
   circuit: circuit.nullable(),
 }).meta({ id: "ExcludedProvider", description: "A provider that could not be asked, and why." });
 
-const decisionParams = record({ id: is.text.min(1).max(100) });
+const decisionParams = record({ id: name });
 
 /** Answer of `getDecision`. */
 const decision = callEvent
@@ -158,22 +156,22 @@ const decision = callEvent
     timeline: rows({
       provider: is.text,
       transport,
-      started_ms: ms.nullable().describe("Since the call began."),
-      latency_ms: ms,
+      started_ms: is.amountOrNull.describe("Since the call began."),
+      latency_ms: is.amount,
       outcome: oneOf(["success", "error"]),
       category: is.textOrNull,
       step: is.textOrNull.describe("What followed."),
       effect: is.textOrNull.describe("What it changed in the health of the provider."),
       code: is.intOrNull,
       message: is.textOrNull.describe("Redacted."),
-      hedged_after_ms: ms.nullable(),
+      hedged_after_ms: is.amountOrNull,
       batched: is.count
         .nullable()
         .describe("Calls in the request that it was sent in; null = it was sent alone."),
     }).describe("The attempts, in the order in which they ended."),
     cache: recordOrNull({
       result: oneOf(["hit", "miss", "bypass"]),
-      age_ms: ms.nullable(),
+      age_ms: is.amountOrNull,
       class: is.textOrNull,
     }),
     coalesced: is.flag.describe("The answer was shared with another call."),

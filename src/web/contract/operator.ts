@@ -1,12 +1,23 @@
 // What the operator of a hosted service reads of accounts and money, and gives to accounts.
 
-import { accountId, instant } from "../../hosted/keys/key-fields.ts";
+import { accountId, instant, keyId } from "../../hosted/keys/key-fields.ts";
 import { accountIdParams, cachedUsage, ownUsed } from "./accounts.ts";
 import { ANY, answer, BODY, type Operation } from "./operation.ts";
-import { purchase } from "./payments.ts";
-import { is, list, oneOf, pattern, record, recordOrNull, request, rows, whole } from "./shapes.ts";
-
-const limit = whole(1, 100, 50).describe("Most rows in one answer.");
+import { purchase, purchaseId } from "./payments.ts";
+import {
+  is,
+  list,
+  next,
+  oneOf,
+  paged,
+  pattern,
+  record,
+  recordOrNull,
+  request,
+  rows,
+  short,
+  whole,
+} from "./shapes.ts";
 
 const hours = whole(1, 2_160, 24).describe(
   "How many hours of usage to add up, the one under way included.",
@@ -21,17 +32,14 @@ const used = {
 
 /** Query of `listAccounts`. */
 const accountListQuery = record({
-  search: is.text
-    .min(1)
-    .max(100)
+  search: short(100)
     .optional()
     .describe("The beginning of an id of an account or key, or of a key's name or prefix."),
   sort: oneOf(["spend", "balance", "created"])
     .default("spend")
     .describe("The most first. `balance`: without what is leased to nodes."),
   hours,
-  limit,
-  after: is.text.max(80).optional().describe("`next` of the answer before."),
+  ...paged(is.text.max(80), 100, 50, "rows"),
 });
 
 /** Answer of `listAccounts`. */
@@ -48,16 +56,13 @@ const accountList = record({
     created_at: instant,
     merged_into: is.textOrNull.describe("The account that it is part of."),
   }),
-  next: is.textOrNull.describe("Pass it as `after` to read on; null = that was all."),
+  next: next(is.text),
 }).meta({ id: "AccountList", description: "Accounts, by what was asked for." });
 
 /** Query of `listAccountKeys`. */
 const accountKeysQuery = record({
   hours,
-  limit,
-  after: pattern(/^key_[0-9a-z]{20}$/)
-    .optional()
-    .describe("`next` of the answer before."),
+  ...paged(keyId, 100, 50, "rows"),
 });
 
 /** Answer of `listAccountKeys`. */
@@ -78,10 +83,7 @@ const accountKeys = record({
 const allPurchasesQuery = record({
   state: oneOf(["accepted", "submitted", "settled", "failed"]).optional(),
   account: accountId.optional().describe("Only purchases for this account."),
-  limit,
-  after: pattern(/^pur_[0-9a-z]{20}$/)
-    .optional()
-    .describe("`next` of the answer before."),
+  ...paged(purchaseId, 100, 50, "rows"),
 });
 
 /** Answer of `listAllPurchases`. */
@@ -213,13 +215,15 @@ const operatorAudit = record({
   description: "Whether ledger, balances, leased credit, usage and payment chains agree.",
 });
 
+const reference = pattern(/^[\w.:-]{1,100}$/);
+
 /** Body of `grantCustomAccess`. */
 const customAccessRequest = request({
   days: is.int
     .min(1)
     .max(366)
     .describe("Days to give, from now or after those that the account has."),
-  reference: pattern(/^[\w.:-]{1,100}$/)
+  reference: reference
     .optional()
     .describe("The same reference gives the days once only. Letters, digits, `.`, `:`, `-`, `_`."),
 }).meta({ id: "CustomAccessRequest", description: "Days of Custom access to give." });
@@ -235,7 +239,7 @@ const creditRequest = request({
   usd: pattern(/^\d{1,6}(\.\d{1,9})?$/)
     .refine((sent) => /[1-9]/.test(sent))
     .describe("An amount in US dollars, as a plain decimal above 0."),
-  reference: pattern(/^[\w.:-]{1,100}$/).describe(
+  reference: reference.describe(
     "Of the payment: the same reference credits once only. Letters, digits, `.`, `:`, `-`, `_`.",
   ),
 }).meta({ id: "CreditRequest", description: "Money that came in for an account." });

@@ -2,9 +2,9 @@
 
 import { accountId, instant, keyId } from "../../hosted/keys/key-fields.ts";
 import { accountIdParams } from "./accounts.ts";
-import { secretParams } from "./keys.ts";
+import { estimatedRequests, secretParams } from "./keys.ts";
 import { ANY, answer, BODY, KNOWN, type Operation } from "./operation.ts";
-import { is, list, oneOf, pattern, record, request, whole } from "./shapes.ts";
+import { idOf, is, list, next, oneOf, paged, pattern, record, request } from "./shapes.ts";
 
 /** A price or an amount in USD. */
 export const amountUsd = pattern(/^\d{1,9}(\.\d{1,9})?$/)
@@ -14,7 +14,7 @@ export const amountUsd = pattern(/^\d{1,9}(\.\d{1,9})?$/)
       "/agent.json tells the range.",
   );
 
-const purchaseId = pattern(/^pur_[0-9a-z]{20}$/);
+export const purchaseId = idOf("pur");
 
 const MOST_DAYS = 100_000;
 
@@ -46,13 +46,11 @@ const accessPurchase = request({
 
 const protocol = oneOf(["mpp", "x402"]);
 
-const transaction = is.textOrNull;
-
 const receipt = record({
   protocol,
   rail: is.text.describe("Method of the payment, like `tempo` or `evm`."),
   chain_id: is.int,
-  tx_hash: transaction.describe("The transaction that moved the money."),
+  tx_hash: is.textOrNull.describe("The transaction that moved the money."),
   payer: is.text.describe("Address that paid."),
   amount_usd: is.text,
   settled_at: instant.nullable(),
@@ -68,11 +66,7 @@ const fundedKey = record({
   key_prefix: is.text.describe("How the key begins."),
   balance_cu: is.int,
   balance_usd: is.text,
-  estimated_requests: record({
-    cheap_reads: is.count,
-    standard_reads: is.count,
-    heavy_reads: is.count,
-  }),
+  estimated_requests: estimatedRequests,
   funded_cu: is.int.describe("What this payment added."),
   funded_usd: is.text,
   purchase_id: purchaseId,
@@ -117,7 +111,7 @@ const details = record({
   rail: is.text,
   chain_id: is.int,
   payer: is.text,
-  tx_hash: transaction.describe("Null until something was sent."),
+  tx_hash: is.textOrNull.describe("Null until something was sent."),
   created_at: instant,
   ended_at: instant
     .nullable()
@@ -134,15 +128,12 @@ export const purchase = publicPurchase.extend(details.partial().shape).meta({
 });
 
 /** Query of `listPurchases`. */
-const purchaseListQuery = record({
-  limit: whole(1, 100, 50).describe("Most purchases in one answer."),
-  after: purchaseId.optional().describe("`next` of the answer before."),
-});
+const purchaseListQuery = record(paged(purchaseId, 100, 50, "purchases"));
 
 /** Answer of `listPurchases`. */
 const purchaseList = record({
   purchases: list(purchase),
-  next: purchaseId.nullable().describe("Pass it as `after` to read on; null = that was all."),
+  next: next(purchaseId),
 }).meta({
   id: "PurchaseList",
   description:
@@ -176,9 +167,7 @@ export const PAYMENT_OPERATIONS = {
     auth: ["key_in_path"],
     params: secretParams,
     body: fundRequest,
-    answers: {
-      200: answer("The payment has settled and is credited.", fundedKey),
-    },
+    answers: { 200: answer("The payment has settled and is credited.", fundedKey) },
     faults: [...BODY, "not_found", "rate_limited", ...PAYING, ...ANY],
     pays: "fund_key",
   },
@@ -193,9 +182,7 @@ export const PAYMENT_OPERATIONS = {
     auth: ["management_token"],
     params: accountIdParams,
     body: creditPurchase,
-    answers: {
-      200: answer("The payment has settled and is credited.", boughtCredit),
-    },
+    answers: { 200: answer("The payment has settled and is credited.", boughtCredit) },
     faults: [...BODY, ...KNOWN, "forbidden", "not_found", "already_claimed", ...PAYING, ...ANY],
     pays: "credit_account",
   },
@@ -210,9 +197,7 @@ export const PAYMENT_OPERATIONS = {
     auth: ["management_token"],
     params: accountIdParams,
     body: accessPurchase,
-    answers: {
-      200: answer("The payment has settled and the days are given.", boughtAccess),
-    },
+    answers: { 200: answer("The payment has settled and the days are given.", boughtAccess) },
     faults: [
       ...BODY,
       ...KNOWN,

@@ -34,6 +34,24 @@ export const whole = (least: number, most: number, fallback: number) =>
 
 /** Text of this form. */
 export const pattern = (form: RegExp) => text.regex(form);
+/** An id that begins with this word. */
+export const idOf = (kind: string) => pattern(new RegExp(`^${kind}_[0-9a-z]{20}$`));
+/** Text of 1 to so many characters. */
+export const short = (most: number) => text.min(1).max(most);
+
+/** The query of a list that is read by pages. */
+export const paged = <Id extends z.ZodType>(
+  id: Id,
+  most: number,
+  fallback: number,
+  of: string,
+) => ({
+  limit: whole(1, most, fallback).describe(`Most ${of} in one answer.`),
+  after: id.optional().describe("`next` of the answer before."),
+});
+/** Where the next page of a list begins. */
+export const next = <Id extends z.ZodType>(id: Id) =>
+  id.nullable().describe("Pass it as `after` to read on; null = that was all.");
 
 /** One of these words. */
 export const oneOf = z.enum;
