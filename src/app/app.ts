@@ -386,7 +386,7 @@ async function instanceApiOf(foundation: Foundation): Promise<Api> {
       version: outside.version,
       hosted: hosting !== null,
       devnet: config.devnet,
-      isPublic: live.config.console.public,
+      public: live.config.console.public,
       node: node?.shown.id ?? null,
     }),
   });

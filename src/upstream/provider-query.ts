@@ -28,7 +28,7 @@ export interface SingleQuery extends Channel {
 export interface ShownError {
   readonly category: string;
   readonly code: number | null;
-  readonly httpStatus: number | null;
+  readonly http_status: number | null;
   /** Without secrets. */
   readonly message: string;
 }
@@ -48,7 +48,7 @@ export function queryProvider(parts: QueryParts, query: SingleQuery): Promise<Qu
   const startedAtMs = runtime.now();
   const call = { upstream: upstreams[transport], provider, method, params, timeoutMs: TIMEOUT_MS };
   return new Promise((resolve) => {
-    const latencyMs = (): number => runtime.now() - startedAtMs;
+    const latencyMs = (): number => Math.round((runtime.now() - startedAtMs) * 100) / 100;
     rpcCall(timerWheel, call, {
       // The buffer is lent for this call back only.
       result: (result) =>
@@ -68,7 +68,7 @@ function shownError(runtime: Runtime, query: SingleQuery, failure: Failure): Sho
   return {
     category: verdictOn(failure, query, runtime).category,
     code,
-    httpStatus: httpStatus === 0 ? null : httpStatus,
+    http_status: httpStatus === 0 ? null : httpStatus,
     message: shownMessage(query.provider, message),
   };
 }

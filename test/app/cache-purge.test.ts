@@ -58,8 +58,8 @@ test("every worker removes what one of them is asked to remove, by the name of t
   assert.deepEqual(await purge(asked), {
     kind: "purged",
     chain: "test",
-    isComplete: true,
-    secondTier: { isGone: true },
+    complete: true,
+    redis: "purged",
   });
   bus.world.advance(1_000);
   await quiet();
@@ -75,7 +75,7 @@ test("a worker that does not answer is told of, and one that has ended is not wa
   await quiet();
   bus.world.advance(1_001);
   const result = await purging;
-  assert.ok(result.kind === "purged" && !result.isComplete);
+  assert.ok(result.kind === "purged" && !result.complete);
   assert.equal(removed.get("1")?.length, 1);
 });
 

@@ -162,7 +162,7 @@ export async function serveApi(
       Promise.resolve(
         profile === "no-such"
           ? { kind: "unknown", what: "profile" }
-          : { kind: "purged", chain, isComplete: true, secondTier: null },
+          : { kind: "purged", chain, complete: true, redis: "none" },
       ),
     live: testLive(runtime),
     ...instance,
@@ -234,18 +234,27 @@ export const NO_PROVIDERS: OperatorProviders = {
     provider === "a" ? [{ transport: "http", was: "open", now: "half_open" }] : null,
   test: async ({ provider }) =>
     provider === "a"
-      ? [{ transport: "http", latencyMs: 1.5, chainId: 1, height: 7, error: null }]
+      ? [
+          {
+            transport: "http",
+            ok: true,
+            latency_ms: 1.5,
+            chain_id: 1,
+            block_height: 7,
+            error: null,
+          },
+        ]
       : null,
   compare: async ({ profile }) => (profile === "public" ? [] : null),
   reload: async () => ({
     problem: "the file has a fault",
     revision: "0123456789ab",
     node: null,
-    areOthersAsked: false,
+    others_asked: false,
   }),
 };
 
-const SUMMARY = { version: "0.0.0-test", hosted: true, devnet: false, isPublic: true, node: null };
+const SUMMARY = { version: "0.0.0-test", hosted: true, devnet: false, public: true, node: null };
 
 /** An answer that is as its operation declares it. */
 function checked(

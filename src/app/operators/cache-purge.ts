@@ -46,11 +46,12 @@ export function createCachePurge({
       own(selection),
       changes.record({ kind: "purge", selection }),
     ]);
+    const tier = isGone ? "purged" : "pending";
     return {
       kind: "purged",
       chain: selection.chain,
-      isComplete,
-      secondTier: hasSecondTier() ? { isGone } : null,
+      complete: isComplete,
+      redis: hasSecondTier() ? tier : "none",
     };
   };
 }

@@ -13,9 +13,7 @@ import type {
   ComparedAnswer,
   Comparison,
   OperatorProviders,
-  ProviderTest,
   RecordAction,
-  ReloadedNode,
   Requester,
 } from "../../web/api/parts.ts";
 import type { OperatorChange, OperatorChanges } from "./operator-changes.ts";
@@ -96,15 +94,14 @@ export async function openOperatorProviders(
 async function reload(
   { changes, reload: reloadHere, onError }: OperatorProvidersParts,
   by: Requester,
-): Promise<ReloadedNode> {
+): ReturnType<OperatorProviders["reload"]> {
   const outcome = await reloadHere();
   const failed = (error: unknown): boolean => {
     onError(error);
     return false;
   };
-  const areOthersAsked =
-    outcome.problem === null && (await changes.requestReload(by).catch(failed));
-  return { ...outcome, node: changes.node, areOthersAsked };
+  const others_asked = outcome.problem === null && (await changes.requestReload(by).catch(failed));
+  return { ...outcome, node: changes.node, others_asked };
 }
 
 /**
@@ -165,13 +162,15 @@ function endWaits(
 async function test(
   parts: OperatorProvidersParts,
   ref: ProviderRef,
-): Promise<readonly ProviderTest[] | null> {
+): ReturnType<OperatorProviders["test"]> {
   const served = servedBy(parts.registry, ref);
   if (served === null) return null;
   return Promise.all(
     transportsOf(served.provider).map((transport) => testOn(parts, served, transport)),
   );
 }
+
+type ProviderTest = NonNullable<Awaited<ReturnType<OperatorProviders["test"]>>>[number];
 
 async function testOn(
   parts: OperatorProvidersParts,
@@ -181,8 +180,7 @@ async function testOn(
   const channel = { provider, transport, params: "[]" };
   const chain = await queryProvider(parts, { ...channel, method: "eth_chainId" });
   const chainId = quantityOf(chain);
-  if (chain.kind === "error")
-    return { transport, latencyMs: chain.latencyMs, chainId, height: null, error: chain.error };
+  if (chain.kind === "error") return testOf(transport, chain, { chainId, height: null });
   const head = await queryProvider(parts, { ...channel, method: "eth_blockNumber" });
   const height = quantityOf(head);
   const { latencyMs } = head;
@@ -193,12 +191,21 @@ async function testOn(
       latencyMs,
       result: { kind: "ok", chainId, height },
     });
+  return testOf(transport, head, { chainId, height });
+}
+
+function testOf(
+  transport: Transport,
+  last: QueryResult,
+  { chainId, height }: { readonly chainId: number | null; readonly height: number | null },
+): ProviderTest {
   return {
     transport,
-    latencyMs,
-    chainId,
-    height,
-    error: head.kind === "error" ? head.error : null,
+    ok: chainId !== null && height !== null,
+    latency_ms: last.latencyMs,
+    chain_id: chainId,
+    block_height: height,
+    error: last.kind === "error" ? last.error : null,
   };
 }
 

@@ -5,7 +5,12 @@ import { ANYONE, instanceCallerOf, type OperatorCredentials } from "./authentica
 import { sessionHandlers } from "./handlers/console-session.ts";
 import { historyHandlers } from "./handlers/history.ts";
 import { liveHandlers } from "./handlers/live.ts";
-import { cacheHandlers, providerHandlers } from "./handlers/operator-providers.ts";
+import {
+  cacheHandlers,
+  callHandlers,
+  cordonHandlers,
+  serviceHandlers,
+} from "./handlers/operator-providers.ts";
 import { type AnyResult, type OperationRequest, parseHandlers } from "./operation.ts";
 import {
   type Api,
@@ -63,7 +68,9 @@ function handlersOf(parts: InstanceParts): InstanceHandlers {
   const { live } = parts;
   return {
     ...sessionHandlers(parts),
-    ...providerHandlers(parts),
+    ...cordonHandlers(parts),
+    ...callHandlers(parts),
+    ...serviceHandlers(parts),
     ...cacheHandlers(parts),
     ...historyHandlers({ ...live, summary: parts.summary }),
     ...liveHandlers(live),

@@ -28,8 +28,15 @@ import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { PurgeSelection } from "../../upstream/engine/cache/cached-answers.ts";
 import type { ProviderCheck } from "../../upstream/provider-check.ts";
-import type { QueryResult, ShownError } from "../../upstream/provider-query.ts";
+import type { QueryResult } from "../../upstream/provider-query.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
+import type {
+  consoleSession,
+  endedWaits,
+  providerTest,
+  purgedCache,
+  reloaded,
+} from "../contract/console.ts";
 import type { nodes } from "../contract/history.ts";
 import type { ConsoleSessions } from "./console-sessions.ts";
 import type { StatusOf } from "./provider-status.ts";
@@ -125,49 +132,18 @@ export interface LiveView {
 /** Removes kept answers, in this process and wherever else they are. */
 export type PurgeCache = (selection: PurgeSelection) => Promise<PurgeResult>;
 
-/** What became of it. */
+/** What became of it; `unknown`: the selection names no such thing. */
 export type PurgeResult =
   | { readonly kind: "unknown"; readonly what: "profile" | "chain" }
-  | {
+  | (Pick<z.output<typeof purgedCache>, "chain" | "complete" | "redis"> & {
       readonly kind: "purged";
-      /** The name of the chain; null = all chains. */
-      readonly chain: string | null;
-      /** Every worker of this service has removed them. */
-      readonly isComplete: boolean;
-      /** Whether the second tier has, too; null = there is none. */
-      readonly secondTier: { readonly isGone: boolean } | null;
-    };
+    });
 
 /** What an instance tells those who sign in. */
-export interface InstanceSummary {
-  readonly version: string;
-  readonly hosted: boolean;
-  readonly devnet: boolean;
-  /** Whether status pages are open to everyone. */
-  readonly isPublic: boolean;
-  /** This node by its alias; null = it serves alone. */
-  readonly node: string | null;
-}
-
-/** The state of a circuit. */
-export type CircuitState = "closed" | "open" | "half_open";
-
-/** A transport of a provider before and after its waits were ended. */
-export interface EndedWait {
-  readonly transport: "http" | "ws";
-  readonly was: CircuitState;
-  readonly now: CircuitState;
-}
-
-/** What a provider answered to a test on one transport. */
-export interface ProviderTest {
-  readonly transport: "http" | "ws";
-  readonly latencyMs: number;
-  readonly chainId: number | null;
-  readonly height: number | null;
-  /** Null = it answered. */
-  readonly error: ShownError | null;
-}
+export type InstanceSummary = Omit<
+  z.output<typeof consoleSession>["instance"],
+  "operator_sign_in" | "account_sign_in"
+>;
 
 /** A call that is asked of every provider of a set. */
 export interface Comparison {
@@ -188,19 +164,7 @@ export interface ComparedAnswer {
 }
 
 /** What came of reading the configuration again. */
-export interface ReloadOutcome {
-  /** Why the running configuration stays; null = it does not. */
-  readonly problem: string | null;
-  /** Tells one text of the file from another; null = it was not read. */
-  readonly revision: string | null;
-}
-
-/** The same at this node. */
-export interface ReloadedNode extends ReloadOutcome {
-  /** Null = the service is one node. */
-  readonly node: string | null;
-  readonly areOthersAsked: boolean;
-}
+export type ReloadOutcome = Pick<z.output<typeof reloaded>, "problem" | "revision">;
 
 /** Who asked for something, as the lines of actions say. */
 export interface Requester {
@@ -214,14 +178,14 @@ export interface OperatorProviders {
   /** `full`: there are as many cordons as may be. */
   cordon(cordon: OperatorCordon): Promise<"done" | "unknown" | "full">;
   uncordon(ref: ProviderRef): Promise<void>;
-  endWaits(ref: ProviderRef): readonly EndedWait[] | null;
-  test(ref: ProviderRef): Promise<readonly ProviderTest[] | null>;
+  endWaits(ref: ProviderRef): z.output<typeof endedWaits>["transports"] | null;
+  test(ref: ProviderRef): Promise<z.output<typeof providerTest>["results"] | null>;
   compare(comparison: Comparison): Promise<readonly ComparedAnswer[] | null>;
   /**
    * Reads the configuration again and applies it; where that was done, the other nodes of a cluster
    * are asked to do the same with theirs.
    */
-  reload(by: Requester): Promise<ReloadedNode>;
+  reload(by: Requester): Promise<Omit<z.output<typeof reloaded>, "reloaded">>;
 }
 
 /** Writes a line; never fails: what was done is done. */

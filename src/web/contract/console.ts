@@ -13,7 +13,7 @@ const signInRequest = request({
 }).meta({ id: "SignInRequest", description: "What proves who signs in." });
 
 /** Answer of `getSession` and `signIn`. */
-const consoleSession = record({
+export const consoleSession = record({
   role: oneOf(["none", "operator", "account"]).describe("`none` = nobody is signed in."),
   ended: is.flag.describe("Whether the request carried a cookie whose session has ended."),
   account_id: is.textOrNull.describe("Of role `account`."),
@@ -77,7 +77,7 @@ const transport = oneOf(["http", "ws"]);
 const circuit = oneOf(["closed", "open", "half_open"]);
 
 /** Answer of `endProviderWait`. */
-const endedWaits = record({
+export const endedWaits = record({
   transports: rows({ transport, was: circuit, now: circuit }),
 }).meta({ id: "EndedWaits", description: "The circuits of a provider before and after." });
 
@@ -89,7 +89,7 @@ const shownError = record({
 }).meta({ id: "ShownProviderError", description: "An error of a provider." });
 
 /** Answer of `testProvider`. */
-const providerTest = record({
+export const providerTest = record({
   results: rows({
     transport,
     ok: is.flag,
@@ -133,7 +133,7 @@ const comparison = record({
 }).meta({ id: "Comparison", description: "What each provider answered to the same call." });
 
 /** Answer of `reloadConfiguration`. */
-const reloaded = record({
+export const reloaded = record({
   reloaded: is.flag,
   problem: is.textOrNull.describe("Why the running configuration stays."),
   revision: is.textOrNull.describe(
@@ -180,7 +180,7 @@ const purgeQuery = request({
 });
 
 /** Answer of `purgeCache`. */
-const purgedCache = record({
+export const purgedCache = record({
   profile: is.textOrNull.describe("`null` = of all profiles."),
   chain: is.textOrNull.describe("By name; `null` = of all chains."),
   provider: is.textOrNull,

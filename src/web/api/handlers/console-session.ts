@@ -4,22 +4,21 @@ import type { Handlers } from "../../contract/contract.ts";
 import { type CookieForm, setCookie } from "../../http/console-cookie.ts";
 import { cookieRefusal, SESSION_MS, type SessionCaller } from "../console-sessions.ts";
 import type { InstanceParts } from "../parts.ts";
-import { instant, NO_CONTENT, ok } from "./views.ts";
-
-type SessionHandlers = Handlers<"getSession" | "signIn" | "signOut">;
+import { created, instant, NO_CONTENT, ok } from "./views.ts";
 
 const SESSION_S = SESSION_MS / 1_000;
 
 /** Creates the handlers. */
-export function sessionHandlers(parts: InstanceParts): SessionHandlers {
+export function sessionHandlers(
+  parts: InstanceParts,
+): Handlers<"getSession" | "signIn" | "signOut"> {
   const { sessions, recordAction } = parts;
   return {
     async getSession({ cookie: { form, id } }) {
       const caller = id === null ? null : await sessions.callerOf(id);
       const ended = id !== null && caller === null;
       const body = { ...viewOf(parts, caller), ended };
-      if (!ended || form === null) return ok(body);
-      return { kind: "answer", status: 200, body, headers: cookieHeader(form, null) };
+      return ended && form !== null ? { ...ok(body), headers: cookieHeader(form, null) } : ok(body);
     },
     async signIn({ body: { token }, cookie, address }) {
       const { form, id: replaced } = cookie;
@@ -31,8 +30,7 @@ export function sessionHandlers(parts: InstanceParts): SessionHandlers {
       const { id, caller } = opened;
       if (caller.kind === "operator")
         await recordAction({ ...DONE, actor: caller.actor, address, action: "signIn" });
-      const headers = cookieHeader(form, id);
-      return { kind: "answer", status: 201, body: viewOf(parts, caller), headers };
+      return { ...created(viewOf(parts, caller)), headers: cookieHeader(form, id) };
     },
     async signOut({ cookie, address }) {
       const { form, id } = cookie;
@@ -43,7 +41,7 @@ export function sessionHandlers(parts: InstanceParts): SessionHandlers {
       await sessions.signOut(id);
       if (caller?.kind === "operator")
         await recordAction({ ...DONE, actor: caller.actor, address, action: "signOut" });
-      return { kind: "answer", status: 204, body: null, headers: cookieHeader(form, null) };
+      return { ...NO_CONTENT, headers: cookieHeader(form, null) };
     },
   };
 }
@@ -62,7 +60,6 @@ function cookieHeader(form: CookieForm, id: string | null): readonly string[] {
 
 /** The session of a caller; null = nobody is signed in. */
 function viewOf({ runtime, sessions, summary }: InstanceParts, caller: SessionCaller | null) {
-  const { version, hosted, devnet, isPublic, node } = summary();
   return {
     role: roleOf(caller),
     ended: false,
@@ -72,13 +69,9 @@ function viewOf({ runtime, sessions, summary }: InstanceParts, caller: SessionCa
     expires_at: caller === null ? null : instant(caller.session.expiresAtMs),
     server_time: instant(runtime.wallMs()),
     instance: {
-      version,
-      hosted,
+      ...summary(),
       operator_sign_in: sessions.accepts.operator,
       account_sign_in: sessions.accepts.account,
-      devnet,
-      public: isPublic,
-      node,
     },
   };
 }

@@ -48,7 +48,7 @@ export function historyHandlers(parts: HistoryParts): HistoryHandlers {
 async function history(parts: HistoryParts, { query, caller }: Input): Promise<Result> {
   const realIds = caller.kind === "operator";
   const isSignedIn = realIds || caller.isSignedIn === true;
-  if (!isSignedIn && !parts.summary().isPublic)
+  if (!isSignedIn && !parts.summary().public)
     return apiFault("unauthorized", "the status of this service is for its operator", {
       nextAction: "send the operator token as Authorization: Bearer <token>",
     });

@@ -4,46 +4,27 @@ import { createHash } from "node:crypto";
 import type { AddressLimit } from "../../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault, limited } from "../../../core/faults/api-fault.ts";
 import type { OperatorCordon } from "../../../hosted/operator/stored-records.ts";
-import type { ShownError } from "../../../upstream/provider-query.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import { reloadDetail } from "../action-log.ts";
-import type { ComparedAnswer, InstanceParts, ProviderTest } from "../parts.ts";
+import type { ComparedAnswer, InstanceParts } from "../parts.ts";
 import { instant, NO_CONTENT, ok } from "./views.ts";
-
-type ProviderHandlers = Handlers<
-  | "listCordons"
-  | "cordonProvider"
-  | "uncordonProvider"
-  | "endProviderWait"
-  | "testProvider"
-  | "compareProviders"
-  | "reloadConfiguration"
-  | "listActions"
->;
 
 const PER_MINUTE = 10;
 const MINUTE_S = 60;
 const MAX_RESULT_BYTES = 65_536;
 const MAX_DEPTH = 100;
 
-/** Creates the handlers. */
-export function providerHandlers(parts: InstanceParts): ProviderHandlers {
-  return { ...cordonHandlers(parts), ...callHandlers(parts), ...serviceHandlers(parts) };
-}
-
-function cordonHandlers({
+/** Creates the handlers of cordons. */
+export function cordonHandlers({
   runtime,
   providers,
-}: InstanceParts): Pick<ProviderHandlers, "listCordons" | "cordonProvider" | "uncordonProvider"> {
+}: InstanceParts): Handlers<"listCordons" | "cordonProvider" | "uncordonProvider"> {
   return {
     async listCordons() {
-      const cordons = (await providers.cordons()).map(cordonView);
-      return ok({ cordons });
+      return ok({ cordons: (await providers.cordons()).map(cordonView) });
     },
     async cordonProvider({ body: { reason = null, ...ref }, caller }) {
-      const { profile, chain, provider } = ref;
-      const names = { profile, chain, provider };
-      const cordon = { ...names, reason, actor: caller.actor, atMs: runtime.wallMs() };
+      const cordon = { ...ref, reason, actor: caller.actor, atMs: runtime.wallMs() };
       switch (await providers.cordon(cordon)) {
         case "done":
           return ok(cordonView(cordon));
@@ -53,31 +34,30 @@ function cordonHandlers({
           return apiFault("unavailable", "as many providers are out of use as can be");
       }
     },
-    async uncordonProvider({ query: { profile, chain, provider } }) {
-      await providers.uncordon({ profile, chain, provider });
+    async uncordonProvider({ query }) {
+      await providers.uncordon(query);
       return NO_CONTENT;
     },
   };
 }
 
-function callHandlers(
+/** Creates the handlers of calls to providers. */
+export function callHandlers(
   parts: InstanceParts,
-): Pick<ProviderHandlers, "endProviderWait" | "testProvider" | "compareProviders"> {
+): Handlers<"endProviderWait" | "testProvider" | "compareProviders"> {
   const { runtime, providers, methods, openLimit } = parts;
   const size = { perSecond: PER_MINUTE / MINUTE_S, burst: PER_MINUTE };
   const [tests, comparisons] = [openLimit("tests", size), openLimit("comparisons", size)];
   return {
     endProviderWait({ body }) {
       const transports = providers.endWaits(body);
-      if (transports === null) return UNKNOWN;
-      return ok({ transports: [...transports] });
+      return transports === null ? UNKNOWN : ok({ transports });
     },
     async testProvider({ body }) {
       const refusal = limitOf(tests, runtime.now());
       if (refusal !== null) return refusal;
-      const tested = await providers.test(body);
-      if (tested === null) return UNKNOWN;
-      return ok({ results: tested.map(testView) });
+      const results = await providers.test(body);
+      return results === null ? UNKNOWN : ok({ results });
     },
     async compareProviders({ body: { profile, chain, method, params } }) {
       const { replaySafe, handling } = methods().of(method);
@@ -100,18 +80,17 @@ function callHandlers(
   };
 }
 
-function serviceHandlers({
+/** Creates the handlers of what concerns the whole service. */
+export function serviceHandlers({
   providers,
   records,
-}: InstanceParts): Pick<ProviderHandlers, "reloadConfiguration" | "listActions"> {
+}: InstanceParts): Handlers<"reloadConfiguration" | "listActions"> {
   return {
     async reloadConfiguration({ caller, address }) {
-      const reloaded = await providers.reload({ actor: caller.actor, address });
-      const { problem, revision, node, areOthersAsked } = reloaded;
-      const isDone = problem === null;
-      const body = { reloaded: isDone, problem, revision, node, others_asked: areOthersAsked };
-      const noted = { detail: reloadDetail(reloaded), isDone };
-      return { kind: "answer", status: 200, body, noted };
+      const outcome = await providers.reload({ actor: caller.actor, address });
+      const isDone = outcome.problem === null;
+      const noted = { detail: reloadDetail(outcome), isDone };
+      return { ...ok({ reloaded: isDone, ...outcome }), noted };
     },
     async listActions({ query: { limit, after = null } }) {
       const page = await records.actions({ limit, after });
@@ -135,48 +114,18 @@ function cordonView({ profile, chain, provider, reason, actor, atMs }: OperatorC
   return { profile, chain, provider, reason, by: actor, at: instant(atMs) };
 }
 
-function testView({ transport, latencyMs, chainId, height, error }: ProviderTest) {
-  return {
-    transport,
-    ok: error === null && chainId !== null && height !== null,
-    latency_ms: rounded(latencyMs),
-    chain_id: chainId,
-    block_height: height,
-    error: error === null ? null : errorView(error),
-  };
-}
-
-function errorView({ category, code, httpStatus, message }: ShownError) {
-  return { category, code, http_status: httpStatus, message };
-}
-
 const NO_RESULT = { bytes: null, result: null, truncated: false, digest: null } as const;
 
 function comparedView({ provider, alias, transport, answer }: ComparedAnswer) {
-  const of = { provider, alias, transport };
-  switch (answer.kind) {
-    case "skipped": {
-      const nothing = { ...NO_RESULT, latency_ms: null, error: null };
-      return { ...of, ...nothing, outcome: "skipped" as const, skipped: answer.reason };
-    }
-    case "error": {
-      const error = errorView(answer.error);
-      const latency_ms = rounded(answer.latencyMs);
-      return { ...of, ...NO_RESULT, outcome: "error" as const, skipped: null, latency_ms, error };
-    }
-    case "result": {
-      const latency_ms = rounded(answer.latencyMs);
-      const shown = resultView(answer.result);
-      return {
-        ...of,
-        ...shown,
-        outcome: "answer" as const,
-        skipped: null,
-        latency_ms,
-        error: null,
-      };
-    }
-  }
+  const { kind } = answer;
+  return {
+    ...{ provider, alias, transport },
+    outcome: kind === "result" ? ("answer" as const) : kind,
+    skipped: kind === "skipped" ? answer.reason : null,
+    latency_ms: kind === "skipped" ? null : answer.latencyMs,
+    error: kind === "error" ? answer.error : null,
+    ...(kind === "result" ? resultView(answer.result) : NO_RESULT),
+  };
 }
 
 function resultView(bytes: Buffer) {
@@ -210,14 +159,8 @@ function inOrder(value: unknown, depth: number): { readonly value: unknown } | n
   return { value: Object.fromEntries(ordered.map(([name, item]) => [name, item?.value])) };
 }
 
-function rounded(ms: number): number {
-  return Math.round(ms * 100) / 100;
-}
-
-type CacheHandlers = Handlers<"purgeCache">;
-
 /** Creates the handler. */
-export function cacheHandlers({ purgeCache }: InstanceParts): CacheHandlers {
+export function cacheHandlers({ purgeCache }: InstanceParts): Handlers<"purgeCache"> {
   return {
     async purgeCache({ query }) {
       const { profile = null, provider = null, method = null } = query;
@@ -227,20 +170,8 @@ export function cacheHandlers({ purgeCache }: InstanceParts): CacheHandlers {
         return apiFault("not_found", `there is no such ${purged.what}`, {
           nextAction: "see GET /api/chains for chains, and the configuration for profiles",
         });
-      const { secondTier, isComplete } = purged;
-      return ok({
-        profile,
-        chain: purged.chain,
-        provider,
-        method,
-        complete: isComplete,
-        redis: redisOf(secondTier),
-      });
+      const { chain: name, complete, redis } = purged;
+      return ok({ profile, chain: name, provider, method, complete, redis });
     },
   };
-}
-
-function redisOf(secondTier: { readonly isGone: boolean } | null): "none" | "purged" | "pending" {
-  if (secondTier === null) return "none";
-  return secondTier.isGone ? "purged" : "pending";
 }
