@@ -106,7 +106,7 @@ async function transactionsOf(
 export interface PurchasePage {
   readonly limit: number;
   /** The last id of the page before. */
-  readonly after: string | undefined;
+  readonly after?: string | undefined;
 }
 
 /** The purchases of an account; `next` null = these are the first ones that it made. */

@@ -20,10 +20,11 @@ import { feedbackHandlers } from "./handlers/feedback.ts";
 import { keyHandlers } from "./handlers/keys.ts";
 import {
   operatorAccountHandlers,
+  operatorAccountLists,
   operatorHandlers,
-  operatorMoneyHandlers,
+  operatorIncomeHandlers,
 } from "./handlers/operator.ts";
-import { profileHandlers } from "./handlers/profiles.ts";
+import { profileHandlers, revisionHandlers } from "./handlers/profiles.ts";
 import { purchaseHandlers } from "./handlers/purchases.ts";
 import {
   type AnyCall,
@@ -187,11 +188,13 @@ function handlersOf(parts: HandlerParts): StoreHandlers {
     ...claimHandlers(parts),
     ...connectionHandlers(parts),
     ...profileHandlers(parts),
+    ...revisionHandlers(parts),
     ...purchaseHandlers(parts),
     ...usageHandlers(parts),
     ...operatorAccountHandlers(parts),
     ...operatorHandlers(parts),
-    ...operatorMoneyHandlers(parts),
+    ...operatorAccountLists(parts),
+    ...operatorIncomeHandlers(parts),
     ...feedbackHandlers(parts),
   };
 }

@@ -3,17 +3,24 @@ import type { z } from "zod";
 import { usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import { accountById, accountViewOf } from "../../../hosted/accounts/accounts.ts";
-import { accountUsage, NOTHING_USED, sumOf, type Used } from "../../../hosted/accounts/usage.ts";
+import type { Restrictions } from "../../../hosted/accounts/connections.ts";
+import {
+  accountUsage,
+  NOTHING_USED,
+  sumOf,
+  type UsageReport,
+  type Used,
+} from "../../../hosted/accounts/usage.ts";
 import type * as shape from "../../contract/accounts.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
 import { profilesOfAccount } from "./profiles-view.ts";
 import { balanceView, instant, instantOrNull, ok } from "./views.ts";
 
-type AccountHandlers = Handlers<"getCurrentAccount" | "getAccount" | "getCurrentAgent">;
-
 /** Creates the handlers of accounts and agents. */
-export function accountHandlers(parts: HandlerParts): AccountHandlers {
+export function accountHandlers(
+  parts: HandlerParts,
+): Handlers<"getCurrentAccount" | "getAccount" | "getCurrentAgent"> {
   return {
     async getCurrentAccount({ caller }) {
       const { accountId, profiles } = caller.agent;
@@ -28,14 +35,18 @@ export function accountHandlers(parts: HandlerParts): AccountHandlers {
       return ok(await accountView(parts, accountId, profiles));
     },
     getCurrentAgent({ caller }) {
-      const { id, accountId, profiles, readOnly, expiresAtMs } = caller.agent;
-      const restrictions = {
-        profiles: profiles === null ? null : [...profiles],
-        read_only: readOnly,
-        expires_at: instantOrNull(expiresAtMs),
-      };
-      return ok({ id, account_id: accountId, restrictions });
+      const { id, accountId } = caller.agent;
+      return ok({ id, account_id: accountId, restrictions: restrictionsView(caller.agent) });
     },
+  };
+}
+
+/** What a management token may do. */
+export function restrictionsView({ profiles, readOnly, expiresAtMs }: Restrictions) {
+  return {
+    profiles: profiles === null ? null : [...profiles],
+    read_only: readOnly,
+    expires_at: instantOrNull(expiresAtMs),
   };
 }
 
@@ -89,22 +100,28 @@ export function usageHandlers({ store, runtime }: HandlerParts): Handlers<"getUs
       return ok({
         from: instant(usage.fromMs),
         to: instant(nowMs),
-        totals: usedView(usage.byTime.reduce(sumOf, NOTHING_USED)),
+        ...usageView(usage),
         by_day: usage.byTime.map((row) => ({
           day: instant(row.atMs).slice(0, DAY_CHARS),
           ...usedView(row),
         })),
-        by_method: usage.byMethod.map((row) => ({ method: row.method, ...usedView(row) })),
-        by_key: usage.byKey.map((row) => ({
-          key_id: row.keyId,
-          name: row.name,
-          key_prefix: row.prefix,
-          revoked: row.isRevoked,
-          ...usedView(row),
-        })),
+        by_key: usage.byKey.map((row) => ({ revoked: row.isRevoked, ...keyUsedView(row) })),
       });
     },
   };
+}
+
+/** The sum of a time, and what each method has used of it. */
+export function usageView({ byTime, byMethod }: UsageReport) {
+  return {
+    totals: usedView(byTime.reduce(sumOf, NOTHING_USED)),
+    by_method: byMethod.map((row) => ({ method: row.method, ...usedView(row) })),
+  };
+}
+
+/** What a key has used. */
+export function keyUsedView(row: UsageReport["byKey"][number]) {
+  return { key_id: row.keyId, name: row.name, key_prefix: row.prefix, ...usedView(row) };
 }
 
 /** An amount of usage as answers show it. */

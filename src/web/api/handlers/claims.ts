@@ -18,6 +18,7 @@ import {
 import type { KeyRecord } from "../../../hosted/keys/keys.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
+import { restrictionsView } from "./accounts.ts";
 import { created, instant, instantOrNull, NO_CONTENT, ok } from "./views.ts";
 
 type ClaimHandlers = Handlers<"claimAgentKey" | "createAgentClaimLink" | "createAccountClaimLink">;
@@ -196,29 +197,14 @@ export function connectionHandlers({ store, runtime }: HandlerParts): Connection
   };
 }
 
-function connectionView({
-  id,
-  name,
-  status,
-  agentId,
-  profiles,
-  readOnly,
-  expiresAtMs,
-  createdAtMs,
-  decidedAtMs,
-}: ConnectionRecord) {
-  const restrictions = {
-    profiles: profiles === null ? null : [...profiles],
-    read_only: readOnly,
-    expires_at: instantOrNull(expiresAtMs),
-  };
+function connectionView(connection: ConnectionRecord) {
   return {
-    id,
-    name,
-    status,
-    agent_id: agentId,
-    restrictions,
-    created_at: instant(createdAtMs),
-    approved_at: instantOrNull(decidedAtMs),
+    id: connection.id,
+    name: connection.name,
+    status: connection.status,
+    agent_id: connection.agentId,
+    restrictions: restrictionsView(connection),
+    created_at: instant(connection.createdAtMs),
+    approved_at: instantOrNull(connection.decidedAtMs),
   };
 }

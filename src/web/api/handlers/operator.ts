@@ -17,13 +17,12 @@ import { type RevenueDay, revenueByDay } from "../../../hosted/operator/revenue.
 import { grantCustomAccess } from "../../../hosted/profiles/custom-access.ts";
 import type { WalletReport } from "../../../payments/payments.ts";
 import { allPurchases } from "../../../payments/purchase/all-purchases.ts";
+import { newId } from "../../../secrets/secret.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { HandlerParts } from "../parts.ts";
-import { cachedView, usedView } from "./accounts.ts";
+import { cachedView, keyUsedView, usageView, usedView } from "./accounts.ts";
 import { purchaseBody } from "./purchases.ts";
 import { instant, instantOrNull, ok } from "./views.ts";
-
-type OperatorHandlers = Handlers<"getOperatorUsage" | "getOperatorAudit" | "getLastAudit">;
 
 const MAX_DIFFERENCES = 100;
 /** Longest wait of one request for an audit, and the suggested delay before the next try. */
@@ -41,45 +40,36 @@ function createSharedAudit({
   audit,
 }: Pick<HandlerParts, "runtime" | "audit">): () => Promise<Finished | null> {
   let running: Promise<Finished> | null = null;
-  /**
-   * The last audit that ended after all its requests had given up; returned to a request that comes
-   * soon after.
-   */
-  let finished: Finished | null = null;
-
+  /** The last result that no request waited for; it is for one that comes soon after. */
+  let unseen: Finished | null = null;
   async function run(): Promise<Finished> {
     try {
-      finished = { findings: await audit(), atMs: runtime.now(), wallMs: runtime.wallMs() };
-      return finished;
+      unseen = { findings: await audit(), atMs: runtime.now(), wallMs: runtime.wallMs() };
+      return unseen;
     } finally {
       running = null;
     }
   }
-
-  return () => {
-    if (finished !== null && runtime.now() - finished.atMs < KEPT_MS)
-      return Promise.resolve(finished);
+  return async () => {
+    if (unseen !== null && runtime.now() - unseen.atMs < KEPT_MS) return unseen;
     running ??= run();
-    const audited = running;
-    return new Promise((resolve, reject) => {
-      let waits = true;
-      const cancel = runtime.after(WAIT_MS, () => {
-        waits = false;
-        resolve(null);
-      });
-      audited
-        .then((outcome) => {
-          // A waiting request receives the result, so the next request starts a new audit.
-          if (waits) finished = null;
-          resolve(outcome);
-        }, reject)
-        .finally(cancel);
+    let cancel = (): void => {};
+    const late = new Promise<null>((resolve) => {
+      cancel = runtime.after(WAIT_MS, () => resolve(null));
     });
+    const finished = await Promise.race([running, late]).finally(() => cancel());
+    // A waiting request receives the result, so the next request starts a new audit.
+    if (finished !== null) unseen = null;
+    return finished;
   };
 }
 
 /** Creates the handlers. */
-export function operatorHandlers({ runtime, store, audit }: HandlerParts): OperatorHandlers {
+export function operatorHandlers({
+  runtime,
+  store,
+  audit,
+}: HandlerParts): Handlers<"getOperatorUsage" | "getOperatorAudit" | "getLastAudit"> {
   const findings = createSharedAudit({ runtime, audit });
   return {
     async getOperatorUsage({ query }) {
@@ -91,24 +81,17 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
       return ok({
         from: instant(report.fromMs),
         to: instant(report.toMs),
-        totals: usedView(report.byTime.reduce(sumOf, NOTHING_USED)),
-        by_method: report.byMethod.map((row) => ({ method: row.method, ...usedView(row) })),
-        by_key: report.byKey.map((row) => ({
-          key_id: row.keyId,
-          account_id: row.accountId,
-          name: row.name,
-          key_prefix: row.prefix,
-          ...usedView(row),
-        })),
+        ...usageView(report),
+        by_key: report.byKey.map((row) => ({ account_id: row.accountId, ...keyUsedView(row) })),
         by_hour: report.byTime.map((row) => ({ hour: instant(row.atMs), ...usedView(row) })),
       });
     },
     async getLastAudit() {
       const { books, chains } = await lastAudit(store);
-      const parts = [books, chains];
-      const isWrong = parts.some((part) => part?.state === "unbalanced");
+      const isWrong = [books, chains].some((part) => part?.state === "unbalanced");
+      const state = books === null ? "never" : "balanced";
       return ok({
-        state: isWrong ? "unbalanced" : balancedOrNever(books),
+        state: isWrong ? "unbalanced" : state,
         books: resultView(books),
         chains: resultView(chains),
       });
@@ -121,23 +104,15 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
           nextAction: "ask again",
         });
       const differences = differencesOf(finished.findings);
-      const unread = finished.findings.unread.map(({ chainId, reason }) => ({
-        chain_id: chainId,
-        reason,
-      }));
-      const isOk = differences.length === 0 && unread.length === 0;
+      const { unread } = finished.findings;
       return ok({
-        ok: isOk,
+        ok: differences.length === 0 && unread.length === 0,
         checked_at: instant(finished.wallMs),
         differences: differences.slice(0, MAX_DIFFERENCES),
-        unread_chains: unread,
+        unread_chains: unread.map(({ chainId, reason }) => ({ chain_id: chainId, reason })),
       });
     },
   };
-}
-
-function balancedOrNever(books: AuditResult | null): "balanced" | "never" {
-  return books === null ? "never" : "balanced";
 }
 
 function resultView(result: AuditResult | null) {
@@ -176,29 +151,23 @@ function differencesOf({ books, money }: AuditFindings) {
   ];
 }
 
-type GiftHandlers = Handlers<"grantCustomAccess" | "creditAccount">;
-
 /** Creates the handlers. */
-export function operatorAccountHandlers({ runtime, store, changes }: HandlerParts): GiftHandlers {
-  let grants = 0;
+export function operatorAccountHandlers({
+  runtime,
+  store,
+  changes,
+}: HandlerParts): Handlers<"grantCustomAccess" | "creditAccount"> {
   return {
-    async grantCustomAccess({ params, body }) {
+    async grantCustomAccess({ params, body: { days, reference } }) {
       const nowMs = runtime.wallMs();
-      const unique = `${Math.floor(nowMs).toString(36)}-${(++grants).toString(36)}-${Math.floor(runtime.random() * 36 ** 6).toString(36)}`;
+      const accountId = params.id;
       const source =
-        body.reference === undefined ? `operator-once:${unique}` : `operator:${body.reference}`;
-      const given = await grantCustomAccess(
-        store,
-        { accountId: params.id, days: body.days, source },
-        nowMs,
-      );
+        reference === undefined ? `operator-once:${newId("act", nowMs)}` : `operator:${reference}`;
+      const given = await grantCustomAccess(store, { accountId, days, source }, nowMs);
       if (given.kind === "api_fault") return given;
-      await changes.account(params.id);
-      return ok({
-        account_id: params.id,
-        from: instant(given.fromMs),
-        until: instant(given.untilMs),
-      });
+      await changes.account(accountId);
+      const [from, until] = [instant(given.fromMs), instant(given.untilMs)];
+      return ok({ account_id: accountId, from, until });
     },
     async creditAccount({ params, body }) {
       const nowMs = runtime.wallMs();
@@ -212,30 +181,19 @@ export function operatorAccountHandlers({ runtime, store, changes }: HandlerPart
       // Also for a repeated request: the first attempt may have failed before this step.
       await changes.account(params.id);
       const account = await accountById(store, params.id, nowMs);
-      return ok({
-        account_id: params.id,
-        credited: posted,
-        balance_usd: usdText(account?.balanceN ?? 0n),
-      });
+      const balance_usd = usdText(account?.balanceN ?? 0n);
+      return ok({ account_id: params.id, credited: posted, balance_usd });
     },
   };
 }
 
-type MoneyHandlers = Handlers<
-  "listAccounts" | "listAccountKeys" | "listAllPurchases" | "listWallets" | "getRevenue"
->;
-
 const DAY_MS = 86_400_000;
 
-/** Creates the handlers. */
-export function operatorMoneyHandlers(parts: HandlerParts): MoneyHandlers {
-  return { ...accountHandlers(parts), ...incomeHandlers(parts) };
-}
-
-function accountHandlers({
+/** Creates the handlers of what accounts have. */
+export function operatorAccountLists({
   store,
   runtime,
-}: HandlerParts): Pick<MoneyHandlers, "listAccounts" | "listAccountKeys"> {
+}: HandlerParts): Handlers<"listAccounts" | "listAccountKeys"> {
   return {
     async listAccounts({ query: { search = null, after = null, ...query } }) {
       if (after !== null && parseAccountCursor(after) === null)
@@ -269,19 +227,20 @@ function accountHandlers({
   };
 }
 
-function incomeHandlers({
+/** Creates the handlers of what comes in. */
+export function operatorIncomeHandlers({
   store,
   runtime,
   payments,
-}: HandlerParts): Pick<MoneyHandlers, "listAllPurchases" | "listWallets" | "getRevenue"> {
+}: HandlerParts): Handlers<"listAllPurchases" | "listWallets" | "getRevenue"> {
   return {
     async listAllPurchases({ query: { state = null, account = null, limit, after = null } }) {
       const page = await allPurchases(store, { state, accountId: account, limit, after });
       const purchases = page.purchases.map(({ transactions, ...purchase }) => ({
         ...purchaseBody(purchase),
-        transactions: transactions.map(({ txHash, atMs }) => ({
-          tx_hash: txHash,
-          at: instant(atMs),
+        transactions: transactions.map((sent) => ({
+          tx_hash: sent.txHash,
+          at: instant(sent.atMs),
         })),
       }));
       const { counts, next } = page;

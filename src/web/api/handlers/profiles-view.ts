@@ -15,6 +15,10 @@ import type { HandlerParts } from "../parts.ts";
 import type { StatusOf } from "../provider-status.ts";
 import { instant, instantOrNull } from "./views.ts";
 
+type ShownProfile = Pick<ProfileRecord, "slug" | "document"> & {
+  readonly [Field in "revision" | "createdAtMs" | "updatedAtMs"]: number | null;
+};
+
 /** What is shown of a profile in addition to its document. */
 export interface ShownFacts {
   readonly accountId: string;
@@ -34,22 +38,23 @@ export async function profilesOfAccount(
     : [...profiles(), ...(await profileSlugs(store.db, accountId))];
 }
 
-/** Renders a stored profile. */
+/** Renders a stored profile, or one that was only checked, which has no revision and no times. */
 export function profileView(
-  record: ProfileRecord,
-  facts: ShownFacts,
+  { slug, revision, document, createdAtMs, updatedAtMs }: ShownProfile,
+  { accountId, isOpen, status }: ShownFacts,
 ): z.output<typeof shape.profile> {
-  const { slug, revision, document } = record;
-  const servedState = facts.isOpen ? "active" : "suspended";
+  const servedState = isOpen ? "active" : "suspended";
   return {
     slug,
-    name: document?.name ?? null,
-    consistency: document?.consistency ?? null,
+    ...labelsOf(document),
     revision,
     state: document === null ? "unreadable" : servedState,
-    chains: document === null ? {} : chainsView(document, slug, facts),
-    created_at: instantOrNull(record.createdAtMs),
-    updated_at: instantOrNull(record.updatedAtMs),
+    chains: chainsView(document, (provider, chain) => ({
+      ...hiddenProvider(provider),
+      status: status({ accountId, slug, chain, provider: provider.name }),
+    })),
+    created_at: instantOrNull(createdAtMs),
+    updated_at: instantOrNull(updatedAtMs),
   };
 }
 
@@ -58,52 +63,28 @@ export function revisionView(
   slug: string,
   { revision, savedAtMs, document }: ProfileRevision,
 ): z.output<typeof shape.revision> {
-  const chains = Object.entries(document.chains).map(
-    ([chain, { max_lag_blocks, block_protection = false, providers }]) =>
-      [
-        chain,
-        { max_lag_blocks, block_protection, providers: providers.map(hiddenProvider) },
-      ] as const,
-  );
-  return {
-    slug,
-    revision,
-    saved_at: instant(savedAtMs),
-    name: document.name ?? null,
-    consistency: document.consistency ?? null,
-    chains: Object.fromEntries(chains),
-  };
+  const chains = chainsView(document, hiddenProvider);
+  return { slug, revision, saved_at: instant(savedAtMs), ...labelsOf(document), chains };
 }
 
-/** Renders a profile that was checked but not stored (dry run). */
-export function dryView(slug: string, document: ProfileDocument): z.output<typeof shape.profile> {
-  const facts: ShownFacts = { accountId: "", isOpen: true, status: () => "verified" };
-  return {
-    slug,
-    name: document.name ?? null,
-    consistency: document.consistency ?? null,
-    revision: null,
-    state: "active",
-    chains: chainsView(document, slug, facts),
-    created_at: null,
-    updated_at: null,
-  };
+function labelsOf(document: ProfileDocument | null) {
+  return { name: document?.name ?? null, consistency: document?.consistency ?? null };
 }
 
-function chainsView(
-  document: ProfileDocument,
-  slug: string,
-  { accountId, status }: ShownFacts,
-): z.output<typeof shape.profile>["chains"] {
+function chainsView<Shown>(
+  document: ProfileDocument | null,
+  shown: (provider: ProviderDocument, chain: string) => Shown,
+) {
   return Object.fromEntries(
-    Object.entries(document.chains).map(
-      ([chain, { max_lag_blocks, block_protection = false, providers }]) => {
-        const shown = providers.map((provider) => ({
-          ...hiddenProvider(provider),
-          status: status({ accountId, slug, chain, provider: provider.name }),
-        }));
-        return [chain, { max_lag_blocks, block_protection, providers: shown }];
-      },
+    Object.entries(document?.chains ?? {}).map(
+      ([chain, { max_lag_blocks, block_protection = false, providers }]) => [
+        chain,
+        {
+          max_lag_blocks,
+          block_protection,
+          providers: providers.map((provider) => shown(provider, chain)),
+        },
+      ],
     ),
   );
 }

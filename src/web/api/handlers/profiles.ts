@@ -13,7 +13,6 @@ import {
   deleteProfile,
   type ExpectedRevision,
   listProfiles,
-  type ProfileChange,
   type ProfileParts,
   type ProfileRef,
   profileBySlug,
@@ -27,22 +26,22 @@ import type { ProviderCheck } from "../../../upstream/provider-check.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import type { ApiCaller, ApiInput } from "../../contract/operation.ts";
 import type { HandlerParts } from "../parts.ts";
-import { configurationDocument, dryView, profileView, revisionView } from "./profiles-view.ts";
+import {
+  configurationDocument,
+  profileView,
+  revisionView,
+  type ShownFacts,
+} from "./profiles-view.ts";
 import { instant, NO_CONTENT, ok } from "./views.ts";
 
-type ProfileHandlers = Handlers<
-  | "listProfiles"
-  | "getProfile"
-  | "putProfile"
-  | "listProfileRevisions"
-  | "getProfileRevision"
-  | "deleteProfile"
-  | "getConfigurationSchema"
->;
 type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
 
 /** Creates the handlers of Custom profiles. */
-export function profileHandlers(parts: HandlerParts): ProfileHandlers {
+export function profileHandlers(
+  parts: HandlerParts,
+): Handlers<
+  "listProfiles" | "getProfile" | "putProfile" | "deleteProfile" | "getConfigurationSchema"
+> {
   const { store, runtime, custom } = parts;
   const kept = keptParts(parts);
   const factsOf = async (accountId: string) => {
@@ -55,35 +54,30 @@ export function profileHandlers(parts: HandlerParts): ProfileHandlers {
       const { accountId } = caller.agent;
       const facts = await factsOf(accountId);
       const { openUntilMs } = facts;
-      const shown = (await listProfiles(kept, accountId)).filter(({ slug }) =>
-        isWithin(caller, slug),
+      const shown = (await listProfiles(kept, accountId)).filter(
+        ({ slug }) => refOf(caller, slug) !== null,
       );
-      const profiles = shown.map((record) => profileView(record, facts));
       return ok({
-        profiles,
+        profiles: shown.map((record) => profileView(record, facts)),
         custom_access: openUntilMs === null ? null : { until: instant(openUntilMs) },
         max_profiles: custom.maxProfiles,
       });
     },
     async getProfile({ params, caller }) {
-      const { accountId } = caller.agent;
-      const record = isWithin(caller, params.slug)
-        ? await profileBySlug(kept, { accountId, slug: params.slug })
-        : null;
-      return record === null ? noSuch() : ok(profileView(record, await factsOf(accountId)));
+      const ref = refOf(caller, params.slug);
+      const record = ref === null ? null : await profileBySlug(kept, ref);
+      return record === null
+        ? NO_SUCH
+        : ok(profileView(record, await factsOf(caller.agent.accountId)));
     },
     putProfile: putHandler(parts),
-    ...revisionHandlers(parts),
     async deleteProfile({ params, caller, ifMatch }) {
-      if (!isWithin(caller, params.slug)) return noSuch();
-      const ref = { accountId: caller.agent.accountId, slug: params.slug };
-      const deleted = await deleteProfile(kept, {
-        ...ref,
-        expected: expectedOf(ifMatch),
-        nowMs: runtime.wallMs(),
-      });
+      const ref = refOf(caller, params.slug);
+      if (ref === null) return NO_SUCH;
+      const expected = expectedOf(ifMatch);
+      const deleted = await deleteProfile(kept, { ...ref, expected, nowMs: runtime.wallMs() });
       if (typeof deleted !== "boolean") return deleted;
-      if (!deleted) return noSuch();
+      if (!deleted) return NO_SUCH;
       await custom.changed(ref);
       return NO_CONTENT;
     },
@@ -91,62 +85,51 @@ export function profileHandlers(parts: HandlerParts): ProfileHandlers {
   };
 }
 
-function revisionHandlers(
+/** Creates the handlers of revisions. */
+export function revisionHandlers(
   parts: HandlerParts,
-): Pick<ProfileHandlers, "listProfileRevisions" | "getProfileRevision"> {
+): Handlers<"listProfileRevisions" | "getProfileRevision"> {
   const kept = keptParts(parts);
   return {
     async listProfileRevisions({ params: { slug }, caller }) {
-      const revisions = isWithin(caller, slug)
-        ? await profileRevisions(kept, { accountId: caller.agent.accountId, slug })
-        : null;
-      if (revisions === null) return noSuch();
-      const shown = revisions.map(({ revision, savedAtMs }) => ({
+      const ref = refOf(caller, slug);
+      const found = ref === null ? null : await profileRevisions(kept, ref);
+      if (found === null) return NO_SUCH;
+      const revisions = found.map(({ revision, savedAtMs }) => ({
         revision,
         saved_at: instant(savedAtMs),
       }));
-      return ok({ slug, revisions: shown });
+      return ok({ slug, revisions });
     },
     async getProfileRevision({ params: { slug, revision }, caller }) {
-      const found = isWithin(caller, slug)
-        ? await profileRevision(kept, { accountId: caller.agent.accountId, slug }, Number(revision))
-        : null;
-      return found === null
-        ? apiFault("not_found", "the profile has no such revision, or no longer", {
-            nextAction: "GET /api/v1/profiles/{slug}/revisions lists those that are known",
-          })
-        : ok(revisionView(slug, found));
+      const ref = refOf(caller, slug);
+      const found = ref === null ? null : await profileRevision(kept, ref, Number(revision));
+      return found === null ? NO_REVISION : ok(revisionView(slug, found));
     },
   };
 }
 
-function putHandler(parts: HandlerParts): ProfileHandlers["putProfile"] {
+function putHandler(parts: HandlerParts): Handlers<"putProfile">["putProfile"] {
   const { runtime, custom, chains } = parts;
   const kept = keptParts(parts);
   const limitChecks = createCheckLimit();
   return async ({ params, query, body, caller, ifMatch }) => {
     const { slug } = params;
-    const { accountId } = caller.agent;
-    if (!isWithin(caller, slug))
+    const ref = refOf(caller, slug);
+    if (ref === null)
       return apiFault("forbidden", "the management token is restricted to other profiles");
     if (RESERVED_SLUGS.has(slug))
       return apiFault("invalid_field", "this name is reserved", {
         details: ["slug"],
         nextAction: "choose another name",
       });
-    const given =
-      query.keep_hidden === "true" ? await withKeptSecrets(parts, { accountId, slug }, body) : body;
-    const profile = readDocument({ chains, rules: custom.rules }, { accountId, slug }, given);
+    const given = query.keep_hidden === "true" ? await withKeptSecrets(parts, ref, body) : body;
+    const profile = readDocument({ chains, rules: custom.rules }, ref, given);
     if ("kind" in profile) return profile;
-    const change: ProfileChange = {
-      accountId,
-      slug,
-      expected: expectedOf(ifMatch),
-      nowMs: runtime.wallMs(),
-    };
+    const change = { ...ref, expected: expectedOf(ifMatch), nowMs: runtime.wallMs() };
     const refusal =
       (await writeRefusal(kept, change)) ??
-      (await limitChecks(accountId, () => checkRefusal(custom.check, profile)));
+      (await limitChecks(ref.accountId, () => checkRefusal(custom.check, profile)));
     if (refusal !== null) return refusal;
     if (!(await isManagementTokenValid(parts.store, caller.agent.id, runtime.wallMs())))
       return apiFault(
@@ -154,13 +137,16 @@ function putHandler(parts: HandlerParts): ProfileHandlers["putProfile"] {
         "the management token ended while the providers were being asked",
       );
     const document: ProfileDocument = namedByChain(chains, given);
-    if (query.dry_run === "true") return ok(dryView(slug, document));
+    const facts: ShownFacts = { ...ref, isOpen: true, status: () => "verified" };
+    if (query.dry_run === "true") return ok(profileView({ slug, document, ...UNSAVED }, facts));
     const saved = await saveProfile(kept, { ...change, nowMs: runtime.wallMs() }, document);
     if (saved.kind !== "profile") return saved;
-    await custom.changed({ accountId, slug });
-    return ok(profileView(saved, { accountId, isOpen: true, status: () => "verified" }));
+    await custom.changed(ref);
+    return ok(profileView(saved, facts));
   };
 }
+
+const UNSAVED = { revision: null, createdAtMs: null, updatedAtMs: null };
 
 /** The document, with what is hidden in it as it is saved. */
 async function withKeptSecrets(
@@ -182,26 +168,21 @@ const BUSY_MS = 5_000;
  * others.
  */
 function createCheckLimit() {
-  const running = new Map<string, number>();
-  let all = 0;
+  const running: string[] = [];
   return async <T>(
     accountId: string,
     run: () => Promise<T>,
   ): Promise<T | ApiFault<"rate_limited">> => {
-    const own = running.get(accountId) ?? 0;
-    if (own >= MAX_CHECKS_OF_ACCOUNT || all >= MAX_CHECKS)
+    const own = running.filter((other) => other === accountId).length;
+    if (own >= MAX_CHECKS_OF_ACCOUNT || running.length >= MAX_CHECKS)
       return apiFault("rate_limited", "too many profiles are being checked at once", {
         retryAfterMs: BUSY_MS,
       });
-    running.set(accountId, own + 1);
-    all++;
+    running.push(accountId);
     try {
       return await run();
     } finally {
-      all--;
-      const left = (running.get(accountId) ?? 1) - 1;
-      if (left === 0) running.delete(accountId);
-      else running.set(accountId, left);
+      running.splice(running.indexOf(accountId), 1);
     }
   };
 }
@@ -234,9 +215,10 @@ function keptParts({ store, custom }: HandlerParts): ProfileParts {
   return { store, sealer: custom.sealer, maxProfiles: custom.maxProfiles };
 }
 
-/** Whether the token of the caller may see a profile. */
-function isWithin({ agent }: AgentCaller, slug: string): boolean {
-  return agent.profiles === null || agent.profiles.includes(slug);
+/** A profile of the account of the caller; null = its token may not see such a one. */
+function refOf({ agent }: AgentCaller, slug: string): ProfileRef | null {
+  const { accountId, profiles } = agent;
+  return profiles === null || profiles.includes(slug) ? { accountId, slug } : null;
 }
 
 /** The revision in the `If-Match` header. */
@@ -247,8 +229,9 @@ function expectedOf(ifMatch: ApiInput["ifMatch"]): ExpectedRevision {
   return revision === undefined ? "no_such" : Number(revision);
 }
 
-function noSuch(): ApiFault<"not_found"> {
-  return apiFault("not_found", "the account has no Custom profile of this name", {
-    nextAction: "GET /api/v1/profiles lists those that it has",
-  });
-}
+const NO_SUCH = apiFault("not_found", "the account has no Custom profile of this name", {
+  nextAction: "GET /api/v1/profiles lists those that it has",
+});
+const NO_REVISION = apiFault("not_found", "the profile has no such revision, or no longer", {
+  nextAction: "GET /api/v1/profiles/{slug}/revisions lists those that are known",
+});

@@ -53,12 +53,11 @@ function funding({ settings, payments }: HandlerParts): PurchaseHandlers["fundAg
     },
     answer(paid, { params }) {
       const { amountN, id } = paid.purchase;
-      const balance = balanceView(creditedN(paid), settings.tariff);
-      const funded = { funded_cu: cuFor(settings.tariff, amountN), funded_usd: usdText(amountN) };
       return ok({
         key_prefix: prefixOf(params.key),
-        ...balance,
-        ...funded,
+        ...balanceView(creditedN(paid), settings.tariff),
+        funded_cu: cuFor(settings.tariff, amountN),
+        funded_usd: usdText(amountN),
         purchase_id: id,
         receipt: receiptOf(paid.purchase),
       });
@@ -112,16 +111,11 @@ function customAccess(parts: HandlerParts): PurchaseHandlers["buyCustomAccess"] 
         return apiFault("already_subscribed", "the account has Custom access that covers today");
       const amountN = daysN(payments, body.days);
       if (typeof amountN !== "bigint") return amountN;
-      const purpose = {
-        kind: "custom_access",
-        accountId: params.id,
-        keyId: body.key_id,
-        days: body.days,
-      } as const;
+      const { days, key_id: keyId } = body;
       return {
-        purpose,
+        purpose: { kind: "custom_access", accountId: params.id, keyId, days },
         amountN,
-        description: `${body.days} days of Custom access for the account ${params.id}`,
+        description: `${days} days of Custom access for the account ${params.id}`,
       };
     },
     async answer(paid) {
@@ -129,14 +123,11 @@ function customAccess(parts: HandlerParts): PurchaseHandlers["buyCustomAccess"] 
       if (fulfilment.kind !== "custom_access") throw otherThanAsked(paid);
       const account = await accountById(store, fulfilment.accountId, runtime.wallMs());
       const { days, fromMs, untilMs } = fulfilment;
-      const given = {
+      return ok({
         purchase_id: purchase.id,
         days,
         from: instant(fromMs),
         until: instant(untilMs),
-      };
-      return ok({
-        ...given,
         balance_usd: usdText(account?.balanceN ?? 0n),
         receipt: receiptOf(purchase),
       });
@@ -146,33 +137,29 @@ function customAccess(parts: HandlerParts): PurchaseHandlers["buyCustomAccess"] 
 
 function purchaseListing({ store }: HandlerParts): PurchaseHandlers["listPurchases"] {
   return async ({ query, caller }) => {
-    const { limit, after } = query;
-    const page = await purchasesOfAccount(store.db, caller.agent.accountId, { limit, after });
-    const purchases = page.purchases.map(purchaseBody);
-    return ok({ purchases, next: page.next });
+    const { purchases, next } = await purchasesOfAccount(store.db, caller.agent.accountId, query);
+    return ok({ purchases: purchases.map(purchaseBody), next });
   };
 }
 
 function purchaseReading({ payments, store }: HandlerParts): PurchaseHandlers["getPurchase"] {
   return async ({ params, caller }) => {
     const purchase = payments === null ? null : await payments.purchase(params.id);
-    if (purchase === null) return noPurchase();
+    if (purchase === null) return NO_PURCHASE;
     if (caller.kind !== "agent") return ok(publicPurchaseBody(purchase));
     const accountId = accountOf(purchase) ?? (await createdAccount(store, purchase.id));
-    const isTheirs =
-      accountId !== null && (await isPartOf(store, accountId, caller.agent.accountId));
-    if (isTheirs) return ok(purchaseBody(purchase));
+    const own = caller.agent.accountId;
+    if (accountId !== null && [accountId, await mergedInto(store, accountId)].includes(own))
+      return ok(purchaseBody(purchase));
     // A key created by a payment belongs to no account with tokens until it is claimed, so its
     // payer reads the purchase without one.
-    return purchase.purpose.kind === "create_key" ? ok(publicPurchaseBody(purchase)) : noPurchase();
+    return purchase.purpose.kind === "create_key" ? ok(publicPurchaseBody(purchase)) : NO_PURCHASE;
   };
 }
 
-function noPurchase(): ApiFault<"not_found"> {
-  return apiFault("not_found", "no purchase has this id", {
-    nextAction: "use the id of the answer, or its status_url as it stands",
-  });
-}
+const NO_PURCHASE = apiFault("not_found", "no purchase has this id", {
+  nextAction: "use the id of the answer, or its status_url as it stands",
+});
 
 /** The account of the key that a purchase created; null = none was created. */
 async function createdAccount(
@@ -199,12 +186,7 @@ async function accountFault(
     return apiFault("not_found", "the account of the token has another id", {
       nextAction: "GET /api/v1/accounts/current tells the id",
     });
-  const row = await store.db
-    .selectFrom("account")
-    .select("merged_into")
-    .where("id", "=", accountId)
-    .executeTakeFirst();
-  return row?.merged_into == null
+  return (await mergedInto(store, accountId)) === null
     ? null
     : apiFault(
         "already_claimed",
@@ -212,18 +194,17 @@ async function accountFault(
       );
 }
 
-async function isPartOf(
+/** The account that another one has become part of; null = it stands by itself. */
+async function mergedInto(
   { db }: HandlerParts["store"],
   accountId: string,
-  wholeId: string,
-): Promise<boolean> {
-  if (accountId === wholeId) return true;
+): Promise<string | null> {
   const row = await db
     .selectFrom("account")
     .select("merged_into")
     .where("id", "=", accountId)
     .executeTakeFirst();
-  return row?.merged_into === wholeId;
+  return row?.merged_into ?? null;
 }
 
 function accountOf({ purpose }: PurchaseView): string | null {
@@ -242,17 +223,15 @@ function otherThanAsked({ purchase }: PaidPurchase): Error {
 }
 
 function receiptOf(purchase: PurchaseView): z.output<typeof shape.boughtCredit>["receipt"] {
-  const what = {
-    protocol: purchase.protocol,
-    rail: purchase.rail,
-    chain_id: purchase.chainId,
-    tx_hash: purchase.txHash,
-    payer: purchase.payer,
-  };
+  return { ...paymentView(purchase), settled_at: instantOrNull(purchase.endedAtMs) };
+}
+
+function paymentView({ protocol, rail, chainId, txHash, payer, amountN }: PurchaseView) {
   return {
-    ...what,
-    amount_usd: usdText(purchase.amountN),
-    settled_at: instantOrNull(purchase.endedAtMs),
+    ...{ protocol, rail, payer },
+    chain_id: chainId,
+    tx_hash: txHash,
+    amount_usd: usdText(amountN),
   };
 }
 
@@ -270,14 +249,9 @@ export function purchaseBody(purchase: PurchaseView): z.output<typeof shape.purc
     state: purchase.state,
     buys: purpose.kind,
     account_id: accountOf(purchase),
-    key_id: purpose.kind === "fund_key" || purpose.kind === "custom_access" ? purpose.keyId : null,
+    key_id: "keyId" in purpose ? purpose.keyId : null,
     days: purpose.kind === "custom_access" ? purpose.days : null,
-    amount_usd: usdText(purchase.amountN),
-    protocol: purchase.protocol,
-    rail: purchase.rail,
-    chain_id: purchase.chainId,
-    payer: purchase.payer,
-    tx_hash: purchase.txHash,
+    ...paymentView(purchase),
     reason: purchase.reason,
     created_at: instant(purchase.createdAtMs),
     ended_at: instantOrNull(purchase.endedAtMs),
