@@ -480,7 +480,7 @@ test(
     await silent.closed;
     await sleep(50);
     assert.equal(idle.isClosed, false, "the idle one has more time");
-    runtime.advance(1_000);
+    runtime.advance(2_000);
     await idle.closed;
     await sleep(50);
     assert.equal(busy.isClosed, false, "the busy one has all the time it needs");

@@ -62,7 +62,7 @@ export function readBlockRef(bytes: Buffer, params: Span, method: Method): Block
 }
 
 /** Where the parameter lies that names the blocks of a call; null = nowhere. */
-export function blockSpanIn(bytes: Buffer, params: Span, { block }: Method): Span | null {
+function blockSpanIn(bytes: Buffer, params: Span, { block }: Method): Span | null {
   if (block === null || params.start === -1 || bytes[params.start] !== OPEN_ARRAY) return null;
   return elementAt(bytes, params.start, params.end, block.at);
 }

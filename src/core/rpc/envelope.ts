@@ -4,19 +4,22 @@
 import {
   BACKSLASH,
   CLOSE_OBJECT,
+  COLON,
   COMMA,
   LETTER_N,
   MAX_DEPTH,
   MAX_MEMBERS,
+  type NotedElements,
   OPEN_ARRAY,
   OPEN_OBJECT,
   QUOTE,
+  SPACE,
   type Span,
+  skipArray,
   skipSpace,
   skipString,
   skipValue,
   startsWith,
-  valueAfterName,
 } from "./json.ts";
 
 /** The members of one request, by position. */
@@ -34,6 +37,8 @@ export interface Envelope {
   /** Byte offsets of `params`; -1 when absent or null. */
   readonly paramsStart: number;
   readonly paramsEnd: number;
+  /** Byte offsets of the first 16 elements of `params`, if it is an array. */
+  readonly elements: readonly Span[];
   /**
    * True = the bytes can be sent upstream unchanged except for the id: exactly the four members,
    * each once.
@@ -59,15 +64,18 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
   let at = bytes[start + 1] === QUOTE ? start + 1 : skipSpace(bytes, start + 1, end);
   let isOpen = bytes[at] !== CLOSE_OBJECT;
   while (isOpen) {
-    const keyEnd = bytes[at] === QUOTE ? skipString(bytes, at, end) : -1;
-    const valueStart = keyEnd === -1 ? -1 : valueAfterName(bytes, keyEnd, end);
-    const valueEnd = valueStart === -1 ? -1 : skipValue(bytes, valueStart, end, MAX_DEPTH - 1);
-    if (valueEnd === -1) return NOT_JSON;
+    const name = bytes[at] === QUOTE ? nameAt(bytes, at, end) : null;
+    if (name === null) return NOT_JSON;
+    let valueStart = at + name.length;
+    if ((bytes[valueStart] ?? 0) <= SPACE) valueStart = skipSpace(bytes, valueStart, end);
+    const isArray = bytes[valueStart] === OPEN_ARRAY && name.bit === PARAMS;
+    const valueEnd = isArray
+      ? skipArray(bytes, valueStart, end, reading.noteElements())
+      : skipValue(bytes, valueStart, end, MAX_DEPTH - 1);
+    if (valueEnd === -1 || valueStart >= end) return NOT_JSON;
     if (++reading.members <= MAX_MEMBERS) {
-      const member = memberOf(bytes, at, keyEnd);
-      if (member === OTHER)
-        reading.takeOther(bytes, at, keyEnd, { start: valueStart, end: valueEnd });
-      else reading.take(bytes, member, valueStart, valueEnd);
+      if (name.bit === OTHER) reading.takeOther(bytes, at, valueStart, valueEnd);
+      else reading.take(bytes, name.bit, valueStart, valueEnd);
     }
     at = bytes[valueEnd] === COMMA ? valueEnd : skipSpace(bytes, valueEnd, end);
     isOpen = bytes[at] === COMMA && at < end;
@@ -89,6 +97,7 @@ class Reading {
   #version = false;
   #paramsStart = -1;
   #paramsEnd = -1;
+  #elements: readonly Span[] = [];
   #plain = true;
   #notify = false;
   #problem = "";
@@ -117,10 +126,16 @@ class Reading {
   }
 
   /** Takes a member that is none of a request. */
-  takeOther(bytes: Buffer, quote: number, keyEnd: number, value: Span): void {
+  takeOther(bytes: Buffer, quote: number, start: number, end: number): void {
     this.#plain = false;
-    if (isText(bytes, quote, keyEnd, META))
-      this.#notify = isText(bytes, value.start, value.end, NOTIFY);
+    if (startsWith(bytes, quote, META)) this.#notify = isText(bytes, start, end, NOTIFY);
+  }
+
+  /** Where the elements of `params` are noted. */
+  noteElements(): NotedElements {
+    const spans: Span[] = [];
+    this.#elements = spans;
+    return { spans, most: MAX_NOTED, depth: MAX_DEPTH - 2 };
   }
 
   /** The request between `start` and `end`. */
@@ -141,6 +156,7 @@ class Reading {
       method,
       paramsStart: this.#paramsStart,
       paramsEnd: this.#paramsEnd,
+      elements: this.#elements,
       plain: this.#plain && id !== null && this.#paramsStart !== -1,
       notify: this.#notify,
     };
@@ -166,6 +182,9 @@ const NOT_JSON: InvalidRequest = {
   message: "the request is not valid JSON",
 };
 const TOO_MANY_MEMBERS = `a request has at most ${MAX_MEMBERS} members`;
+const VERSION_TEXT = '"2.0"';
+/** Settings may name the block of a method by its place, at most this many. */
+const MAX_NOTED = 16;
 const META = '"svc_meta"';
 const NOTIFY = '"notify"';
 const MAX_METHOD_CHARS = 128;
@@ -188,6 +207,29 @@ const MEMBERS: readonly (readonly [name: string, bit: number])[] = [
   ["jsonrpc", VERSION],
 ];
 
+/** A name with its colon, and perhaps white space between them. */
+interface MemberName {
+  /** The member's bit, or OTHER. */
+  readonly bit: number;
+  readonly length: number;
+}
+
+/** Names with their colons as they are nearly always written, by their first letters. */
+const USUAL_NAMES = Array.from({ length: 128 }, (_, code) => {
+  const [name, bit] = MEMBERS.find(([known]) => known.charCodeAt(0) === code) ?? ["", OTHER];
+  return name === "" ? undefined : { bit, text: `"${name}":`, length: name.length + 3 };
+});
+
+/** The name of the member that opens at `quote`; null = it is not JSON. */
+function nameAt(bytes: Buffer, quote: number, end: number): MemberName | null {
+  const usual = USUAL_NAMES[bytes[quote + 1] ?? 0];
+  if (usual !== undefined && startsWith(bytes, quote, usual.text)) return usual;
+  const nameEnd = skipString(bytes, quote, end);
+  const colon = nameEnd === -1 ? end : skipSpace(bytes, nameEnd, end);
+  if (colon >= end || bytes[colon] !== COLON) return null;
+  return { bit: memberOf(bytes, quote, nameEnd), length: colon + 1 - quote };
+}
+
 /** Which member a key names; escapes in the key are decoded. Returns the member's bit, or OTHER. */
 export function memberOf(bytes: Buffer, quote: number, keyEnd: number): number {
   const length = keyEnd - quote - 2;
@@ -200,7 +242,7 @@ export function memberOf(bytes: Buffer, quote: number, keyEnd: number): number {
 
 /** True when the value is the string `2.0`. */
 export function isVersion(bytes: Buffer, start: number, end: number): boolean {
-  return isText(bytes, start, end, '"2.0"');
+  return end - start === VERSION_TEXT.length && startsWith(bytes, start, VERSION_TEXT);
 }
 
 function isText(bytes: Buffer, start: number, end: number, text: string): boolean {

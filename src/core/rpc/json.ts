@@ -64,6 +64,34 @@ export function elements(bytes: Buffer, start: number, end: number, limit: numbe
   return spans;
 }
 
+/** The first elements of an array, as they are noted. */
+export interface NotedElements {
+  readonly spans: Span[];
+  /** So many of them are noted. */
+  readonly most: number;
+  /** How deep an element may be. */
+  readonly depth: number;
+}
+
+/** Offset after the array that opens at `open`, or -1; notes its elements. */
+export function skipArray(bytes: Buffer, open: number, end: number, noted: NotedElements): number {
+  const { spans, most, depth } = noted;
+  let at = skipSpace(bytes, open + 1, end);
+  if (bytes[at] === CLOSE_ARRAY && at < end) return at + 1;
+  while (at < end) {
+    const stop = skipValue(bytes, at, end, depth);
+    if (stop === -1) return -1;
+    if (spans.length < most) spans.push({ start: at, end: stop });
+    at = (bytes[stop] ?? 0) <= SPACE ? skipSpace(bytes, stop, end) : stop;
+    if (at >= end) return -1;
+    const c = bytes[at++];
+    if (c === CLOSE_ARRAY) return at;
+    if (c !== COMMA) return -1;
+    if ((bytes[at] ?? 0) <= SPACE) at = skipSpace(bytes, at, end);
+  }
+  return -1;
+}
+
 /** Offsets of one element of a valid JSON array; null = it has fewer. */
 export function elementAt(bytes: Buffer, start: number, end: number, index: number): Span | null {
   let at = start + 1;
@@ -111,7 +139,7 @@ export function startsWith(bytes: Buffer, at: number, text: string): boolean {
   return true;
 }
 
-const SPACE = 0x20;
+export const SPACE = 0x20;
 const LF = 0x0a;
 const CR = 0x0d;
 const TAB = 0x09;
@@ -200,18 +228,6 @@ function skipItems(bytes: Buffer, open: number, end: number, depth: number): num
 
 /** In place of a byte that is awaited: any value. */
 const VALUE = -1;
-
-/**
- * Offset of the value behind the name of a member that ends at `nameEnd`; -1 = there is none. Most
- * requests have no white space: then none is looked for.
- */
-export function valueAfterName(bytes: Buffer, nameEnd: number, end: number): number {
-  let at = bytes[nameEnd] === COLON ? nameEnd : skipSpace(bytes, nameEnd, end);
-  if (at >= end || bytes[at] !== COLON) return -1;
-  at++;
-  if ((bytes[at] ?? 0) <= SPACE) at = skipSpace(bytes, at, end);
-  return at < end ? at : -1;
-}
 
 function skipWord(bytes: Buffer, at: number, end: number, word: string): number {
   const stop = at + word.length;

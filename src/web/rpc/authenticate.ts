@@ -1,25 +1,20 @@
 // Authenticates the caller of a request and resolves its target, over HTTP and at WebSocket
-// handshakes alike; reads what it says of how it is answered, in the query or in headers: its view
-// of the chain, the newest block that its caller has seen, and the cache. Decides no price and no
-// limit.
+// handshakes alike. Decides no price and no limit.
 import { networkOf } from "../../core/billing/address-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
-import { MAX_PASSED, PASSED_HEADER, passedServices } from "../../core/passed-services.ts";
-import { CONSISTENCIES, type Consistency } from "../../core/provider/profile.ts";
+import { MAX_PASSED } from "../../core/passed-services.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
-import { parseSeen, type SeenBlock } from "../../core/routing/seen.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
-import { type Addressed, addressBehind, type TrustedProxies } from "../http/client-address.ts";
-import type { Credential } from "./key-credential.ts";
-import { isSessionPath, type Target, type TargetResolver } from "./target.ts";
+import { addressBehind, type TrustedProxies } from "../http/client-address.ts";
+import type { Directives, Wishes } from "./directives.ts";
+import type { Target, TargetResolver } from "./target.ts";
 
 /** The parts of a request that identify its caller and its target. */
 export interface RequestInfo {
   /** Path and query, as in an HTTP request. */
   readonly url: string;
-  /** The API key of the request; read lazily. */
-  readonly credential: Credential;
+  readonly directives: Directives;
   /** IP address of the connection. */
   readonly address: string;
   /** Value of a request header, by lower-case name. */
@@ -67,17 +62,16 @@ export function authenticate(
     done(bind(parts, request, withoutKey(request.url)));
     return null;
   }
-  const loop = request.header(PASSED_HEADER) === undefined ? null : loopOf(request, parts.mark);
+  const { secret, digest, url, passed, payPerCall } = request.directives;
+  const loop = passed === undefined ? null : loopOf(passed, parts.mark);
   if (loop !== null) {
     done(loop);
     return null;
   }
-  if (isSessionPath(request.url)) {
-    const { url } = request.credential;
+  if (payPerCall) {
     done(bind(parts, request, { url, keyContext: null, defaultProfile: PAYERS_PROFILE }));
     return null;
   }
-  const { secret, digest, url } = request.credential;
   const withKey = (keyContext: KeyContext): (() => void) | null =>
     bindKey({ parts, admission, request, url, keyContext }, done);
   if (secret === null) {
@@ -107,8 +101,7 @@ export function authenticate(
 }
 
 /** Why a request that has passed other services is refused; null = it is not. */
-function loopOf(request: RequestInfo, mark: string): Fault | null {
-  const passed = passedServices(request.header(PASSED_HEADER));
+function loopOf(passed: readonly string[], mark: string): Fault | null {
   if (passed.includes(mark)) return LEADS_BACK;
   return passed.length > MAX_PASSED ? LEADS_ON : null;
 }
@@ -160,14 +153,10 @@ function bind(
   request: RequestInfo,
   { url, keyContext, defaultProfile }: Asking,
 ): Authenticated | Fault {
-  const provider = request.header("x-svc-provider");
-  const strategy = request.header("x-svc-strategy");
-  const input = { url, defaultProfile, within: null, provider, strategy };
-  const { legacyForms } = request.credential;
-  const asked = legacyForms === null ? input : { ...input, legacyForms };
-  const target = resolver.resolve(asked, keyContext?.account ?? null);
+  const { provider, strategy, legacyForms, wishes } = request.directives;
+  const input = { url, defaultProfile, within: null, provider, strategy, legacyForms };
+  const target = resolver.resolve(input, keyContext?.account ?? null);
   if (target.kind === "fault") return target;
-  const wishes = wishesOf(request);
   if ("code" in wishes) return wishes;
   const caller = new RequestCaller(request, keyContext, proxies);
   return { kind: "authenticated", target, keyContext, caller, wishes };
@@ -189,11 +178,11 @@ const NO_KEY = fault("unauthorized", "this request has no RPC key", {
 
 /** The identity of the caller of one request or socket. */
 export class RequestCaller implements CallerIdentity {
-  readonly #request: Addressed;
+  readonly #request: RequestInfo;
   readonly #keyContext: KeyContext | null;
   readonly #proxies: TrustedProxies;
 
-  constructor(request: Addressed, keyContext: KeyContext | null, proxies: TrustedProxies) {
+  constructor(request: RequestInfo, keyContext: KeyContext | null, proxies: TrustedProxies) {
     this.#request = request;
     this.#keyContext = keyContext;
     this.#proxies = proxies;
@@ -204,8 +193,7 @@ export class RequestCaller implements CallerIdentity {
   }
 
   get passed(): readonly string[] | undefined {
-    const passed = passedServices(this.#request.header(PASSED_HEADER));
-    return passed.length === 0 ? undefined : passed;
+    return this.#request.directives.passed;
   }
 
   get key(): string {
@@ -214,49 +202,4 @@ export class RequestCaller implements CallerIdentity {
     const address = addressBehind(this.#request.address, forwardedFor, this.#proxies);
     return `address ${networkOf(address)}`;
   }
-}
-
-/** What a request says; null = nothing. */
-export interface Wishes {
-  readonly consistency: Consistency | null;
-  readonly seen: SeenBlock | null;
-}
-
-/** What most requests say. */
-const NO_WISHES: Wishes = { consistency: null, seen: null };
-
-/** What a request says of its view of the chain. The query wins over the headers, as elsewhere. */
-export function wishesOf(request: Pick<RequestInfo, "url" | "header">): Wishes | Fault {
-  const query = request.url.includes("?") ? queryOf(request.url) : null;
-  const mode = query?.get("consistency") ?? request.header("x-svc-consistency");
-  const mark = query?.get("seen") ?? request.header("x-svc-seen");
-  if (mode === undefined && mark === undefined) return NO_WISHES;
-  const consistency = mode === undefined ? null : CONSISTENCIES.find((each) => each === mode);
-  if (consistency === undefined) return UNKNOWN_MODE;
-  const seen = mark === undefined ? null : parseSeen(mark);
-  return mark !== undefined && seen === null ? BAD_MARK : { consistency, seen };
-}
-
-/** The query; null = it says nothing of this, as most do: then it is not parsed. */
-function queryOf(url: string): URLSearchParams | null {
-  const mark = url.indexOf("?");
-  if (!url.includes("consistency=", mark) && !url.includes("seen=", mark)) return null;
-  return new URLSearchParams(url.slice(mark + 1));
-}
-
-const UNKNOWN_MODE: Fault = fault("invalid_field", "no consistency has this name", {
-  nextAction: `use ${CONSISTENCIES.slice(0, -1).join(", ")} or ${CONSISTENCIES.at(-1)}`,
-});
-
-const BAD_MARK: Fault = fault("invalid_request", "the mark of the last seen block is not valid", {
-  nextAction: "send X-Svc-Seen back as it was received, or leave it out",
-});
-
-const NO_CACHE = /(?:^|[\s,])no-(?:cache|store)(?:[\s,=]|$)/i;
-
-/** Whether a provider is to be asked for this very request. */
-export function wantsFresh(request: Pick<RequestInfo, "header">): boolean {
-  const directive = request.header("cache-control");
-  if (directive !== undefined && NO_CACHE.test(directive)) return true;
-  return request.header("x-svc-cache")?.toLowerCase() === "bypass";
 }

@@ -9,7 +9,7 @@ import type { View } from "../../core/rpc/call.ts";
 import { minedIn } from "../../core/rpc/mined-block.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { Reply } from "./answers/reply.ts";
-import type { Wishes } from "./authenticate.ts";
+import type { Wishes } from "./directives.ts";
 import type { Target } from "./target.ts";
 
 /** How a call is routed at the view of its caller. */

@@ -3,8 +3,8 @@
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import { type MemoryBudget, SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { MemoryShare } from "../../upstream/transport.ts";
-import type { Addressed, TrustedProxies } from "../http/client-address.ts";
-import { RequestCaller } from "./authenticate.ts";
+import type { TrustedProxies } from "../http/client-address.ts";
+import { RequestCaller, type RequestInfo } from "./authenticate.ts";
 
 export interface RequestMemoryParts {
   readonly budget: MemoryBudget;
@@ -14,7 +14,7 @@ export interface RequestMemoryParts {
 /** The memory of one request. Counts nothing after its release. */
 export class RequestMemory implements MemoryShare {
   readonly #parts: RequestMemoryParts;
-  readonly #request: Addressed;
+  readonly #request: RequestInfo;
   /** Null until the request is authenticated. */
   #caller: CallerIdentity | null = null;
   /** Bytes counted in the shared budget only: short bodies, and bytes not yet sent. */
@@ -30,7 +30,7 @@ export class RequestMemory implements MemoryShare {
   #answerOf = "";
   #isReleased = false;
 
-  constructor(parts: RequestMemoryParts, request: Addressed) {
+  constructor(parts: RequestMemoryParts, request: RequestInfo) {
     this.#parts = parts;
     this.#request = request;
   }

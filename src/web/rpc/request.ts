@@ -13,7 +13,7 @@ import { type CallPayment, callPaymentOf, KEYLESS } from "../payment/call-paymen
 import { AnswerWriter } from "./answer-writer.ts";
 import { addTo, type Bill } from "./answers/answer-headers.ts";
 import type { Reply, WriteListener } from "./answers/reply.ts";
-import { type Authenticated, authenticate, wantsFresh } from "./authenticate.ts";
+import { type Authenticated, authenticate } from "./authenticate.ts";
 import type { HttpExchange } from "./caller.ts";
 import { CallerView, SeenBlocks } from "./caller-view.ts";
 import { planBatch, type RpcBatch, runBatch } from "./calls/batch.ts";
@@ -107,11 +107,11 @@ export class RpcRequest {
 
   /** Authenticates the request; false = it was refused. */
   #authenticate(): boolean {
-    if (isPlain(this.#exchange))
+    if (this.#exchange.directives.compressed) this.refuse(COMPRESSED_BODY);
+    else
       this.#cancel = authenticate(this.#parts, this.#exchange, (found) =>
         this.#authenticated(found),
       );
-    else this.refuse(COMPRESSED_BODY);
     return !this.#answer.isBegun;
   }
 
@@ -151,7 +151,7 @@ export class RpcRequest {
 
   /** Takes the payment for the key, then continues like a request without payment. */
   #pay(purchase: KeyPurchase, body: Buffer): void {
-    if (!isPlain(this.#exchange)) return this.refuse(COMPRESSED_BODY);
+    if (this.#exchange.directives.compressed) return this.refuse(COMPRESSED_BODY);
     purchase.take(body).then(
       (taken) => {
         if (this.#answer.isBegun || !this.#exchange.open) return;
@@ -182,7 +182,7 @@ export class RpcRequest {
       caller: this.#identity,
       requestId: this.#exchange.requestId,
       view: this.#view,
-      fresh: wantsFresh(this.#exchange),
+      fresh: this.#exchange.directives.fresh,
       mayStream: true,
       settlesLater: false,
       transport: "http",
@@ -207,7 +207,7 @@ export class RpcRequest {
       caller: this.#identity,
       requestId: this.#exchange.requestId,
       view: this.#view.forBatch(),
-      fresh: wantsFresh(this.#exchange),
+      fresh: this.#exchange.directives.fresh,
       room: this.memory,
       transport: "http",
       subscriptionMethods: null,
@@ -289,9 +289,3 @@ const NO_VIEW = new CallerView({
 const UNKNOWN: CallerIdentity = { key: "unknown" };
 const NOT_JSON = fault("parse_error", "the body is not valid JSON");
 const COMPRESSED_BODY = fault("unsupported_media_type", "the body is compressed");
-
-/** Whether the body of a request is sent without a content encoding. */
-function isPlain(caller: Pick<HttpExchange, "header">): boolean {
-  const encoding = caller.header("content-encoding");
-  return encoding === undefined || encoding === "identity";
-}

@@ -64,7 +64,7 @@ export interface TargetInput {
   /** `X-Svc-Strategy`: the request-level assignment. */
   readonly strategy: string | undefined;
   /** Legacy forms that the URL no longer shows; absent = none. */
-  readonly legacyForms?: readonly LegacyFormName[];
+  readonly legacyForms?: readonly LegacyFormName[] | undefined;
 }
 
 /**

@@ -10,7 +10,7 @@ import { NO_HOST, namesOneHost } from "../http/local-caller.ts";
 import { type Headers, headersOf, refusalText } from "../http/respond.ts";
 import { isLegacy } from "../rpc/answers/answer-headers.ts";
 import { type Authenticated, authenticate, type RequestInfo } from "../rpc/authenticate.ts";
-import { credentialOf } from "../rpc/key-credential.ts";
+import { readDirectives } from "../rpc/directives.ts";
 import { isSocketPath } from "../rpc/target.ts";
 import type { CallParts } from "./calls.ts";
 import { ClientSocket, type ClientSocketParts } from "./client-connection.ts";
@@ -168,7 +168,7 @@ function requestInfoOf(request: IncomingMessage): RequestInfo {
     url,
     header,
     address: request.socket.remoteAddress ?? "",
-    credential: credentialOf(url, { header }),
+    directives: readDirectives(url, header),
   };
 }
 

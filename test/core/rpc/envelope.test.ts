@@ -306,6 +306,7 @@ test("a request can be found anywhere inside a longer document", () => {
           idEnd: shift(idEnd),
           paramsStart: shift(paramsStart),
           paramsEnd: shift(paramsEnd),
+          elements: alone.elements.map((at) => ({ start: shift(at.start), end: shift(at.end) })),
         };
         assert.deepEqual(inside, { ...alone, ...moved });
       },

@@ -31,7 +31,7 @@ function answerFixture() {
   let destroyed = false;
   const exchange = {
     requestId: "req-1",
-    credential: { legacyForms: null, url: "/rpc/load-balanced/ethereum" },
+    directives: { legacyForms: undefined, url: "/rpc/load-balanced/ethereum" },
     url: "/rpc/load-balanced/ethereum",
     address: "203.0.113.9",
     delivered: false,

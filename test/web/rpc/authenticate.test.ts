@@ -12,6 +12,7 @@ import { Observer } from "../../../src/observe/observer.ts";
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
 import { type Authenticated, authenticate } from "../../../src/web/rpc/authenticate.ts";
+import { readDirectives } from "../../../src/web/rpc/directives.ts";
 import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -70,7 +71,7 @@ function createFixture(refusal: Fault | null = null) {
       { resolver, admission, proxies: trustedProxiesOf([]), mark: "none" },
       {
         url,
-        credential: { secret: "s", digest: "d", url, legacyForms: null },
+        directives: { ...readDirectives(url, () => undefined), secret: "s", digest: "d" },
         address: "",
         header: () => undefined,
       },

@@ -1,13 +1,13 @@
 // What a request says of its view of the chain, and where it may say it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { wishesOf } from "../../../src/web/rpc/authenticate.ts";
+import { readDirectives } from "../../../src/web/rpc/directives.ts";
 
 const HASH = `0x${"ab".repeat(32)}`;
 const PATH = "/rpc/ethereum";
 
 const read = (url: string, headers: Readonly<Record<string, string>> = {}) =>
-  wishesOf({ url, header: (name) => headers[name] });
+  readDirectives(url, (name) => headers[name]).wishes;
 const codeOf = (...request: Parameters<typeof read>) => {
   const found = read(...request);
   return "kind" in found ? [found.code, found.status, found.nextAction] : found;

@@ -46,7 +46,7 @@ export function answerHeaders(
   request: AnsweredRequest,
   { target, fault: why, bill, offers }: AnswerFacts,
 ): Headers {
-  const headers = headersOf(request.requestId, request.header("x-request-id"));
+  const headers = headersOf(request.requestId, request.directives.requestId);
   if (bill !== null && admission !== null) addBilling(headers, admission, bill);
   if (why !== null && why.retryAfterMs !== null)
     headers.push("Retry-After", retryAfter(why.retryAfterMs));
@@ -208,10 +208,10 @@ export class LegacyForms {
 }
 
 /** Whether a request uses a legacy form; examined only if the request has no target (null). */
-export function isLegacy(target: Target | null, request: Pick<RequestInfo, "credential">): boolean {
+export function isLegacy(target: Target | null, request: Pick<RequestInfo, "directives">): boolean {
   if (target !== null) return target.legacyForms !== null;
-  const { legacyForms, url } = request.credential;
-  return legacyForms !== null || legacyFormsOf(url).length > 0;
+  const { legacyForms, url } = request.directives;
+  return legacyForms !== undefined || legacyFormsOf(url).length > 0;
 }
 
 const CENT_N = 10_000_000;

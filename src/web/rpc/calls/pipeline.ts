@@ -5,13 +5,7 @@
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import { isDevelopmentChain } from "../../../core/provider/chain.ts";
 import { LOCAL_SOURCE } from "../../../core/routing/answer-source.ts";
-import {
-  blockSpanIn,
-  type Call,
-  NO_BLOCK,
-  readBlockAt,
-  readBlockRef,
-} from "../../../core/rpc/call.ts";
+import { type Call, NO_BLOCK, readBlockAt, readBlockRef } from "../../../core/rpc/call.ts";
 import type { Envelope } from "../../../core/rpc/envelope.ts";
 import type { Span } from "../../../core/rpc/json.ts";
 import { type Method, methodOn } from "../../../core/rpc/method.ts";
@@ -198,19 +192,20 @@ function route(
   const { bytes } = incoming;
   const { envelope, method, grant } = request;
   const { body, idStart, idEnd, params } = requestIn(bytes, envelope);
-  const { block, blockAt } = method.block === null ? UNNAMED : blockIn(body, params, method);
+  const blockAt = method.block === null ? undefined : blockIn(envelope, method.block.at, params);
+  const block = blockAt === undefined ? NO_BLOCK : readBlockAt(body, blockAt, method);
   const methodName = envelope.method;
   const call = { methodName, method, block, blockAt, body, idStart, idEnd, params };
   return send(parts, incoming, { envelope, method, grant, call }, done);
 }
 
-/** The block that a call names, and where. */
-function blockIn(body: Buffer, params: Span, method: Method): Pick<Call, "block" | "blockAt"> {
-  const blockAt = blockSpanIn(body, params, method);
-  return blockAt === null ? UNNAMED : { block: readBlockAt(body, blockAt, method), blockAt };
+/** Where the parameter lies that names the block of a call, once its parameters lie at `params`. */
+function blockIn({ elements, paramsStart }: Envelope, at: number, params: Span): Span | undefined {
+  const element = elements[at];
+  const shift = params.start - paramsStart;
+  if (element === undefined || shift === 0) return element;
+  return { start: element.start + shift, end: element.end + shift };
 }
-
-const UNNAMED: Pick<Call, "block" | "blockAt"> = { block: NO_BLOCK };
 
 /** Routes a call to a provider. */
 function send(

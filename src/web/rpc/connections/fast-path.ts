@@ -7,7 +7,7 @@ import type { Runtime } from "../../../runtime.ts";
 import type { Activity } from "../../http/activity.ts";
 import type { Headers } from "../../http/respond.ts";
 import type { Borrowed, HttpExchange } from "../caller.ts";
-import { type Credential, credentialOf } from "../key-credential.ts";
+import { type Directives, readDirectives } from "../directives.ts";
 import { NO_ROOM_FOR_REQUEST, STALL_MS } from "../limits.ts";
 import type { RpcParts } from "../parts.ts";
 import { RpcRequest } from "../request.ts";
@@ -144,8 +144,12 @@ function startOf(status: number, headers: Headers): string {
 
 const OK = "HTTP/1.1 200 OK\r\n";
 
+const UNREAD = readDirectives("/", () => undefined);
+
 class Connection implements HttpExchange {
   requestId = "";
+  /** What the head says; the same for all requests with such a head. */
+  directives: Directives = UNREAD;
   readonly #parts: FastPathParts;
   readonly #socket: Socket;
   readonly #headEnds: CurrentHeadEnds;
@@ -159,8 +163,6 @@ class Connection implements HttpExchange {
   readonly #onHeadDue = (): void => this.#writeHead();
   #headText = "";
   #head: RequestHead | null = null;
-  /** The API key in the head; null = not read yet. */
-  #credential: Credential | null = null;
   #request: RpcRequest | null = null;
   #early: Buffer | null = null;
   #chunked = false;
@@ -180,7 +182,8 @@ class Connection implements HttpExchange {
    */
   #closing = false;
   #served = 0;
-  #idleSinceMs: number;
+  /** Null = it has served a request since the last sweep. */
+  #idleSinceMs: number | null;
 
   constructor(parts: FastPathParts, socket: Socket, ends: CurrentHeadEnds, forget: () => void) {
     this.#parts = parts;
@@ -208,11 +211,6 @@ class Connection implements HttpExchange {
 
   get delivered(): boolean {
     return this.#delivered;
-  }
-
-  get credential(): Credential {
-    this.#credential ??= credentialOf(this.url, this);
-    return this.#credential;
   }
 
   get address(): string {
@@ -296,7 +294,9 @@ class Connection implements HttpExchange {
   closeIfIdle(now: number): void {
     const limitMs =
       this.#served === 0 ? this.#parts.firstRequestMs : this.#parts.keepAliveTimeoutMs;
-    if (this.#request === null && now - this.#idleSinceMs >= limitMs) this.#socket.destroy();
+    if (this.#request !== null) return;
+    this.#idleSinceMs ??= now;
+    if (now - this.#idleSinceMs >= limitMs) this.#socket.destroy();
   }
 
   /** Writes the head of a streamed answer, unless it was written. */
@@ -358,13 +358,15 @@ class Connection implements HttpExchange {
       head.bodyBytes > this.#parts.rpc.limits.maxBodyBytes
     )
       return null;
-    return isRpcPath(head.url) ? chunk.subarray(end + 4) : null;
+    return chunk.subarray(end + 4);
   }
 
   #readHead(text: string): void {
     const next = this.#head === null ? null : readNextHead(text, this.#head);
-    if (next === null) this.#credential = null;
-    this.#head = next ?? readRequestHead(text);
+    const head = next ?? readRequestHead(text);
+    this.#head = head !== null && isRpcPath(head.url) ? head : null;
+    if (next === null && this.#head !== null)
+      this.directives = readDirectives(this.#head.url, (name) => this.header(name));
     this.#headText = text;
   }
 
@@ -420,9 +422,10 @@ class Connection implements HttpExchange {
     const request = this.#request;
     if (request === null) return;
     this.#request = null;
-    this.#idleSinceMs = runtime.now();
+    this.#idleSinceMs = null;
     activity.active--;
-    activity.lastMs = this.#idleSinceMs;
+    // Only a drain waits until nothing was asked for a while.
+    if (activity.draining) activity.lastMs = runtime.now();
     request.closed(activity.ended ? "cut" : "left");
   }
 

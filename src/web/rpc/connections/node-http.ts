@@ -6,7 +6,7 @@ import type { Activity } from "../../http/activity.ts";
 import { begin, type Headers, write } from "../../http/respond.ts";
 import { type GivenPayment, paymentOf } from "../../payment/payment-headers.ts";
 import type { Borrowed, HttpExchange } from "../caller.ts";
-import { type Credential, credentialOf } from "../key-credential.ts";
+import { type Directives, readDirectives } from "../directives.ts";
 import { NO_ROOM_FOR_REQUEST, STALL_MS } from "../limits.ts";
 import type { RpcParts } from "../parts.ts";
 import { RpcRequest } from "../request.ts";
@@ -35,13 +35,12 @@ const LINGER_MS = 1_000;
 
 class HttpRequest implements HttpExchange {
   readonly requestId: string;
+  readonly directives: Directives;
   readonly #parts: RpcParts;
   readonly #activity: Pick<Activity, "ended">;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #rpc: RpcRequest;
-  /** Null = not read yet. */
-  #credential: Credential | null = null;
   /** False once the request was refused. */
   #wanted = false;
   #chunks: Buffer[] = [];
@@ -58,6 +57,7 @@ class HttpRequest implements HttpExchange {
     this.#request = request;
     this.#response = response;
     this.requestId = requestId;
+    this.directives = readDirectives(this.url, (name) => this.header(name));
     this.#rpc = new RpcRequest(parts, this);
   }
 
@@ -75,11 +75,6 @@ class HttpRequest implements HttpExchange {
 
   get delivered(): boolean {
     return this.#response.writableFinished;
-  }
-
-  get credential(): Credential {
-    this.#credential ??= credentialOf(this.url, this);
-    return this.#credential;
   }
 
   get address(): string {

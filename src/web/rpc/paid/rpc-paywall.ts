@@ -78,8 +78,6 @@ export interface RpcPaywallParts extends AuthenticationParts {
   readonly publicUrl: string | null;
 }
 
-const SESSIONS = "/rpc/session/";
-
 /** Takes payments at the URLs of calls with a key. */
 export class RpcPaywall {
   readonly #parts: RpcPaywallParts;
@@ -90,11 +88,10 @@ export class RpcPaywall {
 
   /** The payment in a request for its key; null = the request carries none, or names no key. */
   paymentOf({
-    url,
     payment,
-    credential,
-  }: Pick<HttpExchange, "url" | "credential" | "payment">): GivenPayment | null {
-    return url.startsWith(SESSIONS) || credential.secret === null ? null : payment;
+    directives,
+  }: Pick<HttpExchange, "directives" | "payment">): GivenPayment | null {
+    return directives.payPerCall || directives.secret === null ? null : payment;
   }
 
   /** Refuses a call whose key has no balance left, with offers to fund the key. */
@@ -170,7 +167,7 @@ function payableRequest(
       method: "POST",
       url: request.url,
       body,
-      credential: request.credential.digest,
+      credential: request.directives.digest,
       baseUrl: baseUrlOf(parts, request),
     }),
   };
@@ -214,7 +211,7 @@ async function orderOfCaller(
       : orderOf(parts, { request, key: paidKeyOf(found.keyContext), mark });
   // The offer was made to a key that worked then: its account gets the money even if the key has
   // ended.
-  const ended = found.code === "key_revoked" ? await parts.keyOf(request.credential.digest) : null;
+  const ended = found.code === "key_revoked" ? await parts.keyOf(request.directives.digest) : null;
   return ended === null ? found : orderOf(parts, { request, key: ended, mark });
 }
 

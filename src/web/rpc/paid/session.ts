@@ -17,7 +17,7 @@ import type { CallMark, CallPaywall, CallPrice } from "../../payment/call-paywal
 import { fingerprintOf } from "../../payment/payment-headers.ts";
 import type { PayableRequest } from "../../payment/purchase-paywall.ts";
 import type { WriteListener } from "../answers/reply.ts";
-import { type Authenticated, type AuthenticationParts, wantsFresh } from "../authenticate.ts";
+import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
 import type { HttpExchange } from "../caller.ts";
 import type { CallerView } from "../caller-view.ts";
 import { plannedCalls } from "../calls/range-bounds.ts";
@@ -205,7 +205,7 @@ class PaidRequest {
   #calls({ parts }: PricedRequest): SessionCalls {
     const { bytes, target, identity, room, caller, view } = this.#request;
     const { requestId } = caller;
-    const fresh = wantsFresh(caller);
+    const { fresh } = caller.directives;
     const request = { bytes, target, identity, room, requestId, fresh, view };
     return new SessionCalls(this.#parts, request, new VoucherPayment(this.#pricing, parts));
   }

@@ -1,10 +1,10 @@
 // Where a key may stand, which one counts, and that the URL behind this does not hold it any more.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { credentialOf } from "../../../src/web/rpc/key-credential.ts";
+import { readDirectives } from "../../../src/web/rpc/directives.ts";
 
 const read = (url: string, headers: Readonly<Record<string, string>> = {}) => {
-  const { secret, url: rest } = credentialOf(url, { header: (name) => headers[name] });
+  const { secret, url: rest } = readDirectives(url, (name) => headers[name]);
   return [secret, rest];
 };
 
