@@ -12,7 +12,7 @@ import { type AddressRules, bareHost } from "../core/public-address.ts";
 import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { NO_SHARED_HOLDINGS, SharedHoldings } from "../core/workers/shared-holdings.ts";
-import { createStoredRecords } from "../hosted/operator/stored-records.ts";
+import { OperatorRecords } from "../hosted/operator/stored-records.ts";
 import { Observer, type ObserverPlace } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { serviceMark } from "../secrets/service-mark.ts";
@@ -253,7 +253,7 @@ async function openStored(
     config,
     runtime,
     log,
-    records: createStoredRecords(store),
+    records: new OperatorRecords(store),
     accounts: config.hosted === null ? null : store,
     openLimit: limitsOf({ runtime, service }),
     node,

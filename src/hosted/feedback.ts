@@ -4,6 +4,7 @@ import { redact } from "../core/redact/redact.ts";
 import { newId } from "../secrets/secret.ts";
 import type { Store } from "../shared/store/store.ts";
 import type { FeedbackTable } from "../shared/store/tables.ts";
+import { dropOldest } from "./operator/stored-records.ts";
 
 /** A report. */
 export interface Feedback {
@@ -42,15 +43,7 @@ export async function addFeedback(
   };
   await store.transaction(async (tx) => {
     await tx.insertInto("feedback").values(row).execute();
-    const beyond = await tx
-      .selectFrom("feedback")
-      .select("id")
-      .orderBy("id", "desc")
-      .limit(1)
-      .offset(maxKept)
-      .executeTakeFirst();
-    if (beyond !== undefined)
-      await tx.deleteFrom("feedback").where("id", "<=", beyond.id).execute();
+    await dropOldest(tx, "feedback", maxKept);
   });
   return id;
 }

@@ -4,10 +4,7 @@ import { type TestContext, test } from "node:test";
 import { openOperatorProviders } from "../../src/app/operators/operator-providers.ts";
 import { createReloadAsked, type ReloadAsked } from "../../src/app/operators/reload-service.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
-import {
-  createStoredRecords,
-  type OperatorRecords,
-} from "../../src/hosted/operator/stored-records.ts";
+import { OperatorRecords } from "../../src/hosted/operator/stored-records.ts";
 import { requestReload } from "../../src/shared/changes/asked-reloads.ts";
 import { recordChange } from "../../src/shared/changes/change-log.ts";
 import { IN_MEMORY } from "../../src/shared/store/sqlite.ts";
@@ -27,7 +24,7 @@ const CORDON = { ...REF, reason: null, actor: "operator token", atMs: 1 };
 async function openWorker(
   t: TestContext,
   { world, worker }: TestBus,
-  { store, id, once = async () => null, records = createStoredRecords(store) }: WorkerParts,
+  { store, id, once = async () => null, records = new OperatorRecords(store) }: WorkerParts,
 ) {
   const actions: Parameters<RecordAction>[0][] = [];
   const { chains, profiles } = configOf(configText([{ id: "a", url: "http://127.0.0.1:9" }]));
@@ -88,17 +85,16 @@ const atNode2 = (change: object): string => JSON.stringify({ from: "n2", ...chan
 test("a reading of the cordons that began before a new one does not take it back", async (t) => {
   const bus = testBus(["1"]);
   const store = await storeOf(t);
-  const kept = createStoredRecords(store);
   const slow = Promise.withResolvers<void>();
   let readings = 0;
-  const records: OperatorRecords = {
-    ...kept,
-    async cordons() {
-      const found = await kept.cordons();
+  class SlowRecords extends OperatorRecords {
+    override async cordons() {
+      const found = await super.cordons();
       if (++readings === 2) await slow.promise;
       return found;
-    },
-  };
+    }
+  }
+  const records = new SlowRecords(store);
   const one = await openWorker(t, bus, { store, id: "1", records });
   await heard(bus, store, atNode2({ kind: "cordons" }));
   assert.equal(await one.operator.cordon(CORDON), "done");
@@ -165,7 +161,7 @@ test("what an operator does at another node is followed, and nothing that is not
   await heard(bus, store, atNode2({ kind: "waits_ended", provider: REF }));
   for (const { tracker, provider } of [one, two])
     assert.equal(tracker.health(provider, "http").breaker, "half_open");
-  await createStoredRecords(store).cordon(CORDON);
+  await new OperatorRecords(store).cordon(CORDON);
   const unknown = [{}, { kind: "later" }, { kind: "waits_ended" }].map(atNode2);
   await heard(bus, store, "", "null", "[]", "{", '{"from":7}', ...unknown);
   for (const { tracker, provider } of [one, two]) assert.notEqual(tracker.cordonOf(provider), null);

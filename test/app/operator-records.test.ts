@@ -2,10 +2,9 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import {
-  createStoredRecords,
   type OperatorAction,
   type OperatorCordon,
-  type OperatorRecords,
+  OperatorRecords,
   RECORD_LIMITS,
 } from "../../src/hosted/operator/stored-records.ts";
 import { newId } from "../../src/secrets/secret.ts";
@@ -80,6 +79,6 @@ function keepsRecords(open: (t: TestContext) => Promise<OperatorRecords>): void 
 
 eachStore(({ engine, open }) => {
   describe(`records in the store (${engine})`, () => {
-    keepsRecords(async (t) => createStoredRecords(await open(t)));
+    keepsRecords(async (t) => new OperatorRecords(await open(t)));
   });
 });

@@ -17,7 +17,7 @@ import { type TestContext, test } from "node:test";
 import { takeOverFiles } from "../../src/app/store/kept-files.ts";
 import { openServiceStore } from "../../src/app/store/service-store.ts";
 import { dayOf, monthOf } from "../../src/core/provider/budget/quota.ts";
-import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
+import { OperatorRecords } from "../../src/hosted/operator/stored-records.ts";
 import { leaseCredits } from "../../src/shared/leases/stored-quotas.ts";
 import { openStore } from "../../src/shared/store/store.ts";
 import { ALONE, configOf, configText } from "../fakes/service.ts";
@@ -76,7 +76,7 @@ eachStore(({ engine, open }) => {
     const take = () => takeOverFiles(store, { dataDir, log });
     await Promise.all([take(), take()]);
     await take();
-    const records = createStoredRecords(store);
+    const records = new OperatorRecords(store);
     assert.deepEqual(await records.cordons(), [CORDON]);
     assert.deepEqual((await records.actions({ limit: 9, after: null })).actions, [ACTION]);
     const lease = await leaseCredits(store, { key: KEY, limits: LIMITS, credits: 50 });
@@ -101,7 +101,7 @@ for (const moment of ["inside", "committed"])
     }
     const store = await openStore({ url: "", dataDir });
     t.after(() => store.close());
-    const records = createStoredRecords(store);
+    const records = new OperatorRecords(store);
     assert.deepEqual(await records.cordons(), [CORDON]);
     assert.deepEqual((await records.actions({ limit: 9, after: null })).actions, [ACTION]);
     const credits = await store.db.selectFrom("provider_quota").select("month_spent").execute();
@@ -118,7 +118,7 @@ test("files of a router of 192b98aa are taken over", async (t) => {
   const { lines, log } = counted();
   await takeOverFiles(store, { dataDir, log });
   assert.deepEqual(lines, []);
-  const [cordon] = await createStoredRecords(store).cordons();
+  const [cordon] = await new OperatorRecords(store).cordons();
   assert.deepEqual([cordon?.provider, cordon?.reason], ["own", "maintenance"]);
   const credits = await store.db.selectFrom("provider_quota").selectAll().execute();
   assert.deepEqual(
@@ -137,7 +137,7 @@ test("a file that cannot be taken over is there for the next start, and is told 
     await takeOverFiles(store, { dataDir, log });
     assert.equal(lines.length, 1);
     assert.equal(readFileSync(join(dataDir, "operator.json"), "utf8"), text);
-    assert.deepEqual(await createStoredRecords(store).cordons(), []);
+    assert.deepEqual(await new OperatorRecords(store).cordons(), []);
   }
 });
 
@@ -147,17 +147,17 @@ test("a second router in one data_dir keeps its store in memory, and takes no fi
   const { lines, log } = counted();
   const parts = { config: configOf(text), log, service: ALONE };
   const first = await openServiceStore(parts);
-  await createStoredRecords(first).cordon(CORDON);
+  await new OperatorRecords(first).cordon(CORDON);
   writeFiles(dataDir);
   assert.deepEqual(lines, []);
   const second = await openServiceStore(parts);
   assert.equal(lines.length, 1);
-  assert.deepEqual(await createStoredRecords(second).cordons(), []);
+  assert.deepEqual(await new OperatorRecords(second).cordons(), []);
   assert.ok(existsSync(join(dataDir, "operator.json")));
   await second.close();
   await first.close();
   const third = await openServiceStore(parts);
-  assert.deepEqual(await createStoredRecords(third).cordons(), [CORDON], "it outlives the process");
+  assert.deepEqual(await new OperatorRecords(third).cordons(), [CORDON], "it outlives the process");
   await third.close();
 });
 
@@ -171,5 +171,5 @@ test("a router starts where data_dir cannot be written", async (t) => {
   const store = await openServiceStore({ config: configOf(text), log, service: ALONE });
   t.after(() => store.close());
   assert.equal(lines.length, 1);
-  assert.equal(await createStoredRecords(store).cordon(CORDON), true);
+  assert.equal(await new OperatorRecords(store).cordon(CORDON), true);
 });

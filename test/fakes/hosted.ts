@@ -12,7 +12,7 @@ import { byStrategy } from "../../src/core/routing/strategy.ts";
 import { methodTable } from "../../src/core/rpc/method-table.ts";
 import { openAddressLimit } from "../../src/core/workers/shared-address-limits.ts";
 import { audit } from "../../src/hosted/audit/audit.ts";
-import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
+import { OperatorRecords } from "../../src/hosted/operator/stored-records.ts";
 import type { Payments } from "../../src/payments/payments.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
 import type { Store } from "../../src/shared/store/store.ts";
@@ -99,7 +99,7 @@ export async function serveApi(
     lines += `${JSON.stringify(fields)} ${String(message)}\n`;
   };
   const log = { error: write, warn: write };
-  const records = createStoredRecords(store);
+  const records = new OperatorRecords(store);
   const common = {
     runtime,
     log,

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { openAddressLimit } from "../../src/core/workers/shared-address-limits.ts";
 import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
-import { createStoredRecords, RECORD_LIMITS } from "../../src/hosted/operator/stored-records.ts";
+import { OperatorRecords, RECORD_LIMITS } from "../../src/hosted/operator/stored-records.ts";
 import { hashOf, newSecret } from "../../src/secrets/secret.ts";
 import { openStore } from "../../src/shared/store/store.ts";
 import { ConsoleSessions } from "../../src/web/api/console-sessions.ts";
@@ -109,7 +109,7 @@ eachStore(({ engine, open }) => {
       const again = cookieOf(await signIn(api, OPERATOR_TOKEN));
       const rotated = new ConsoleSessions({
         runtime: api.runtime,
-        records: createStoredRecords(store),
+        records: new OperatorRecords(store),
         store,
         operatorToken: "another-operator-token-0123456789",
         signInLink: null,
@@ -165,7 +165,7 @@ eachStore(({ engine, open }) => {
       const secret = newSecret("sign_in");
       const sessions = new ConsoleSessions({
         runtime,
-        records: createStoredRecords(store),
+        records: new OperatorRecords(store),
         store: null,
         operatorToken: null,
         signInLink: { secretHash: hashOf(secret), expiresAtMs: runtime.wallMs() + 3_600_000 },

@@ -23,7 +23,7 @@ import { type TestContext, test } from "node:test";
 import { Client } from "pg";
 import { audit } from "../../src/hosted/audit/audit.ts";
 import { keyBySecret } from "../../src/hosted/keys/keys.ts";
-import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
+import { OperatorRecords } from "../../src/hosted/operator/stored-records.ts";
 import { profileBySlug } from "../../src/hosted/profiles/profiles.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
 import { type Engine, openStore, type StorePlace } from "../../src/shared/store/store.ts";
@@ -121,7 +121,7 @@ eachStore(({ engine, place }) => {
     const store = await openStore(await upgraded(t, "192b98aa"));
     t.after(() => store.close());
     assert.deepEqual(await audit(store), []);
-    const records = createStoredRecords(store);
+    const records = new OperatorRecords(store);
     const cordons = await records.cordons();
     assert.deepEqual(
       cordons.map(({ profile, provider, reason }) => [profile, provider, reason]),

@@ -71,7 +71,10 @@ export function createFeedExchange(
     onEvents: (run) =>
       void bus.subscribe(EVENTS, (batch) =>
         // Every worker sees these, and each tells of them where it is watched.
-        run({ ...batch, events: batch.events.filter(({ type }) => !OF_EACH_WORKER.has(type)) }),
+        run({
+          ...batch,
+          events: batch.events.filter(({ event }) => !OF_EACH_WORKER.has(event.type)),
+        }),
       ),
   };
 }

@@ -15,21 +15,29 @@ import {
   type Books,
   booksOf,
   CHANNEL_IDS,
-  type Excess,
   excesses,
   PURCHASE_IDS,
   strayPayments,
   straySettlements,
-  type UnequalChannel,
-  type UnequalPurchase,
+  type Unequal,
   unequalBooks,
   unequalChannels,
   unequalPurchases,
 } from "./books.ts";
 
+/**
+ * What is checked. `event`: every event has entries, which sum to zero. `balance`: the entries of
+ * an account sum to its balance and leases. `usage`: counted charges equal the money taken.
+ * `lease`: no lease is overspent and no balance negative, even though the engine enforces both.
+ * `purchase`, `channel`: what was settled is booked once, and nothing else.
+ */
+const CHECKS = ["event", "balance", "usage", "lease", "purchase", "channel"] as const;
+
+type Check = (typeof CHECKS)[number];
+
 /** A sum that does not agree, or money recorded for an event or account that does not exist. */
 export interface BookDifference {
-  readonly check: "event" | "balance" | "usage" | "lease" | "purchase" | "channel";
+  readonly check: Check;
   /** Id of the ledger event, account, purchase or channel. */
   readonly id: string;
   /** The amount and what it should be, in nano-USD. */
@@ -66,46 +74,33 @@ export const DIFFERENCES_PER_CHECK = 250;
  * because amounts are compared within one snapshot.
  */
 export async function audit(store: Store): Promise<readonly BookDifference[]> {
-  const found: Record<BookDifference["check"], BookDifference[]> = {
-    event: [],
-    balance: [],
-    usage: [],
-    lease: [],
-    purchase: [],
-    channel: [],
-  };
-  const isFull = (check: BookDifference["check"]) => found[check].length >= DIFFERENCES_PER_CHECK;
-  const add = (differences: readonly BookDifference[]) => {
-    for (const difference of differences)
-      if (!isFull(difference.check)) found[difference.check].push(difference);
+  const found = new Map(CHECKS.map((check) => [check, [] as BookDifference[]]));
+  const isFull = (...checks: readonly Check[]): boolean =>
+    checks.every((check) => (found.get(check)?.length ?? 0) >= DIFFERENCES_PER_CHECK);
+  const add = (more: readonly BookDifference[]): void => {
+    for (const difference of more)
+      if (!isFull(difference.check)) found.get(difference.check)?.push(difference);
   };
   for await (const range of rangesOf(store.db, EVENT_IDS)) {
     add(await events(store.db, range));
-    add((await strayPayments(store.db, range)).map(purchaseOf));
-    add((await straySettlements(store.db, range)).map(channelOf));
-    if (isFull("event") && isFull("purchase") && isFull("channel")) break;
+    add(differences("purchase", await strayPayments(store.db, range)));
+    add(differences("channel", await straySettlements(store.db, range)));
+    if (isFull("event", "purchase", "channel")) break;
   }
   for await (const range of rangesOf(store.db, ACCOUNT_IDS)) {
     add(await accounts(store.db, range));
     if (range.end !== null) add(await account(store, range.end));
-    if (isFull("balance") && isFull("usage") && isFull("lease")) break;
+    if (isFull("balance", "usage", "lease")) break;
   }
   for await (const range of rangesOf(store.db, PURCHASE_IDS)) {
-    add((await unequalPurchases(store.db, range)).map(purchaseOf));
+    add(differences("purchase", await unequalPurchases(store.db, range)));
     if (isFull("purchase")) break;
   }
   for await (const range of rangesOf(store.db, CHANNEL_IDS)) {
-    add((await unequalChannels(store.db, range)).map(channelOf));
+    add(differences("channel", await unequalChannels(store.db, range)));
     if (isFull("channel")) break;
   }
-  return [
-    ...found.event,
-    ...found.balance,
-    ...found.usage,
-    ...found.lease,
-    ...found.purchase,
-    ...found.channel,
-  ];
+  return [...found.values()].flat();
 }
 
 const EVENT_IDS: readonly IdColumn[] = [
@@ -113,29 +108,22 @@ const EVENT_IDS: readonly IdColumn[] = [
   { table: "ledger_entry", column: "tx_id" },
 ];
 
-/**
- * Every event exists, has entries, and they sum to zero. The end of the range is included, since an
- * event has few entries.
- */
+/** The end of the range is included, since an event has few entries. */
 async function events(db: Kysely<Tables>, range: IdRange): Promise<readonly BookDifference[]> {
   const rows = await rowsOf(
     db,
-    sql<{
-      readonly id: string;
-      readonly total: bigint;
-    }>`select id, cast(sum(amount_n) as bigint) as total from (
+    sql<Unequal>`select id, cast(sum(amount_n) as bigint) as is_n, cast(0 as bigint) as should_n from (
       select id, 1 as events, 0 as lines, 0 as amount_n from ledger_tx where ${isWithin("id", range)}
       union all select tx_id, 0, 1, amount_n from ledger_entry where ${isWithin("tx_id", range)}
     ) parts group by id having sum(events) = 0 or sum(lines) < 2 or sum(amount_n) <> 0 order by id`,
   );
-  return rows.map(({ id, total }) => ({ check: "event", id, isN: total, shouldN: 0n }));
+  return differences("event", rows);
 }
 
 /** Checks the accounts strictly between the ends of a range. */
 async function accounts(db: Kysely<Tables>, range: IdRange): Promise<readonly BookDifference[]> {
   const books = await unequalBooks(db, range);
-  const over = await excesses(db, range);
-  return [...books.flatMap(differencesOf), ...over.map(excessOf)];
+  return [...books.flatMap(differencesOf), ...differences("lease", await excesses(db, range))];
 }
 
 /**
@@ -155,41 +143,18 @@ async function account(store: Store, id: string): Promise<readonly BookDifferenc
 
 async function accountIn(db: Kysely<Tables>, id: string): Promise<readonly BookDifference[]> {
   const { books, over } = await booksOf(db, id);
-  return [...differencesOf(books), ...over.map(excessOf)];
+  return [...differencesOf(books), ...differences("lease", over)];
 }
 
-/**
- * An account's ledger entries must sum to its balance and leases, and counted charges must equal
- * the money taken.
- */
-function differencesOf({
-  id,
-  accounts,
-  claims,
-  held_n,
-  booked_n,
-  counted_n,
-  taken_n,
-}: Books): readonly BookDifference[] {
-  const differences: BookDifference[] = [];
+function differencesOf(books: Books): readonly BookDifference[] {
+  const { id, accounts, claims, held_n, booked_n, counted_n, taken_n } = books;
+  const found: BookDifference[] = [];
   if (held_n !== booked_n || (accounts === 0n && claims > 0n))
-    differences.push({ check: "balance", id, isN: held_n, shouldN: booked_n });
-  if (counted_n !== taken_n)
-    differences.push({ check: "usage", id, isN: counted_n, shouldN: taken_n });
-  return differences;
+    found.push({ check: "balance", id, isN: held_n, shouldN: booked_n });
+  if (counted_n !== taken_n) found.push({ check: "usage", id, isN: counted_n, shouldN: taken_n });
+  return found;
 }
 
-/** No lease is overspent and no balance is negative, even though the engine enforces both. */
-function excessOf({ id, is_n, should_n }: Excess): BookDifference {
-  return { check: "lease", id, isN: is_n, shouldN: should_n };
-}
-
-/** Every settled purchase was booked once, and nothing else was. */
-function purchaseOf({ id, is_n, should_n }: UnequalPurchase): BookDifference {
-  return { check: "purchase", id, isN: is_n, shouldN: should_n };
-}
-
-/** The settlements of a channel are booked once, and none for unknown channels. */
-function channelOf({ id, is_n, should_n }: UnequalChannel): BookDifference {
-  return { check: "channel", id, isN: is_n, shouldN: should_n };
+function differences(check: Check, rows: readonly Unequal[]): readonly BookDifference[] {
+  return rows.map(({ id, is_n, should_n }) => ({ check, id, isN: is_n, shouldN: should_n }));
 }

@@ -41,8 +41,8 @@ export interface Books {
   readonly taken_n: bigint;
 }
 
-/** A negative amount, or a part that exceeds its whole. */
-export interface Excess {
+/** Money under an id that is not what it should be, in nano-USD. */
+export interface Unequal {
   readonly id: string;
   readonly is_n: bigint;
   readonly should_n: bigint;
@@ -70,10 +70,10 @@ export function unequalBooks(db: Kysely<Tables>, range: IdRange): Promise<readon
 }
 
 /** Overspent leases and negative balances in a range. */
-export function excesses(db: Kysely<Tables>, range: IdRange): Promise<readonly Excess[]> {
+export function excesses(db: Kysely<Tables>, range: IdRange): Promise<readonly Unequal[]> {
   return rowsOf(
     db,
-    sql<Excess>`select account_id as id, spent_n as is_n, granted_n as should_n from credit_lease
+    sql<Unequal>`select account_id as id, spent_n as is_n, granted_n as should_n from credit_lease
       where ${isBetween("account_id", range)} and (spent_n < 0 or spent_n > granted_n)
     union all select id, balance_n, 0 from account where ${isBetween("id", range)} and balance_n < 0
     order by id`,
@@ -87,7 +87,7 @@ export function excesses(db: Kysely<Tables>, range: IdRange): Promise<readonly E
 export async function booksOf(
   db: Kysely<Tables>,
   id: string,
-): Promise<{ readonly books: Books; readonly over: readonly Excess[] }> {
+): Promise<{ readonly books: Books; readonly over: readonly Unequal[] }> {
   const books = {
     id,
     accounts: 0n,
@@ -97,7 +97,7 @@ export async function booksOf(
     counted_n: 0n,
     taken_n: 0n,
   };
-  const over: Excess[] = [];
+  const over: Unequal[] = [];
   for await (const leases of pagesOf(db, (last: LeaseRow | null) => leasesAfter(id, last))) {
     for (const { granted_n, spent_n } of leases) {
       books.claims += 1n;
@@ -161,25 +161,13 @@ function entriesAfter(id: string, last: EntryRow | null) {
 export const CHANNEL_IDS: readonly IdColumn[] = [{ table: "session_channel", column: "id" }];
 
 /**
- * A channel whose row and ledger entries differ, or a ledger event of an unknown channel. Nano-USD.
- */
-export interface UnequalChannel {
-  readonly id: string;
-  readonly is_n: bigint;
-  readonly should_n: bigint;
-}
-
-/**
  * The channels of a range (its end included) whose booked money differs from what was paid out of
  * them.
  */
-export function unequalChannels(
-  db: Kysely<Tables>,
-  range: IdRange,
-): Promise<readonly UnequalChannel[]> {
+export function unequalChannels(db: Kysely<Tables>, range: IdRange): Promise<readonly Unequal[]> {
   return rowsOf(
     db,
-    sql<UnequalChannel>`select id, cast(booked_n as bigint) as is_n, cast(settled_units * 1000 as bigint) as should_n from (
+    sql<Unequal>`select id, cast(booked_n as bigint) as is_n, cast(settled_units * 1000 as bigint) as should_n from (
       select session_channel.id as id, settled_units, coalesce((
         select sum(ledger_entry.amount_n) from ledger_tx join ledger_entry on tx_id = ledger_tx.id
         where kind = 'session' and book = 'revenue'
@@ -191,13 +179,10 @@ export function unequalChannels(
 }
 
 /** The ledger events of a range (its end included) of unknown channels. */
-export function straySettlements(
-  db: Kysely<Tables>,
-  range: IdRange,
-): Promise<readonly UnequalChannel[]> {
+export function straySettlements(db: Kysely<Tables>, range: IdRange): Promise<readonly Unequal[]> {
   return rowsOf(
     db,
-    sql<UnequalChannel>`select ledger_tx.id as id, cast(coalesce((
+    sql<Unequal>`select ledger_tx.id as id, cast(coalesce((
         select sum(amount_n) from ledger_entry where tx_id = ledger_tx.id and amount_n > 0
       ), 0) as bigint) as is_n, cast(0 as bigint) as should_n
     from ledger_tx
@@ -214,28 +199,15 @@ const CHANNEL_ID_CHARS = sql.lit(66);
 export const PURCHASE_IDS: readonly IdColumn[] = [{ table: "purchase", column: "id" }];
 
 /**
- * A purchase whose row and ledger entries differ, or a ledger event of a purchase that has not
- * settled. Nano-USD.
- */
-export interface UnequalPurchase {
-  readonly id: string;
-  readonly is_n: bigint;
-  readonly should_n: bigint;
-}
-
-/**
  * The purchases of a range (its end included) that differ from the ledger. For a settled purchase
  * the full amount must be booked as incoming. With a fulfilment it must be credited to an account
  * or booked as revenue; without one it must be held. Reports the incoming amount if that differs,
  * else the credited amount.
  */
-export function unequalPurchases(
-  db: Kysely<Tables>,
-  range: IdRange,
-): Promise<readonly UnequalPurchase[]> {
+export function unequalPurchases(db: Kysely<Tables>, range: IdRange): Promise<readonly Unequal[]> {
   return rowsOf(
     db,
-    sql<UnequalPurchase>`select id,
+    sql<Unequal>`select id,
       cast(case when taken_n <> due_n then taken_n else given_n end as bigint) as is_n,
       cast(case when taken_n <> due_n then due_n else due_n - kept_n end as bigint) as should_n
     from (
@@ -261,13 +233,10 @@ export function unequalPurchases(
  * The ledger events of a range (its end included) of purchases that have not settled or do not
  * exist.
  */
-export function strayPayments(
-  db: Kysely<Tables>,
-  range: IdRange,
-): Promise<readonly UnequalPurchase[]> {
+export function strayPayments(db: Kysely<Tables>, range: IdRange): Promise<readonly Unequal[]> {
   return rowsOf(
     db,
-    sql<UnequalPurchase>`select ledger_tx.id as id, cast(coalesce((
+    sql<Unequal>`select ledger_tx.id as id, cast(coalesce((
         select sum(amount_n) from ledger_entry where tx_id = ledger_tx.id and amount_n > 0
       ), 0) as bigint) as is_n, cast(0 as bigint) as should_n
     from ledger_tx

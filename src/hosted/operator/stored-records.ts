@@ -1,158 +1,9 @@
 // The records of the console in the store, where all processes of a service find them.
 import type { Selectable } from "kysely";
 import { recordChange } from "../../shared/changes/change-log.ts";
+import type { Tx } from "../../shared/ledger/ledger.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { OperatorActionTable } from "../../shared/store/tables-cluster.ts";
-
-/** The records of a store. */
-export function createStoredRecords(store: Store): OperatorRecords {
-  return { ...sessionsIn(store), ...cordonsIn(store), ...actionsIn(store) };
-}
-
-function sessionsIn(store: Store): Pick<OperatorRecords, "addSession" | "session" | "endSession"> {
-  const { db } = store;
-  return {
-    addSession: (session) =>
-      store.transaction(async (tx) => {
-        const { idHash, role, tokenRef, createdAtMs, expiresAtMs } = session;
-        await tx
-          .deleteFrom("console_session")
-          .where("expires_at", "<=", BigInt(createdAtMs))
-          .execute();
-        const beyond = await tx
-          .selectFrom("console_session")
-          .select("id_hash")
-          .where("token_ref", "=", tokenRef)
-          .orderBy("created_at", "desc")
-          .orderBy("id_hash")
-          .limit(RECORD_LIMITS.sessionsPerToken)
-          .offset(RECORD_LIMITS.sessionsPerToken - 1)
-          .execute();
-        const ended = beyond.map((row) => row.id_hash);
-        if (ended.length > 0)
-          await tx.deleteFrom("console_session").where("id_hash", "in", ended).execute();
-        const added = await tx
-          .insertInto("console_session")
-          .values({
-            id_hash: idHash,
-            role,
-            token_ref: tokenRef,
-            created_at: BigInt(createdAtMs),
-            expires_at: BigInt(expiresAtMs),
-          })
-          .onConflict((conflict) => conflict.column("id_hash").doNothing())
-          .executeTakeFirst();
-        return added.numInsertedOrUpdatedRows === 1n;
-      }),
-    async session(idHash, nowMs) {
-      const row = await db
-        .selectFrom("console_session")
-        .selectAll()
-        .where("id_hash", "=", idHash)
-        .where("expires_at", ">", BigInt(nowMs))
-        .executeTakeFirst();
-      return row === undefined
-        ? null
-        : {
-            idHash: row.id_hash,
-            role: row.role,
-            tokenRef: row.token_ref,
-            createdAtMs: Number(row.created_at),
-            expiresAtMs: Number(row.expires_at),
-          };
-    },
-    async endSession(idHash) {
-      await db.deleteFrom("console_session").where("id_hash", "=", idHash).execute();
-    },
-  };
-}
-
-/** What the other processes of the service read of it. */
-const CORDONS_CHANGED = { topic: "operator", ref: JSON.stringify({ kind: "cordons" }) } as const;
-
-function cordonsIn(store: Store): Pick<OperatorRecords, "cordons" | "cordon" | "uncordon"> {
-  const { db } = store;
-  return {
-    async cordons() {
-      const rows = await db
-        .selectFrom("operator_cordon")
-        .selectAll()
-        .orderBy("created_at")
-        .limit(RECORD_LIMITS.cordons)
-        .execute();
-      return rows.map(({ created_at, ...cordon }) => ({ ...cordon, atMs: Number(created_at) }));
-    },
-    cordon: ({ atMs, ...cordon }) =>
-      store.transaction(async (tx) => {
-        const { profile, chain, provider, reason, actor } = cordon;
-        const { count } = await tx
-          .selectFrom("operator_cordon")
-          .select((eb) => eb.fn.countAll<bigint>().as("count"))
-          .executeTakeFirstOrThrow();
-        const { numDeletedRows } = await tx
-          .deleteFrom("operator_cordon")
-          .where("profile", "=", profile)
-          .where("chain", "=", chain)
-          .where("provider", "=", provider)
-          .executeTakeFirstOrThrow();
-        if (count - numDeletedRows >= BigInt(RECORD_LIMITS.cordons)) return false;
-        await tx
-          .insertInto("operator_cordon")
-          .values({ profile, chain, provider, reason, actor, created_at: BigInt(atMs) })
-          .onConflict((conflict) => conflict.doNothing())
-          .execute();
-        await recordChange(tx, CORDONS_CHANGED);
-        return true;
-      }),
-    uncordon: ({ profile, chain, provider }) =>
-      store.transaction(async (tx) => {
-        const removed = await tx
-          .deleteFrom("operator_cordon")
-          .where("profile", "=", profile)
-          .where("chain", "=", chain)
-          .where("provider", "=", provider)
-          .executeTakeFirst();
-        await recordChange(tx, CORDONS_CHANGED);
-        return removed.numDeletedRows > 0n;
-      }),
-  };
-}
-
-function actionsIn(store: Store): Pick<OperatorRecords, "addAction" | "actions"> {
-  return {
-    addAction: ({ atMs, ...action }) =>
-      store.transaction(async (tx) => {
-        await tx
-          .insertInto("operator_action")
-          .values({ ...action, created_at: BigInt(atMs) })
-          .execute();
-        const beyond = await tx
-          .selectFrom("operator_action")
-          .select("id")
-          .orderBy("id", "desc")
-          .limit(1)
-          .offset(RECORD_LIMITS.actions)
-          .executeTakeFirst();
-        if (beyond !== undefined)
-          await tx.deleteFrom("operator_action").where("id", "<=", beyond.id).execute();
-      }),
-    async actions({ limit, after }) {
-      const rows = await store.db
-        .selectFrom("operator_action")
-        .selectAll()
-        .$if(after !== null, (query) => query.where("id", "<", after ?? ""))
-        .orderBy("id", "desc")
-        .limit(limit + 1)
-        .execute();
-      const actions = rows.slice(0, limit).map(actionOf);
-      return { actions, next: rows.length > limit ? (actions.at(-1)?.id ?? null) : null };
-    },
-  };
-}
-
-function actionOf({ created_at, ...action }: Selectable<OperatorActionTable>): OperatorAction {
-  return { ...action, atMs: Number(created_at) };
-}
 
 /** A session in the console; `used_link` = a sign-in link, which opens nothing any more. */
 export interface ConsoleSession {
@@ -210,31 +61,171 @@ export interface ActionQuery {
   readonly after: string | null;
 }
 
-/** Keeps all of it. A call that fails throws as a store does. */
-export interface OperatorRecords {
-  /**
-   * Adds a session; the oldest of the same token beyond the bound end. False = there is one with
-   * this id.
-   */
-  addSession(session: ConsoleSession): Promise<boolean>;
-  /** Null = unknown, ended or expired. */
-  session(idHash: string, nowMs: number): Promise<ConsoleSession | null>;
-  endSession(idHash: string): Promise<void>;
-  cordons(): Promise<readonly OperatorCordon[]>;
-  /** Adds or replaces a cordon. False = there are as many as may be. */
-  cordon(cordon: OperatorCordon): Promise<boolean>;
-  /** False = there was none. */
-  uncordon(ref: ProviderRef): Promise<boolean>;
-  /** Adds an action; the oldest beyond the bound are dropped. */
-  addAction(action: OperatorAction): Promise<void>;
-  actions(query: ActionQuery): Promise<ActionPage>;
-}
-
 /** Bounds of what is kept. */
 export const RECORD_LIMITS = {
   /** Sessions opened with one token. */
   sessionsPerToken: 20,
-  sessions: 10_000,
   cordons: 1_000,
   actions: 10_000,
 } as const;
+
+/** What the other processes of the service read of it. */
+const CORDONS_CHANGED = { topic: "operator", ref: JSON.stringify({ kind: "cordons" }) } as const;
+
+/** The records of a store. A call that fails throws as a store does. */
+export class OperatorRecords {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /**
+   * Adds a session; the oldest of the same token beyond the bound end. False = there is one with
+   * this id.
+   */
+  addSession(session: ConsoleSession): Promise<boolean> {
+    const { idHash, role, tokenRef, createdAtMs, expiresAtMs } = session;
+    return this.#store.transaction(async (tx) => {
+      await tx
+        .deleteFrom("console_session")
+        .where("expires_at", "<=", BigInt(createdAtMs))
+        .execute();
+      const beyond = await tx
+        .selectFrom("console_session")
+        .select("id_hash")
+        .where("token_ref", "=", tokenRef)
+        .orderBy("created_at", "desc")
+        .orderBy("id_hash")
+        .limit(RECORD_LIMITS.sessionsPerToken)
+        .offset(RECORD_LIMITS.sessionsPerToken - 1)
+        .execute();
+      const ended = beyond.map((row) => row.id_hash);
+      if (ended.length > 0)
+        await tx.deleteFrom("console_session").where("id_hash", "in", ended).execute();
+      const added = await tx
+        .insertInto("console_session")
+        .values({
+          id_hash: idHash,
+          role,
+          token_ref: tokenRef,
+          created_at: BigInt(createdAtMs),
+          expires_at: BigInt(expiresAtMs),
+        })
+        .onConflict((conflict) => conflict.column("id_hash").doNothing())
+        .executeTakeFirst();
+      return added.numInsertedOrUpdatedRows === 1n;
+    });
+  }
+
+  /** Null = unknown, ended or expired. */
+  async session(idHash: string, nowMs: number): Promise<ConsoleSession | null> {
+    const row = await this.#store.db
+      .selectFrom("console_session")
+      .selectAll()
+      .where("id_hash", "=", idHash)
+      .where("expires_at", ">", BigInt(nowMs))
+      .executeTakeFirst();
+    if (row === undefined) return null;
+    const { role, token_ref: tokenRef, created_at, expires_at } = row;
+    const times = { createdAtMs: Number(created_at), expiresAtMs: Number(expires_at) };
+    return { idHash, role, tokenRef, ...times };
+  }
+
+  async endSession(idHash: string): Promise<void> {
+    await this.#store.db.deleteFrom("console_session").where("id_hash", "=", idHash).execute();
+  }
+
+  async cordons(): Promise<readonly OperatorCordon[]> {
+    const rows = await this.#store.db
+      .selectFrom("operator_cordon")
+      .selectAll()
+      .orderBy("created_at")
+      .limit(RECORD_LIMITS.cordons)
+      .execute();
+    return rows.map(({ created_at, ...cordon }) => ({ ...cordon, atMs: Number(created_at) }));
+  }
+
+  /** Adds or replaces a cordon. False = there are as many as may be. */
+  cordon({ atMs, ...cordon }: OperatorCordon): Promise<boolean> {
+    return this.#store.transaction(async (tx) => {
+      const { profile, chain, provider, reason, actor } = cordon;
+      const { count } = await tx
+        .selectFrom("operator_cordon")
+        .select((eb) => eb.fn.countAll<bigint>().as("count"))
+        .executeTakeFirstOrThrow();
+      const removed = await removeCordon(tx, cordon);
+      if (count - removed >= BigInt(RECORD_LIMITS.cordons)) return false;
+      await tx
+        .insertInto("operator_cordon")
+        .values({ profile, chain, provider, reason, actor, created_at: BigInt(atMs) })
+        .onConflict((conflict) => conflict.doNothing())
+        .execute();
+      await recordChange(tx, CORDONS_CHANGED);
+      return true;
+    });
+  }
+
+  /** False = there was none. */
+  uncordon(ref: ProviderRef): Promise<boolean> {
+    return this.#store.transaction(async (tx) => {
+      const removed = await removeCordon(tx, ref);
+      await recordChange(tx, CORDONS_CHANGED);
+      return removed > 0n;
+    });
+  }
+
+  /** Adds an action; the oldest beyond the bound are dropped. */
+  addAction({ atMs, ...action }: OperatorAction): Promise<void> {
+    return this.#store.transaction(async (tx) => {
+      await tx
+        .insertInto("operator_action")
+        .values({ ...action, created_at: BigInt(atMs) })
+        .execute();
+      await dropOldest(tx, "operator_action", RECORD_LIMITS.actions);
+    });
+  }
+
+  async actions({ limit, after }: ActionQuery): Promise<ActionPage> {
+    const rows = await this.#store.db
+      .selectFrom("operator_action")
+      .selectAll()
+      .$if(after !== null, (query) => query.where("id", "<", after ?? ""))
+      .orderBy("id", "desc")
+      .limit(limit + 1)
+      .execute();
+    const actions = rows.slice(0, limit).map(actionOf);
+    return { actions, next: rows.length > limit ? (actions.at(-1)?.id ?? null) : null };
+  }
+}
+
+/** How many there were. */
+async function removeCordon(tx: Tx, { profile, chain, provider }: ProviderRef): Promise<bigint> {
+  const { numDeletedRows } = await tx
+    .deleteFrom("operator_cordon")
+    .where("profile", "=", profile)
+    .where("chain", "=", chain)
+    .where("provider", "=", provider)
+    .executeTakeFirstOrThrow();
+  return numDeletedRows;
+}
+
+/** Deletes the oldest rows of a table beyond a number of them. */
+export async function dropOldest(
+  tx: Tx,
+  table: "operator_action" | "feedback",
+  maxKept: number,
+): Promise<void> {
+  const beyond = await tx
+    .selectFrom(table)
+    .select("id")
+    .orderBy("id", "desc")
+    .limit(1)
+    .offset(maxKept)
+    .executeTakeFirst();
+  if (beyond !== undefined) await tx.deleteFrom(table).where("id", "<=", beyond.id).execute();
+}
+
+function actionOf({ created_at, ...action }: Selectable<OperatorActionTable>): OperatorAction {
+  return { ...action, atMs: Number(created_at) };
+}

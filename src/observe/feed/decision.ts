@@ -242,12 +242,12 @@ export function callEventOf(decision: RoutingDecision) {
 }
 
 /** Whether an attempt was made beside another one. */
-export function isHedged(attempts: readonly Attempt[]): boolean {
+function isHedged(attempts: readonly Attempt[]): boolean {
   return attempts.some(({ hedgedAfterMs }) => hedgedAfterMs !== undefined);
 }
 
 /** Failed attempts after which another provider was asked. */
-export function failoversOf(attempts: readonly Attempt[]): number {
+function failoversOf(attempts: readonly Attempt[]): number {
   let failed = 0;
   for (const attempt of attempts) if (isFailed(attempt)) failed++;
   const last = attempts.at(-1);
@@ -260,7 +260,7 @@ function isFailed({ verdict }: Attempt): boolean {
 }
 
 /** The last attempt that failed, as it may be shown; null = none did. */
-export function lastErrorOf({ attempts, messages }: RoutingDecision) {
+function lastErrorOf({ attempts, messages }: RoutingDecision) {
   const at = attempts.findLastIndex(isFailed);
   const failed = attempts[at];
   const verdict = failed?.verdict ?? null;

@@ -8,8 +8,8 @@ import type { RouteRequest } from "../../upstream/engine/call-context.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
 import { ANY_CALL, type CallFilter, type FilteredCall, matches } from "./call-filter.ts";
 import { CallSample, type CallWorth } from "./call-sample.ts";
-import { CallTexts } from "./call-text.ts";
 import {
+  callEventOf,
   type DecisionOrigin,
   decisionOf,
   type EndedCall,
@@ -31,11 +31,9 @@ export const MAX_FILTERS = 64;
 const GATHER_MS = 200;
 const WINDOW_MS = 1_000;
 
-/** One event, as its readers receive it. */
+/** One event, and who receives it. */
 export interface FeedItem {
-  readonly type: FeedEvent["type"];
-  /** JSON. */
-  readonly data: string;
+  readonly event: FeedEvent;
   /** Keys of the filters that it passed; null = it is for all readers. */
   readonly filters: readonly string[] | null;
 }
@@ -81,7 +79,6 @@ export class EventFeed implements PlanRecording {
   readonly #parts: FeedParts;
   readonly #origin: DecisionOrigin;
   readonly #kept = new KeptDecisions();
-  readonly #texts = new CallTexts();
   /** Keeps some calls, also while nobody watches. */
   readonly #base: CallSample;
   /** That one, and one for each filter of a reader. */
@@ -180,9 +177,8 @@ export class EventFeed implements PlanRecording {
     if (this.#changes.length >= MAX_CHANGES) this.#changes.shift();
     this.#changes.push(change);
     if (this.#receive === null) return;
-    const data = JSON.stringify(change.data);
     if (this.#pendingChanges.length >= MAX_CHANGES) this.#pendingChanges.shift();
-    this.#pendingChanges.push({ type: event.type, data, filters: null });
+    this.#pendingChanges.push({ event: change, filters: null });
   }
 
   /** The latest changes of state since they were taken. */
@@ -242,10 +238,10 @@ export class EventFeed implements PlanRecording {
     if (batch.ended > 0 || batch.events.length > 0) this.#receive?.(batch);
   }
 
-  /** What has come together; calls are written here, away from their path. */
+  /** What has come together; calls are put into words here, away from their path. */
   #batch(): FeedBatch {
     const calls = this.#pendingCalls.map(({ decision, filters }): FeedItem => {
-      return { type: "call", data: this.#texts.textOf(decision), filters };
+      return { event: { type: "call", data: callEventOf(decision) }, filters };
     });
     const events = [...this.#pendingChanges, ...calls];
     const counts = this.#samples.slice(1).map((sample) => {

@@ -3,69 +3,52 @@
 import type { Transport } from "../../core/provider/profile.ts";
 import type { CallEvent } from "./decision.ts";
 
-/** A provider of a profile on a chain, as an event names it. */
-interface AboutProvider {
+interface AboutChain {
   readonly at: string;
   readonly worker: string;
   readonly profile: string;
   readonly chain: string;
+}
+
+/** A provider of a profile on a chain, as an event names it. */
+interface AboutProvider extends AboutChain {
   readonly provider: string;
 }
 
-/** The circuit of a provider opened or closed. */
-export interface CircuitEvent extends AboutProvider {
+interface AboutTransport extends AboutProvider {
   readonly transport: Transport;
-  readonly state: "open" | "closed";
   readonly cause: string;
 }
 
-/** A provider is asked no more, or again. */
-export interface CordonEvent extends AboutProvider {
-  readonly transport: Transport;
-  readonly cordoned: boolean;
-  readonly cause: string;
-}
-
-/** The heads of a provider fell behind, or caught up. */
-export interface HeadEvent extends AboutProvider {
-  readonly behind: boolean;
-  readonly lag_blocks: number | null;
-}
-
-/** A subscription goes on at another provider. */
-export interface StreamEvent {
-  readonly at: string;
-  readonly worker: string;
-  readonly profile: string;
-  readonly chain: string;
-  readonly kind: string;
-  readonly to: string | null;
-  readonly reason: string;
-}
-
-/** The configuration was reloaded. */
-export interface ConfigEvent {
-  readonly at: string;
-  readonly what: "reloaded";
-  readonly profiles: number;
-}
-
-/** A node or worker joined or left. */
-export interface NodeEvent {
-  readonly at: string;
-  readonly node: string;
-  readonly change: "joined" | "left";
+/** What an event of each type says. */
+interface FeedData {
+  readonly call: CallEvent;
+  /** The circuit of a provider opened or closed. */
+  readonly circuit: AboutTransport & { readonly state: "open" | "closed" };
+  /** A provider is asked no more, or again. */
+  readonly cordon: AboutTransport & { readonly cordoned: boolean };
+  /** The heads of a provider fell behind, or caught up. */
+  readonly head: AboutProvider & { readonly behind: boolean; readonly lag_blocks: number | null };
+  /** A subscription goes on at another provider. */
+  readonly stream: AboutChain & {
+    readonly kind: string;
+    readonly to: string | null;
+    readonly reason: string;
+  };
+  /** The configuration was reloaded. */
+  readonly config: { readonly at: string; readonly what: "reloaded"; readonly profiles: number };
+  /** A node or worker joined or left. */
+  readonly node: {
+    readonly at: string;
+    readonly node: string;
+    readonly change: "joined" | "left";
+  };
 }
 
 /** One event with its type. */
-export type FeedEvent =
-  | { readonly type: "call"; readonly data: CallEvent }
-  | { readonly type: "circuit"; readonly data: CircuitEvent }
-  | { readonly type: "cordon"; readonly data: CordonEvent }
-  | { readonly type: "head"; readonly data: HeadEvent }
-  | { readonly type: "stream"; readonly data: StreamEvent }
-  | { readonly type: "config"; readonly data: ConfigEvent }
-  | { readonly type: "node"; readonly data: NodeEvent };
+export type FeedEvent = {
+  readonly [T in keyof FeedData]: { readonly type: T; readonly data: FeedData[T] };
+}[keyof FeedData];
 
 /** The types of events. */
 export const FEED_EVENT_TYPES = [

@@ -5,7 +5,7 @@
 import type { Runtime } from "../../runtime.ts";
 import { type CallFilter, filterKey } from "./call-filter.ts";
 import { type EventFeed, type FeedBatch, type FeedItem, MAX_FILTERS } from "./event-feed.ts";
-import { parseChange, RecentChanges } from "./recent-changes.ts";
+import { RecentChanges } from "./recent-changes.ts";
 
 /** Hears events, and that there are no more. */
 export interface HubReader {
@@ -299,12 +299,12 @@ export class FeedHub {
 
   /** Assigns an event its id and delivers it to the readers whose filters it passed. */
   #place(item: FeedItem): void {
-    const { type, data, filters } = item;
+    const { event, filters } = item;
     const keys = filters ?? [...this.#audiences.keys()];
     if (!keys.some((key) => this.#audiences.has(key))) return;
-    if (filters === null && this.#isToldAgain(item)) return;
+    if (this.#isToldAgain(item)) return;
     const number = ++this.#lastNumber;
-    const text = `id: ${this.#prefix}${number}\n${textOf(type, data)}`;
+    const text = `id: ${this.#prefix}${number}\n${passing(event.type, event.data)}`;
     for (const key of keys) {
       const audience = this.#audiences.get(key);
       audience?.texts.push(text);
@@ -313,10 +313,9 @@ export class FeedHub {
   }
 
   /** Whether another worker told of the same change. */
-  #isToldAgain({ type, data }: FeedItem): boolean {
-    if (this.#parts.exchange === null) return false;
-    const change = parseChange(type, data);
-    return change !== null && !this.#changes.add(change);
+  #isToldAgain({ event }: FeedItem): boolean {
+    if (this.#parts.exchange === null || event.type === "call") return false;
+    return !this.#changes.add(event);
   }
 
   /** Writes soon; at once where there are no other workers to wait for. */
@@ -393,12 +392,7 @@ function keep(audience: Audience, written: WrittenEvents): void {
   }
 }
 
-/** An event that is not kept, as it is sent. */
+/** An event as it is sent. JSON that is not indented has no line breaks. */
 export function passing(type: string, data: object): string {
-  return textOf(type, JSON.stringify(data));
-}
-
-/** JSON has no line breaks outside of strings, and in strings they are escaped. */
-function textOf(type: string, data: string): string {
-  return `event: ${type}\ndata: ${data}\n\n`;
+  return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
 }

@@ -46,18 +46,18 @@ export class KeptDecisions {
   }
 
   find(number: number): RoutingDecision | null {
-    return this.#good.find(number) ?? this.#chosen.find(number) ?? this.#notable.find(number);
+    return this.all().find((decision) => decision.number === number) ?? null;
   }
 
   /** Newest first. */
   all(): readonly RoutingDecision[] {
-    const all = [this.#good, this.#chosen, this.#notable].flatMap((queue) => queue.list());
+    const all = [this.#good, this.#chosen, this.#notable].flatMap(({ list }) => list);
     return all.sort((left, right) => right.number - left.number);
   }
 
   use(): DecisionUse {
     return {
-      decisions: this.#good.length + this.#chosen.length + this.#notable.length,
+      decisions: this.#good.list.length + this.#chosen.list.length + this.#notable.list.length,
       bytes: this.#good.bytes + this.#chosen.bytes + this.#notable.bytes,
       maxBytes: this.#maxBytes,
       goodSinceMs: this.#good.sinceMs,
@@ -66,21 +66,10 @@ export class KeptDecisions {
   }
 }
 
-/** Entries that were dropped stay in the list until there are so many. */
-const MAX_DROPPED = 1_024;
-
-/**
- * Decisions in the order in which they came; the oldest are dropped. What is needed to drop one is
- * in lists of numbers: the decision itself has long left the caches of the processor.
- */
+/** Decisions in the order in which they came; the oldest are dropped. */
 class DecisionQueue {
   readonly #maxBytes: number;
-  /** Null = dropped; these come first. */
-  #list: (RoutingDecision | null)[] = [];
-  /** Of each in the list: its bytes, and when it ended. */
-  #sizes: number[] = [];
-  #ends: number[] = [];
-  #dropped = 0;
+  readonly list: RoutingDecision[] = [];
   bytes = 0;
   /** Wall clock: when the latest one that was dropped ended; null = none was. */
   sinceMs: number | null = null;
@@ -89,45 +78,17 @@ class DecisionQueue {
     this.#maxBytes = maxBytes;
   }
 
-  get length(): number {
-    return this.#list.length - this.#dropped;
-  }
-
-  list(): readonly RoutingDecision[] {
-    return this.#list.filter((decision) => decision !== null);
-  }
-
   add(decision: RoutingDecision): void {
-    const bytes = bytesOf(decision);
-    this.#list.push(decision);
-    this.#sizes.push(bytes);
-    this.#ends.push(decision.wallMs);
-    this.bytes += bytes;
+    this.list.push(decision);
+    this.bytes += bytesOf(decision);
     while (this.bytes > this.#maxBytes) this.#drop();
-    if (this.#dropped < MAX_DROPPED) return;
-    this.#list = this.#list.slice(this.#dropped);
-    this.#sizes = this.#sizes.slice(this.#dropped);
-    this.#ends = this.#ends.slice(this.#dropped);
-    this.#dropped = 0;
-  }
-
-  find(number: number): RoutingDecision | null {
-    let from = this.#dropped;
-    let to = this.#list.length;
-    while (from < to) {
-      const middle = (from + to) >>> 1;
-      if ((this.#list[middle]?.number ?? 0) < number) from = middle + 1;
-      else to = middle;
-    }
-    const found = this.#list[from] ?? null;
-    return found?.number === number ? found : null;
   }
 
   #drop(): void {
-    const at = this.#dropped++;
-    this.#list[at] = null;
-    this.bytes -= this.#sizes[at] ?? 0;
-    this.sinceMs = this.#ends[at] ?? null;
+    const oldest = this.list.shift();
+    if (oldest === undefined) return;
+    this.bytes -= bytesOf(oldest);
+    this.sinceMs = oldest.wallMs;
   }
 }
 

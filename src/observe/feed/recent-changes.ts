@@ -1,8 +1,7 @@
 // What changed lately in the whole service: circuits, cordons, heads, streams, configuration,
 // workers and nodes. Keeps the latest; what several workers tell of the same change counts once.
 // Knows no reader.
-import { isRecord, parseJson } from "../../core/fields.ts";
-import { FEED_EVENT_TYPES, type FeedEvent } from "./feed-event.ts";
+import type { FeedEvent } from "./feed-event.ts";
 
 /** An event that is no call. */
 export type ChangeEvent = Exclude<FeedEvent, { readonly type: "call" }>;
@@ -88,18 +87,4 @@ function stateOf({ type, data }: ChangeEvent): string {
     case "node":
       return data.change;
   }
-}
-
-/** A change as a worker wrote it; null = it is none. The workers run the same code. */
-export function parseChange(type: string, text: string): ChangeEvent | null {
-  const event: unknown = { type, data: parseJson(text) };
-  return isChange(event) ? event : null;
-}
-
-/** Whether a value is a change, as far as it is relied upon. */
-function isChange(value: unknown): value is ChangeEvent {
-  if (!isRecord(value) || !isRecord(value["data"])) return false;
-  const { type, data } = value;
-  const isKnown = FEED_EVENT_TYPES.some((each) => each === type && each !== "call");
-  return isKnown && typeof data["at"] === "string" && !Number.isNaN(Date.parse(data["at"]));
 }
