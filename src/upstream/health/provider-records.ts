@@ -107,6 +107,8 @@ export class ProviderRecords {
   readonly set: ProviderSet;
   /** The id of the profile that it belongs to. */
   readonly profileId: string;
+  /** The same with the name of the chain. */
+  readonly key: string;
   /** What the providers tell of their blocks. */
   readonly blocks: KnownBlocks;
   protected readonly runtime: Runtime;
@@ -122,13 +124,16 @@ export class ProviderRecords {
     settings: RecordSettings,
     previous: ProviderRecords | undefined,
   ) {
-    const { budgetOf = () => null, cordonOf = () => null } = settings;
+    const { profileId = "", budgets, cordons } = settings;
     this.set = set;
-    this.profileId = settings.profileId ?? "";
+    this.profileId = profileId;
+    this.key = `${profileId} ${set.chain.chainName}`;
     this.runtime = runtime;
     this.states = set.providers.map((provider) => {
       const region = regionPlacement(provider, set.regionPreference, settings.region);
-      const placement = { region, budget: budgetOf(provider), cordon: cordonOf(provider) };
+      const budget = budgets?.open(this.key, provider) ?? null;
+      const cordon = cordons?.of(this.key, provider) ?? null;
+      const placement = { region, budget, cordon };
       return new ProviderState(provider, placement, previous?.inherit(provider) ?? null);
     });
     const finalized = previous?.blocks.finalized() ?? null;

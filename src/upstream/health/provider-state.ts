@@ -10,6 +10,7 @@ import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { RegionPlacement } from "../../core/provider/region.ts";
 import { UnservedMethods } from "../../core/provider/unserved-methods.ts";
 import type { ProviderBudget } from "../budget/provider-budget.ts";
+import type { ProviderBudgets } from "../budget/provider-budgets.ts";
 import { AttemptsOut, type Outstanding, type WatchedChannel } from "./silence-watch.ts";
 
 /** A block in a request: by tag as its caller wrote it, by number, or by hash (EIP-1898). */
@@ -40,10 +41,10 @@ export interface RecordSettings {
   /** The id of its profile; absent = it has none. */
   readonly profileId?: string;
   readonly region: string | null;
-  /** What may still be sent to a provider; absent = nobody has limits. */
-  readonly budgetOf?: (provider: Provider) => ProviderBudget | null;
-  /** Which providers an operator took out of use; absent = none. */
-  readonly cordonOf?: (provider: Provider) => ProviderCordon | null;
+  /** Counts what is sent to providers with limits; absent = nobody has limits. */
+  readonly budgets?: Pick<ProviderBudgets, "open">;
+  /** Which providers of a set, by its key, an operator took out of use; absent = none. */
+  readonly cordons?: { of(key: string, provider: Provider): ProviderCordon | null };
 }
 
 /** What belongs to a provider beside its past. */

@@ -23,7 +23,7 @@ import { ExtraCalls, FIRST_RECHECKS } from "../../core/routing/hedge.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
-import { type Allowance, type ShareUse, WHOLE_SHARES } from "../shares.ts";
+import { type Allowance, type Shares, WHOLE_SHARES } from "../shares.ts";
 import { type PlanSettings, Plans } from "./plans.ts";
 import { conditionOf, type Observation, SILENCE } from "./provider-records.ts";
 import { type Outstanding, SilenceWatch, type WatchedChannel } from "./silence-watch.ts";
@@ -38,8 +38,8 @@ export interface AttemptEnd {
 
 /** Settings of a tracker. */
 export interface TrackerSettings extends PlanSettings {
-  /** This worker's share of a bound of the set; absent = all of it. */
-  readonly shareOf?: (what: string, total: number, use: ShareUse) => Allowance;
+  /** Divides bounds of the set between workers; absent = there are no others. */
+  readonly shares?: Shares;
   /** Hears of every attempt at its end; absent = nobody does. */
   readonly onAttempt?: AttemptListener | undefined;
 }
@@ -70,7 +70,8 @@ export class Tracker extends Plans {
     this.extraCalls = previous?.extraCalls ?? new ExtraCalls();
     this.rechecks = previous?.rechecks ?? new ExtraCalls(FIRST_RECHECKS);
     this.#onAttempt = settings.onAttempt;
-    this.#panicShare = (settings.shareOf ?? WHOLE_SHARES.of)("panic", PANIC_SLOTS, {
+    const { shares = WHOLE_SHARES } = settings;
+    this.#panicShare = shares.of(`panic ${this.key}`, PANIC_SLOTS, {
       used: () => this.#panicking,
       wanted: () => {
         const wanted = this.#panicking + this.#panicsRefused;

@@ -9,11 +9,9 @@ import {
 } from "../../core/provider/profile.ts";
 import type { SelectionSettings } from "../../core/routing/strategy.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { ProviderBudgets } from "../budget/provider-budgets.ts";
 import type { HealthChange } from "../health/provider-records.ts";
 import type { ProviderCordon } from "../health/provider-state.ts";
 import { type AttemptListener, Tracker, type TrackerSettings } from "../health/tracker.ts";
-import { type Shares, WHOLE_SHARES } from "../shares.ts";
 
 /** A profile with its routing state, by chain name. */
 export interface ServedProfile {
@@ -21,16 +19,11 @@ export interface ServedProfile {
   readonly trackers: ReadonlyMap<string, Tracker>;
 }
 
-/** Settings of the registry beside those of selection. */
-export interface ProfileRegistrySettings {
+/** Settings of the registry beside those of its trackers. */
+export interface ProfileRegistrySettings
+  extends Required<Pick<TrackerSettings, "shares" | "budgets" | "cordons">> {
   /** Called when a circuit or cordon changes; `profile` is the label in metrics. */
   readonly onChange: (profile: string, chain: string, change: HealthChange) => void;
-  /** Divides the bounds of provider sets between workers. */
-  readonly shares: Shares;
-  /** Counts what is sent to providers with limits; absent = nobody counts. */
-  readonly budgets: Pick<ProviderBudgets, "open">;
-  /** Which providers of a set, by its key, an operator took out of use; absent = none. */
-  readonly cordons: { of(key: string, provider: Provider): ProviderCordon | null };
   /** Who hears of attempts at the providers of a profile on a chain; `profile` is the label. */
   readonly attemptsOf: (profile: string, chain: string) => AttemptListener;
 }
@@ -99,10 +92,9 @@ export class ProfileRegistry {
 
   /** The same by key: profile id and chain name. */
   trackersByKey(): ReadonlyMap<string, Tracker> {
+    const served = [...this.#configured.values(), ...this.#custom.values()];
     return new Map(
-      [...this.#configured, ...this.#custom].flatMap(([id, { trackers }]) =>
-        [...trackers].map(([chain, tracker]) => [`${id} ${chain}`, tracker]),
-      ),
+      served.flatMap(({ trackers }) => [...trackers.values()].map((each) => [each.key, each])),
     );
   }
 
@@ -163,29 +155,14 @@ function serve(
   before: ServedProfile | undefined,
   { runtime, settings }: TrackerParts,
 ): ServedProfile {
-  const { onChange, shares = WHOLE_SHARES, budgets, attemptsOf } = settings;
+  const { onChange, attemptsOf } = settings;
+  const id = profileId(profile);
+  const label = publicLabel(id);
   const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => {
-    const key = `${profileId(profile)} ${name}`;
-    const shareOf: TrackerSettings["shareOf"] = (what, total, use) =>
-      shares.of(`${what} ${key}`, total, use);
-    const budgetOf: TrackerSettings["budgetOf"] = (provider) =>
-      budgets?.open(key, provider) ?? null;
-    const cordonOf: TrackerSettings["cordonOf"] = (provider) =>
-      settings.cordons?.of(key, provider) ?? null;
-    const onAttempt = attemptsOf?.(publicLabel(profileId(profile)), name);
-    const own = {
-      ...settings,
-      shareOf,
-      budgetOf,
-      cordonOf,
-      onAttempt,
-      profileId: profileId(profile),
-    };
+    const own = { ...settings, onAttempt: attemptsOf?.(label, name), profileId: id };
     const tracker = new Tracker(set, runtime, own, before?.trackers.get(name));
     if (onChange !== undefined)
-      tracker.attend({
-        changed: (change) => onChange(publicLabel(profileId(profile)), name, change),
-      });
+      tracker.attend({ changed: (change) => onChange(label, name, change) });
     return [name, tracker];
   });
   return { profile, trackers: new Map(trackers) };

@@ -52,7 +52,7 @@ function service(
   const budgets = new ProviderBudgets({ runtime, quotas: NO_QUOTAS });
   const tracker = new Tracker(fakeSet(providers), runtime, {
     ...SELECTION,
-    budgetOf: (provider) => budgets.open("set", provider),
+    budgets,
   });
   const arrivals: Arrival[] = [];
   let inFlight = 0;
@@ -213,13 +213,13 @@ test("a reload changes the limit, and what was sent still counts", () => {
   for (let n = 0; n < 4; n++) it.ask();
   const [before = assert.fail()] = it.providers;
   const after = { ...before, budget: { ...NO_LIMITS, rps: 6 } };
-  const budget = it.budgets.open("set", after) ?? assert.fail();
+  const budget = it.budgets.open(it.tracker.key, after) ?? assert.fail();
   assert.deepEqual(budget.report().rps, { limit: 6, used: 4 });
   assert.equal(budget.take("eth_gasPrice"), null);
   assert.equal(budget.take("eth_gasPrice"), null);
   assert.equal(budget.take("eth_gasPrice"), "rps_limit");
   it.budgets.retain([]);
-  const anew = it.budgets.open("set", { ...after }) ?? assert.fail();
+  const anew = it.budgets.open(it.tracker.key, { ...after }) ?? assert.fail();
   assert.equal(anew.report().rps?.used, 0, "a provider that was removed is forgotten");
 });
 

@@ -980,8 +980,8 @@ test("a cordoned provider is asked by nobody, not by pins and not in a panic, an
 
 test("a tracker that follows knows the cordons from its first call on", () => {
   const { set, runtime, providers } = createFixture();
-  const cordonOf = ({ id }: Provider) => (id === providers[1].id ? CORDON : null);
-  const tracker = new Tracker(set, runtime, { ...SELECTION, cordonOf });
+  const of = (_: string, { id }: Provider) => (id === providers[1].id ? CORDON : null);
+  const tracker = new Tracker(set, runtime, { ...SELECTION, cordons: { of } });
   assert.deepEqual(
     providers.map((provider) => tracker.cordonOf(provider)),
     [null, CORDON, null],

@@ -75,9 +75,11 @@ export class CachedAnswers {
     const { profileId } = tracker;
     const cache = isCustom(profileId) ? this.#accountOf(profileId) : this.#shared;
     const nextSpace = (): number => ++this.#spaces;
-    const scope = new CacheScope(tracker, { cache, nextSpace, tier: this.secondTier });
+    const scope = new CacheScope(tracker, cache, nextSpace, this.secondTier);
     this.#scopes.set(tracker, scope);
-    this.#name(scope);
+    // In place of one that is served no more.
+    this.#byName.get(tracker.key)?.purge({ provider: null, method: null });
+    setNewest(this.#byName, tracker.key, scope, MAX_NAMED);
     return scope;
   }
 
@@ -132,13 +134,6 @@ export class CachedAnswers {
     keepNewest(this.#accounts, most);
     return cache;
   }
-
-  /** Remembers a scope by its name, in place of one that is served no more. */
-  #name(scope: CacheScope): void {
-    const name = `${scope.profileId} ${scope.chainName}`;
-    this.#byName.get(name)?.purge({ provider: null, method: null });
-    setNewest(this.#byName, name, scope, MAX_NAMED);
-  }
 }
 
 /** More profiles and chains than a registry serves at one time. */
@@ -148,15 +143,6 @@ const MAX_NAMED = 10_000;
 export interface ScopeSelection {
   readonly provider: string | null;
   readonly method: string | null;
-}
-
-/** Where the answers of a scope are kept. */
-export interface ScopeParts {
-  readonly cache: AnswerCache;
-  /** Numbers the methods of all scopes. */
-  readonly nextSpace: () => number;
-  /** Null = in memory alone. */
-  readonly tier: SecondTier | null;
 }
 
 /** The kept answers of one profile on one chain. */
@@ -172,11 +158,18 @@ export class CacheScope {
   purges = 0;
   /** By method. */
   readonly #spaces = new Map<string, number>();
+  /** Numbers the methods of all scopes. */
   readonly #nextSpace: () => number;
   /** By provider and method. */
   readonly #trust = new Map<string, ProviderTrust>();
 
-  constructor(tracker: Tracker, { cache, nextSpace, tier }: ScopeParts) {
+  /** `tier` null = in memory alone. */
+  constructor(
+    tracker: Tracker,
+    cache: AnswerCache,
+    nextSpace: () => number,
+    tier: SecondTier | null,
+  ) {
     this.cache = cache;
     this.profileId = tracker.profileId;
     this.chainName = tracker.set.chain.chainName;

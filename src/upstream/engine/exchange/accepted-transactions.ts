@@ -314,8 +314,8 @@ interface Held {
 
 type Place = Pick<AcceptedFacts, "set" | "chainId">;
 
-function placeOf({ profileId, set: { chain } }: Tracker): Place {
-  return { set: `${profileId} ${chain.chainName}`, chainId: chain.chainId };
+function placeOf({ key, set: { chain } }: Tracker): Place {
+  return { set: key, chainId: chain.chainId };
 }
 
 /** A hash or a sender in a set; a set may get another chain. */
