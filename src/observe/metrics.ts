@@ -28,7 +28,7 @@ export interface Metric {
   readonly collect: (readings: Readings) => readonly Sample[] | null;
 }
 
-/** The results of log checks: label value and member of `CheckCounts`. */
+/** The results of log checks: label value and member of `NO_CHECKS`. */
 export const CHECK_RESULTS = [
   ["agreed", "agreed"],
   ["missing", "missing"],

@@ -4,11 +4,11 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
-import type { FilterOrigin, FilterRecord } from "../../src/core/stream/filter-record.ts";
+import type { FilterRecord } from "../../src/core/stream/filter-record.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
 import { Router } from "../../src/upstream/engine/router.ts";
 import { FilterClaims } from "../../src/upstream/filter/filter-claims.ts";
-import { type FilterRequest, Filters } from "../../src/upstream/filter/filters.ts";
+import { type Filter, type FilterRequest, Filters } from "../../src/upstream/filter/filters.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { MemoryBudget } from "../../src/upstream/memory-budget.ts";
 import { Subscriptions } from "../../src/upstream/stream/subscriptions.ts";
@@ -183,31 +183,27 @@ async function createCallers(sim: Sim): Promise<void> {
     const criteria = n % 4 === 1 ? {} : { address: ADDRESSES[0] };
     const params = JSON.stringify(n % 2 === 0 ? [] : [criteria]);
     const request = requestOf(node, { method, params, owner: `caller ${n}` });
-    const id = await new Promise<string>((resolve) => {
+    const filter = await new Promise<Filter>((resolve) => {
       node.filters.open(request, (opened) => {
         assert.ok(opened.kind === "opened");
-        resolve(opened.id);
+        resolve(opened.filter);
       });
       void pass(sim, 2_000);
     });
     const audience = audienceOf(sim, node, request);
     audience.started();
-    const origin: FilterOrigin = {
-      id,
-      owner: request.owner,
-      method,
-      params,
-      profile: request.profile,
-      named: request.profile,
-      chain: "sim",
-      strategy: request.strategy,
-      pin: null,
-    };
-    const created = node.shared.created(origin);
+    const created = node.shared.created(filter);
     await pass(sim, 100);
     await created;
     const kind = n % 2 === 0 ? "blocks" : "logs";
-    sim.callers.push({ id, owner: request.owner, kind, audience, isPolling: false, polls: 0 });
+    sim.callers.push({
+      id: filter.id,
+      owner: request.owner,
+      kind,
+      audience,
+      isPolling: false,
+      polls: 0,
+    });
   }
 }
 
@@ -239,7 +235,9 @@ function requestOf(
     caller: { id: owner, maxLogFilters: 1_000 },
     kind: isLogs ? "logs" : "blocks",
     owner,
-    query: isLogs ? params : null,
+    method,
+    params,
+    named: "team",
   };
 }
 

@@ -19,6 +19,7 @@ import {
   type NodeWorkers,
 } from "./filter-forwarding.ts";
 import {
+  type Filter,
   type FilterEnd,
   type FilterRequest,
   type Filters,
@@ -31,7 +32,7 @@ import {
 export interface FilterRevival {
   /** Its request; null = the configuration does not serve it. */
   request(record: FilterRecord): FilterRequest | null;
-  opened(record: FilterRecord, opened: Extract<OpenedFilter, { kind: "opened" }>): void;
+  opened(filter: Filter): void;
 }
 
 /** Dependencies. */
@@ -61,15 +62,14 @@ const MOVING_MS = 3_000;
 const QUIET_BLOCKS = 32;
 /** Reads of a record in one poll: for the whole wait, and when other processes are faster. */
 const MAX_READS = (2 * ANSWERING_MS) / ANSWERING_CHECK_MS;
-const MAX_PARAMS = 1_000_000;
 const CLOSE_MS = 3_000;
 /** A record that others polled so lately does not end with a filter that expires here. */
 const EXPIRED_MS = FILTER_IDLE_MS - 5_000;
 
 /** A filter that is kept here. */
 interface Kept extends ClaimedFilter {
-  /** Null = it is recorded; else it still has to be. */
-  unrecorded: FilterOrigin | null;
+  readonly filter: Filter;
+  isRecorded: boolean;
   writtenAtMs: number;
   /** What the record says was told. */
   recorded: StreamMark | null;
@@ -77,13 +77,7 @@ interface Kept extends ClaimedFilter {
   answering: number;
 }
 
-/** How a filter goes on here; `resume`: from where, null = the kind has no mark. */
-interface Revived {
-  readonly request: FilterRequest;
-  readonly resume: StreamMark | null;
-}
-
-type Asked<T> = { readonly kind: "answered"; readonly value: T } | { readonly kind: "away" };
+type Asked<T> = { readonly kind: "found"; readonly value: T } | { readonly kind: "away" };
 
 type Moved = "open" | "gone" | "unavailable";
 
@@ -109,37 +103,32 @@ export class FilterClaims {
         ? null
         : new FilterForwarding({ ...parts, ...workers, pollHere: (ref) => this.#pollHere(ref) });
     this.#cancelCheck = parts.runtime.after(CHECK_MS, () => this.#checkLater());
-    parts.filters.watchEnds((id, why) => this.#ended(id, why));
   }
 
   /** Records a new filter. Resolves when it is recorded, or cannot be for now. */
-  async created(origin: FilterOrigin): Promise<void> {
-    const { filters, runtime } = this.#parts;
-    const progress = filters.progress(origin.id);
-    if (progress === null || origin.params.length > MAX_PARAMS) return;
-    const kept: Kept = {
-      id: origin.id,
-      claim: 1,
-      unrecorded: origin,
-      writtenAtMs: runtime.now(),
-      recorded: null,
-      answering: 0,
-    };
-    this.#kept.set(origin.id, kept);
+  async created(filter: Filter): Promise<void> {
+    if (!filter.isOpen) return;
+    const kept = this.#keep(filter, { claim: 1, isRecorded: false, recorded: null });
     if (!this.#isAway) await this.#within(WRITE_MS, this.#record(kept), false);
   }
 
+  #keep(filter: Filter, state: Pick<Kept, "claim" | "isRecorded" | "recorded">): Kept {
+    const { id } = filter;
+    const kept = { id, filter, ...state, writtenAtMs: this.#parts.runtime.now(), answering: 0 };
+    this.#kept.set(id, kept);
+    filter.whenEnded((why) => this.#ended(kept, why));
+    return kept;
+  }
+
   async #pollHere({ owner, id }: FilterRef): Promise<PolledFilter | null> {
-    const { filters } = this.#parts;
-    const polled = filters.poll(owner, id);
+    const polled = this.#parts.filters.poll(owner, id);
     const kept = this.#kept.get(id);
-    if (polled === null || kept === undefined) return polled;
-    if (polled.isEmpty || kept.unrecorded !== null) return polled;
+    if (polled === null || kept?.isRecorded !== true || polled.isEmpty) return polled;
     kept.answering++;
     if ((await this.#announce(kept)) === "lost") {
       kept.answering--;
       polled.settle(false);
-      filters.end(id, "handed_over");
+      kept.filter.end("handed_over");
       return null;
     }
     let isSettled = false;
@@ -175,13 +164,19 @@ export class FilterClaims {
       if (request === null) return NONE;
       const taken = await this.#bounded(this.#parts.records.take(record));
       if (taken.kind === "away") return AWAY;
-      if (taken.value) this.#move(record, { request, resume }, revival);
+      const moving = { ...request, movedId: ref.id, ...(resume === null ? {} : { resume }) };
+      if (taken.value) this.#move(record, moving, revival);
     }
     return AWAY;
   }
 
-  /** Reads the record of a filter that this process does not keep, as a poll. */
-  async read(ref: FilterRef): Promise<FilterAnswer<FilterRecord>> {
+  /** Tells with what a filter was created; counts as a poll. */
+  async read(ref: FilterRef): Promise<FilterAnswer<FilterOrigin>> {
+    const filter = this.#parts.filters.find(ref.id);
+    if (filter?.request.owner === ref.owner) {
+      filter.polledAtMs = this.#parts.runtime.now();
+      return { kind: "found", value: originOf(filter) };
+    }
     const found = await this.#find(ref);
     if (found.kind === "found") await this.#bounded(this.#parts.records.touch(ref.id));
     return found;
@@ -190,7 +185,7 @@ export class FilterClaims {
   async uninstall({ owner, id }: FilterRef): Promise<FilterAnswer<boolean>> {
     const { filters, records, workers } = this.#parts;
     if (!isFilterId(id)) return NONE;
-    const isUnrecorded = this.#kept.get(id)?.unrecorded !== null;
+    const isUnrecorded = this.#kept.get(id)?.isRecorded !== true;
     const wasHere = filters.uninstall(owner, id);
     const removed = await this.#bounded(records.remove(id, owner));
     if (removed.kind === "away") return wasHere ? { kind: "found", value: true } : AWAY;
@@ -205,8 +200,8 @@ export class FilterClaims {
     this.#isClosed = true;
     this.#cancelCheck();
     const writes = [...this.#kept.values()].map((kept) => {
-      if (kept.answering === 0) this.#parts.filters.progress(kept.id)?.passQuiet();
-      return kept.unrecorded === null ? this.#write(kept) : this.#record(kept);
+      if (kept.answering === 0) kept.filter.passQuiet();
+      return kept.isRecorded ? this.#write(kept) : this.#record(kept);
     });
     await this.#within(CLOSE_MS, Promise.all(writes), []);
   }
@@ -257,7 +252,7 @@ export class FilterClaims {
   /** Waits for the database within bounds. */
   #bounded<T>(asked: Promise<T>): Promise<Asked<T>> {
     const answer = asked.then(
-      (value): Asked<T> => ({ kind: "answered", value }),
+      (value): Asked<T> => ({ kind: "found", value }),
       (error: unknown): Asked<T> => {
         this.#failed(error);
         return AWAY;
@@ -267,24 +262,15 @@ export class FilterClaims {
   }
 
   /** Goes on with a filter that this process has taken over. */
-  #move(record: FilterRecord, { request, resume }: Revived, revival: FilterRevival): void {
-    const { id, claim } = record;
-    const kept: Kept = {
-      id,
-      claim: claim + 1,
-      unrecorded: null,
-      writtenAtMs: this.#parts.runtime.now(),
-      recorded: resume,
-      answering: 0,
-    };
+  #move({ id, claim: before }: FilterRecord, request: FilterRequest, revival: FilterRevival): void {
+    const claim = before + 1;
     const opening = new Promise<Moved>((resolve) => {
-      const moving = { ...request, movedId: id, ...(resume === null ? {} : { resume }) };
-      this.#parts.filters.open(moving, (opened) => {
+      this.#parts.filters.open(request, (opened) => {
         if (opened.kind === "opened") {
-          this.#kept.set(id, kept);
-          revival.opened(record, opened);
+          this.#keep(opened.filter, { claim, isRecorded: true, recorded: request.resume ?? null });
+          revival.opened(opened.filter);
         }
-        resolve(this.#outcomeOf(kept, opened));
+        resolve(this.#outcomeOf({ id, claim }, opened));
       });
     });
     this.#moving.set(id, opening);
@@ -310,7 +296,7 @@ export class FilterClaims {
   }
 
   async #write(kept: Kept): Promise<Written> {
-    const delivered = this.#parts.filters.progress(kept.id)?.delivered ?? null;
+    const { delivered } = kept.filter;
     const mark = delivered === null || delivered === kept.recorded ? null : markText(delivered);
     const nowMs = this.#parts.runtime.now();
     const written = await this.#writer.write(this.#updateOf(kept, mark));
@@ -320,23 +306,19 @@ export class FilterClaims {
     return written;
   }
 
-  #updateOf(kept: Kept, mark: string | null) {
-    const { id, claim, answering } = kept;
-    const nowMs = this.#parts.runtime.now();
-    const polledAtMs = this.#parts.filters.progress(id)?.polledAtMs ?? nowMs;
-    const idleMs = Math.max(0, nowMs - polledAtMs);
+  #updateOf({ id, claim, answering, filter }: Kept, mark: string | null) {
+    const idleMs = Math.max(0, this.#parts.runtime.now() - filter.polledAtMs);
     return { id, claim, isAnswering: answering > 0, mark, idleMs };
   }
 
   /** False = it could not be recorded. */
   async #record(kept: Kept): Promise<boolean> {
-    const origin = kept.unrecorded;
-    const progress = this.#parts.filters.progress(kept.id);
-    if (origin === null || progress === null) return true;
-    const { delivered } = progress;
+    const { delivered } = kept.filter;
+    if (!kept.filter.isOpen) return true;
     try {
-      await this.#parts.records.add(origin, delivered === null ? null : markText(delivered));
-      kept.unrecorded = null;
+      const mark = delivered === null ? null : markText(delivered);
+      await this.#parts.records.add(originOf(kept.filter), mark);
+      kept.isRecorded = true;
       kept.recorded = delivered;
       // It ended meanwhile.
       if (this.#kept.get(kept.id) !== kept) this.#remove(kept, 0);
@@ -360,8 +342,8 @@ export class FilterClaims {
   async #check(): Promise<void> {
     const all = [...this.#kept.values()];
     // The first failure ends the turn: where one statement fails, many would take long to.
-    for (const kept of all) if (kept.unrecorded !== null && !(await this.#record(kept))) break;
-    const recorded = all.filter((kept) => kept.unrecorded === null);
+    for (const kept of all) if (!kept.isRecorded && !(await this.#record(kept))) break;
+    const recorded = all.filter(({ isRecorded }) => isRecorded);
     if (recorded.length === 0) return;
     const due = recorded.filter((kept) => this.#isDue(kept));
     const written = await Promise.all(due.map((kept) => this.#write(kept)));
@@ -372,24 +354,21 @@ export class FilterClaims {
   }
 
   #lose(kept: Kept): void {
-    if (this.#kept.get(kept.id) === kept) this.#parts.filters.end(kept.id, "handed_over");
+    if (this.#kept.get(kept.id) === kept) kept.filter.end("handed_over");
   }
 
-  #isDue(kept: Kept): boolean {
-    const progress = this.#parts.filters.progress(kept.id);
-    if (progress === null) return false;
-    const { quietHeight } = progress;
-    const height = kept.recorded?.blocks.at(-1)?.number ?? null;
+  #isDue({ filter, recorded, writtenAtMs }: Kept): boolean {
+    const { quietHeight } = filter;
+    const height = recorded?.blocks.at(-1)?.number ?? null;
     if (quietHeight !== null && height !== null && quietHeight - height >= QUIET_BLOCKS)
-      progress.passQuiet();
-    return progress.delivered !== kept.recorded || progress.polledAtMs > kept.writtenAtMs;
+      filter.passQuiet();
+    return filter.delivered !== recorded || filter.polledAtMs > writtenAtMs;
   }
 
-  #ended(id: string, why: FilterEnd): void {
-    const kept = this.#kept.get(id);
-    if (kept === undefined || this.#isClosed) return;
-    this.#kept.delete(id);
-    if (why !== "handed_over" && why !== "uninstalled") this.#remove(kept, idleToEnd(why));
+  #ended(kept: Kept, why: FilterEnd): void {
+    if (this.#isClosed || !this.#kept.delete(kept.id)) return;
+    if (why !== "handed_over" && why !== "uninstalled")
+      this.#remove(kept, why === "expired" ? EXPIRED_MS : 0);
   }
 
   #remove(kept: ClaimedFilter, idleMs: number): void {
@@ -414,8 +393,11 @@ export class FilterClaims {
   }
 }
 
-function idleToEnd(why: FilterEnd): number {
-  return why === "expired" ? EXPIRED_MS : 0;
+/** What other processes need to go on with a filter. */
+function originOf({ id, request }: Filter): FilterOrigin {
+  const { owner, method, params, profile, named, tracker, strategy, pin } = request;
+  const chain = tracker.set.chain.chainName;
+  return { id, owner, method, params, profile, named, chain, strategy, pin: pin?.id ?? null };
 }
 
 const NONE = { kind: "none" } as const;
@@ -428,26 +410,23 @@ const NOTHING_YET: PolledFilter = {
   settle() {},
 };
 
-// Writes the records of filters that this process keeps: one statement at a time, with everything
-// that came up while the last one ran. Knows no filter.
-
 /** `kept`: written; `lost`: another process keeps the filter, or it is gone. */
-export type Written = "kept" | "lost" | "failed";
-
-interface OpenWrite {
-  update: FilterUpdate;
-  readonly waiters: ((written: Written) => void)[];
-}
+type Written = "kept" | "lost" | "failed";
 
 /** Most records of one statement. */
 const MAX_AT_ONCE = 500;
 
-/** Writes records. */
-export class RecordWriter {
+/**
+ * Writes the records of filters that this process keeps: one statement at a time, with everything
+ * that came up while the last one ran.
+ */
+class RecordWriter {
   readonly #records: Pick<FilterRecords, "write">;
   readonly #onError: (error: unknown) => void;
-  readonly #open = new Map<string, OpenWrite>();
-  #isWriting = false;
+  #open = new Map<string, FilterUpdate>();
+  /** Writes what is open, once what is under way has been written; null = nothing is open. */
+  #next: Promise<ReadonlyMap<string, Written>> | null = null;
+  #last: Promise<unknown> = Promise.resolve();
 
   /** `onError` hears of statements that failed. */
   constructor(records: Pick<FilterRecords, "write">, onError: (error: unknown) => void) {
@@ -456,35 +435,33 @@ export class RecordWriter {
   }
 
   /** Always resolves. */
-  write(update: FilterUpdate): Promise<Written> {
-    return new Promise((resolve) => {
-      const before = this.#open.get(update.id);
-      if (before === undefined) this.#open.set(update.id, { update, waiters: [resolve] });
-      else {
-        before.update = { ...update, mark: update.mark ?? before.update.mark };
-        before.waiters.push(resolve);
-      }
-      void this.#writeOpen();
-    });
+  async write(update: FilterUpdate): Promise<Written> {
+    const mark = update.mark ?? this.#open.get(update.id)?.mark ?? null;
+    this.#open.set(update.id, { ...update, mark });
+    if (this.#next === null) {
+      this.#next = this.#last.then(() => this.#writeOpen());
+      this.#last = this.#next;
+    }
+    return (await this.#next).get(update.id) ?? "failed";
   }
 
-  async #writeOpen(): Promise<void> {
-    if (this.#isWriting) return;
-    this.#isWriting = true;
-    while (this.#open.size > 0) {
-      const batch = [...this.#open.values()].slice(0, MAX_AT_ONCE);
-      for (const { update } of batch) this.#open.delete(update.id);
-      // In one order, so that no two processes wait for each other.
-      const updates = batch.map(({ update }) => update).sort((a, b) => (a.id < b.id ? -1 : 1));
-      const kept = await this.#records.write(updates).catch((error: unknown) => {
+  async #writeOpen(): Promise<ReadonlyMap<string, Written>> {
+    // In one order, so that no two processes wait for each other.
+    const updates = [...this.#open.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+    this.#open = new Map();
+    this.#next = null;
+    const written = new Map<string, Written>();
+    for (let at = 0; at < updates.length; at += MAX_AT_ONCE) {
+      const batch = updates.slice(at, at + MAX_AT_ONCE);
+      const kept = await this.#records.write(batch).catch((error: unknown) => {
         this.#onError(error);
         return null;
       });
-      for (const { update, waiters } of batch) {
-        const outcome = kept?.has(update.id) === true ? "kept" : "lost";
-        for (const waiter of waiters) waiter(kept === null ? "failed" : outcome);
+      for (const { id } of batch) {
+        const outcome = kept?.has(id) === true ? "kept" : "lost";
+        written.set(id, kept === null ? "failed" : outcome);
       }
     }
-    this.#isWriting = false;
+    return written;
   }
 }

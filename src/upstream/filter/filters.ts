@@ -3,7 +3,6 @@
 // and no JSON-RPC envelope; an owner is an opaque text, equal only for the same caller.
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
-import { publicLabel } from "../../core/provider/profile.ts";
 import { readHead } from "../../core/stream/chain-event.ts";
 import { changesJson, FilterChanges, type TakenChanges } from "../../core/stream/filter-changes.ts";
 import { FILTER_IDLE_MS } from "../../core/stream/filter-record.ts";
@@ -13,6 +12,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall } from "../engine/router.ts";
 import type { MemoryBudget } from "../memory-budget.ts";
+import { CountsByChain, zeros } from "../stream/counts-by-chain.ts";
 import { COPIES_OF_FILTER, SHORT_CHARS } from "../stream/filter-quota.ts";
 import type {
   StreamCaller,
@@ -56,21 +56,17 @@ export interface FilterRequest extends SubscribeRequest {
   readonly owner: string;
   /** The caller whose limit it counts toward. */
   readonly caller: StreamCaller;
-  /** Parameters of `eth_getLogs` that query the same logs; null = not a log filter. */
-  readonly query: string | null;
+  /** How it was created: the method, its params as JSON, and the slug that was asked for. */
+  readonly method: string;
+  readonly params: string;
+  readonly named: string;
   /** The id of a filter that another process kept; absent = it is new. */
   readonly movedId?: string;
 }
 
-/** The answer to a request for a filter. `whenEnded` runs its argument once, at the end. */
+/** The answer to a request for a filter. */
 export type OpenedFilter =
-  | {
-      readonly kind: "opened";
-      readonly id: string;
-      readonly route: RoutedCall | null;
-      readonly end: (why: FilterEnd) => void;
-      readonly whenEnded: (run: () => void) => void;
-    }
+  | { readonly kind: "opened"; readonly filter: Filter; readonly route: RoutedCall | null }
   | { readonly kind: "refused"; readonly outcome: Outcome; readonly route: RoutedCall | null };
 
 /**
@@ -82,24 +78,6 @@ export interface PolledFilter {
   /** There was nothing to tell. */
   readonly isEmpty: boolean;
   readonly settle: (written: boolean) => void;
-}
-
-/** Where and how the logs of a filter are queried. */
-export interface FilterPlace {
-  /** A `profileId`. */
-  readonly profile: string;
-  readonly chain: string;
-  /** Id of the pinned provider; null = none. */
-  readonly pin: string | null;
-  readonly query: string;
-}
-
-/** Counts of the filters of one profile on one chain, since the start. */
-export interface FilterCounts {
-  readonly profile: string;
-  readonly chain: string;
-  readonly open: Record<FilterKind, number>;
-  readonly ended: Record<FilterEnd, number>;
 }
 
 /** Bounds of all filters together. */
@@ -144,18 +122,20 @@ export function isFilterId(text: string): boolean {
 }
 
 /** Bytes that what a filter is about counts beside its changes; few addresses count nothing. */
-function bytesOfQuery(query: string | null): number {
-  return query === null || query.length <= SHORT_CHARS ? 0 : COPIES_OF_FILTER * query.length;
+function bytesOfParams({ params }: FilterRequest): number {
+  return params.length <= SHORT_CHARS ? 0 : COPIES_OF_FILTER * params.length;
 }
 
 /** Keeps filters. */
 export class Filters {
   unreadBytes = 0;
-  #onEnd: ((id: string, why: FilterEnd) => void) | null = null;
   readonly #parts: FiltersParts;
   readonly #byId = new Map<string, Filter>();
   readonly #callers: CallerFilters;
-  readonly #counted = new Map<string, FilterCounts>();
+  readonly #counted = new CountsByChain(() => ({
+    open: zeros(FILTER_KINDS),
+    ended: zeros(FILTER_ENDS),
+  }));
   /** What was last delivered, and its texts: the filters of one stream share them. */
   #results: readonly Buffer[] = [];
   #texts: { blocks: readonly string[] | null; others: readonly string[] | null } = NO_TEXTS;
@@ -180,10 +160,10 @@ export class Filters {
       return () => {};
     }
     const id = request.movedId ?? this.#newId();
-    const filter = new Filter(id, { registry: this, parts: this.#parts, request }, done);
+    const filter = new Filter(id, { registry: this, ...this.#parts, request }, done);
     this.#byId.set(id, filter);
     this.#callers.add(request.caller.id, 1);
-    this.#countsOf(request).open[request.kind]++;
+    this.#counted.of(request.profile, request.tracker).open[request.kind]++;
     filter.begin();
     return () => filter.end("unclaimed");
   }
@@ -193,46 +173,29 @@ export class Filters {
     return this.#of(owner, id)?.poll() ?? null;
   }
 
-  /** The log query of a filter; null = this owner has no such log filter. */
-  place(owner: string, id: string): FilterPlace | null {
-    return this.#of(owner, id)?.place() ?? null;
-  }
-
   uninstall(owner: string, id: string): boolean {
     const filter = this.#of(owner, id);
     filter?.end("uninstalled");
     return filter !== null;
   }
 
-  /** Ends a filter, if there is one. */
-  end(id: string, why: FilterEnd): void {
-    this.#byId.get(id)?.end(why);
-  }
-
-  /** How far the caller of an open filter has been told; null = there is none. */
-  progress(id: string): FilterProgress | null {
+  /** An open filter; null = there is none. */
+  find(id: string): Filter | null {
     const filter = this.#byId.get(id);
     return filter?.isOpen === true ? filter : null;
   }
 
-  /** Calls back when a filter ends. */
-  watchEnds(onEnd: (id: string, why: FilterEnd) => void): void {
-    this.#onEnd = onEnd;
-  }
-
-  counts(): readonly FilterCounts[] {
-    return [...this.#counted.values()];
+  counts() {
+    return this.#counted.all();
   }
 
   /** Removes a filter that has ended. */
   over({ id, request }: Filter, why: FilterEnd | null): void {
     if (!this.#byId.delete(id)) return;
     this.#callers.add(request.caller.id, -1);
-    const counts = this.#countsOf(request);
+    const counts = this.#counted.of(request.profile, request.tracker);
     counts.open[request.kind]--;
-    if (why === null) return;
-    counts.ended[why]++;
-    this.#onEnd?.(id, why);
+    if (why !== null) counts.ended[why]++;
   }
 
   /**
@@ -331,8 +294,8 @@ export class Filters {
   }
 
   #of(owner: string, id: string): Filter | null {
-    const filter = this.#byId.get(id);
-    return filter?.isOpen === true && filter.request.owner === owner ? filter : null;
+    const filter = this.find(id);
+    return filter?.request.owner === owner ? filter : null;
   }
 
   /** A new id: 34 hex digits, the first not 0, so that it is a valid quantity of fixed length. */
@@ -343,30 +306,6 @@ export class Filters {
       const id = `0x${bytes.toString("hex")}`;
       if (!this.#byId.has(id)) return id;
     }
-  }
-
-  #countsOf({ profile: id, tracker }: FilterRequest): FilterCounts {
-    const profile = publicLabel(id);
-    const chain = tracker.set.chain.chainName;
-    const key = `${profile} ${chain}`;
-    const ended = {
-      uninstalled: 0,
-      expired: 0,
-      unread: 0,
-      memory: 0,
-      lost: 0,
-      owner: 0,
-      unclaimed: 0,
-      handed_over: 0,
-    };
-    const counts = this.#counted.get(key) ?? {
-      profile,
-      chain,
-      open: { logs: 0, blocks: 0, pending: 0 },
-      ended,
-    };
-    this.#counted.set(key, counts);
-    return counts;
   }
 }
 
@@ -381,28 +320,23 @@ interface GivenAnswer {
   isWritten: boolean;
 }
 
-interface FilterContext {
+interface FilterParts extends Pick<FiltersParts, "runtime" | "timerWheel" | "subscriptions"> {
   readonly registry: Filters;
-  readonly parts: Pick<FiltersParts, "runtime" | "timerWheel" | "subscriptions">;
   readonly request: FilterRequest;
 }
 
-/** How far the caller of a filter has been told. */
-type FilterProgress = Pick<Filter, "delivered" | "polledAtMs" | "quietHeight" | "passQuiet">;
-
 /** A filter: opening, open or ended. */
-class Filter implements Subscriber {
+export class Filter implements Subscriber {
   readonly id: string;
   readonly request: FilterRequest;
   /** What answers that were written told; null = the kind has no order to go on from. */
   delivered: StreamMark | null = null;
   /** When its caller last asked for its changes or its logs. */
   polledAtMs = 0;
-  readonly #registry: Filters;
-  readonly #parts: FilterContext["parts"];
+  readonly #parts: FilterParts;
   readonly #changes = new FilterChanges();
   /** Of what it is about, once it is open. */
-  #queryBytes = 0;
+  #paramBytes = 0;
   #done: ((opened: OpenedFilter) => void) | null;
   #state: "opening" | "open" | "over" = "opening";
   #leave: (() => void) | null = null;
@@ -410,16 +344,12 @@ class Filter implements Subscriber {
   #position: StreamPosition | null = null;
   /** Answers behind one that is not yet known to be written. */
   readonly #answers = new Set<GivenAnswer>();
-  #whenEnded: (() => void) | null = null;
+  readonly #whenEnded: ((why: FilterEnd) => void)[] = [];
+  #endedWhy: FilterEnd | null = null;
 
-  constructor(
-    id: string,
-    { registry, parts, request }: FilterContext,
-    done: (opened: OpenedFilter) => void,
-  ) {
+  constructor(id: string, parts: FilterParts, done: (opened: OpenedFilter) => void) {
     this.id = id;
-    this.request = request;
-    this.#registry = registry;
+    this.request = parts.request;
     this.#parts = parts;
     this.#done = done;
   }
@@ -430,7 +360,7 @@ class Filter implements Subscriber {
 
   /** Bytes as counted toward the limit of all filters: unread ones, and a long query. */
   get unreadBytes(): number {
-    return this.#state === "over" ? 0 : this.#queryBytes + sizeOf(this.#changes);
+    return this.#state === "over" ? 0 : this.#paramBytes + sizeOf(this.#changes);
   }
 
   begin(): void {
@@ -446,13 +376,9 @@ class Filter implements Subscriber {
     this.delivered = this.request.resume ?? position?.mark() ?? null;
     this.polledAtMs = this.#parts.runtime.now();
     this.#watchIdle(FILTER_IDLE_MS);
-    const whenEnded = (run: () => void): void => {
-      if (this.#state === "over") run();
-      else this.#whenEnded = run;
-    };
-    this.#queryBytes = bytesOfQuery(this.request.query);
-    this.#registry.unread(this, this.#queryBytes);
-    this.#answer({ kind: "opened", id: this.id, route, end: (why) => this.end(why), whenEnded });
+    this.#paramBytes = bytesOfParams(this.request);
+    this.#parts.registry.unread(this, this.#paramBytes);
+    this.#answer({ kind: "opened", filter: this, route });
   }
 
   refused(outcome: Outcome, route: RoutedCall | null): void {
@@ -463,11 +389,11 @@ class Filter implements Subscriber {
 
   events(results: readonly Buffer[]): void {
     const before = sizeOf(this.#changes);
-    for (const text of this.#registry.textsOf(results, this.request.kind)) {
+    for (const text of this.#parts.registry.textsOf(results, this.request.kind)) {
       if (this.#state === "over") return;
-      if (!this.#changes.add(text)) return this.end("unread", this.#queryBytes + before);
+      if (!this.#changes.add(text)) return this.end("unread", this.#paramBytes + before);
     }
-    this.#registry.unread(this, sizeOf(this.#changes) - before);
+    this.#parts.registry.unread(this, sizeOf(this.#changes) - before);
   }
 
   ended(): void {
@@ -487,7 +413,7 @@ class Filter implements Subscriber {
       settled = true;
       const before = sizeOf(this.#changes);
       this.#changes.settle(batch, written);
-      this.#registry.unread(this, sizeOf(this.#changes) - before);
+      this.#parts.registry.unread(this, sizeOf(this.#changes) - before);
       if (written) answer.isWritten = true;
       else this.#answers.delete(answer);
       this.#advance();
@@ -517,17 +443,10 @@ class Filter implements Subscriber {
     }
   }
 
-  place(): FilterPlace | null {
-    const { profile, tracker, pin, query } = this.request;
-    if (query === null) return null;
-    this.polledAtMs = this.#parts.runtime.now();
-    return { profile, chain: tracker.set.chain.chainName, pin: pin?.id ?? null, query };
-  }
-
   /** Ends the filter. `unread`: its bytes that the registry has counted, if not all. */
   end(why: FilterEnd, unread = this.unreadBytes): void {
     if (this.#state === "over") return;
-    this.#registry.unread(this, -unread);
+    this.#parts.registry.unread(this, -unread);
     this.#close(why);
   }
 
@@ -535,8 +454,15 @@ class Filter implements Subscriber {
     this.#state = "over";
     this.#idle?.clear();
     this.#leave?.();
-    this.#registry.over(this, why);
-    this.#whenEnded?.();
+    this.#parts.registry.over(this, why);
+    this.#endedWhy = why;
+    if (why !== null) for (const run of this.#whenEnded) run(why);
+  }
+
+  /** Calls back when the filter ends, at once if it has. */
+  whenEnded(run: (why: FilterEnd) => void): void {
+    if (this.#endedWhy !== null) run(this.#endedWhy);
+    else this.#whenEnded.push(run);
   }
 
   #answer(opened: OpenedFilter): void {

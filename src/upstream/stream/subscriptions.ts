@@ -14,17 +14,18 @@ import type { Tracker } from "../health/tracker.ts";
 import type { ProfileRegistry } from "../registry/profile-registry.ts";
 import type { Timer } from "../timer-wheel.ts";
 import { LogCheckRegistry } from "./checks/log-check-registry.ts";
-import type { CheckCounts } from "./checks/log-checks.ts";
+import { CountsByChain, zeros } from "./counts-by-chain.ts";
 import { FilterQuota, MAX_CALLER_CHARS, SHORT_CHARS } from "./filter-quota.ts";
 import { Polls } from "./polled-source.ts";
 import type { StreamParts } from "./source.ts";
 import { CANNOT_RESUME, Stream, type StreamOwner } from "./stream.ts";
-import type {
-  FailoverReason,
-  StreamCaller,
-  StreamReport,
-  SubscribeRequest,
-  Subscriber,
+import {
+  FAILOVER_REASONS,
+  type FailoverReason,
+  type StreamCaller,
+  type StreamReport,
+  type SubscribeRequest,
+  type Subscriber,
 } from "./subscriber.ts";
 
 /** The state of one stream, for display. */
@@ -37,15 +38,13 @@ export interface SubscriptionReport extends StreamReport {
 }
 
 /** Counts of the subscriptions of one profile on one chain since the start. */
-export interface SubscriptionCounts {
-  readonly profile: string;
-  readonly chain: string;
-  readonly failovers: Record<FailoverReason, number>;
+const noCounts = () => ({
+  failovers: zeros(FAILOVER_REASONS),
   /** Of ended streams; those of live ones are in their reports. */
-  filledBlocks: number;
+  filledBlocks: 0,
   /** Number of streams that could not be continued. */
-  ended: number;
-}
+  ended: 0,
+});
 
 /** Most streams of a service at one time, and most of a worker without subscribers. */
 const MAX_STREAMS = 10_000;
@@ -89,7 +88,7 @@ export interface StreamMove extends Pick<SubscriptionReport, "profile" | "chain"
 /** Joins subscribers to streams. */
 export class Subscriptions {
   readonly #clocks: Pick<SubscriptionParts, "runtime" | "timerWheel">;
-  readonly #counted = new Map<string, SubscriptionCounts>();
+  readonly #counted = new CountsByChain(noCounts);
   readonly #filterQuota: FilterQuota;
   readonly #checks: LogCheckRegistry;
   readonly #table: StreamTable;
@@ -148,12 +147,12 @@ export class Subscriptions {
     }));
   }
 
-  counts(): readonly SubscriptionCounts[] {
-    return [...this.#counted.values()];
+  counts() {
+    return this.#counted.all();
   }
 
   /** Counts of the log checks. */
-  checks(): readonly CheckCounts[] {
+  checks() {
     return this.#checks.counts();
   }
 
@@ -213,7 +212,7 @@ export class Subscriptions {
 
 interface StreamTableParts {
   readonly onMove: SubscriptionParts["onMove"] | undefined;
-  readonly counted: Map<string, SubscriptionCounts>;
+  readonly counted: CountsByChain<ReturnType<typeof noCounts>>;
   readonly maxStreams: number;
   readonly newStream: (request: SubscribeRequest, owner: StreamOwner) => Stream;
 }
@@ -237,7 +236,7 @@ class StreamTable {
   begin(key: string, request: SubscribeRequest, isShared: boolean): Stream | null {
     if (!this.#makeRoom(key)) return null;
     const { counted, maxStreams, newStream, onMove } = this.#parts;
-    const counts = countsIn(counted, request);
+    const counts = counted.of(request.profile, request.tracker);
     const stream = newStream(request, {
       over: () => {
         this.#idle.delete(key);
@@ -290,36 +289,6 @@ function servedNow(
   const tracker = registry.served(profile)?.trackers.get(before.set.chain.chainName);
   const pin = tracker?.set.providers.find((provider) => provider.id === pinBefore?.id) ?? null;
   return tracker === undefined || (pinBefore !== null && pin === null) ? null : { tracker, pin };
-}
-
-function countsIn(
-  counted: Map<string, SubscriptionCounts>,
-  { profile: id, tracker }: SubscribeRequest,
-): SubscriptionCounts {
-  const profile = publicLabel(id);
-  const chain = tracker.set.chain.chainName;
-  const key = `${profile} ${chain}`;
-  const counts = counted.get(key) ?? noCounts(profile, chain);
-  counted.set(key, counts);
-  return counts;
-}
-
-function noCounts(profile: string, chain: string): SubscriptionCounts {
-  return {
-    profile,
-    chain,
-    failovers: {
-      lost: 0,
-      stale_heads: 0,
-      far: 0,
-      unanswered: 0,
-      backlog: 0,
-      removed: 0,
-      missing_logs: 0,
-    },
-    filledBlocks: 0,
-    ended: 0,
-  };
 }
 
 const FULL = fault("unavailable", "too many different subscriptions are open", { status: 200 });

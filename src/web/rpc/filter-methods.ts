@@ -7,6 +7,7 @@ import { NO_SOURCE, SHARED_SOURCE } from "../../core/routing/answer-source.ts";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import type { FilterOrigin, FilterRecord } from "../../core/stream/filter-record.ts";
 import {
+  type InvalidSubscription,
   readCriteria,
   readSubscription,
   type Subscription,
@@ -19,9 +20,8 @@ import { sourceOf } from "../../upstream/engine/answer.ts";
 import type { FilterClaims, FilterRevival } from "../../upstream/filter/filter-claims.ts";
 import type { FilterAnswer, FilterRef } from "../../upstream/filter/filter-forwarding.ts";
 import type {
-  FilterEnd,
+  Filter,
   FilterKind,
-  FilterPlace,
   FilterRequest,
   Filters,
   OpenedFilter,
@@ -125,8 +125,8 @@ function revivalOf(
   const { grant } = call;
   return {
     request: (record) => revivedRequest(parts, call, record),
-    opened(record, opened) {
-      if (grant !== null) keys?.watch(grant, record.named, opened);
+    opened(filter) {
+      if (grant !== null) keys?.watch(grant, filter);
     },
   };
 }
@@ -136,7 +136,7 @@ function revivedRequest(
   call: FilterCall,
   record: FilterRecord,
 ): FilterRequest | null {
-  const { owner, profile, method: methodName } = record;
+  const { owner, profile, named, method: methodName } = record;
   const at = placeOf(parts, record);
   const strategy = STRATEGY_NAMES.find((name) => name === record.strategy);
   if (at === null || strategy === undefined) return null;
@@ -147,6 +147,7 @@ function revivedRequest(
     ...requested,
     owner,
     profile,
+    named,
     strategy,
     tracker: at.tracker,
     pin: at.pin,
@@ -184,6 +185,7 @@ function openFilter(
       pin,
       deadlineMs: parts.deadlineMs(method),
       owner: ownerOf(call),
+      named: target.named,
       caller: streamCaller(call.caller, grant !== null, parts.limits()),
     },
     (opened) => {
@@ -191,9 +193,9 @@ function openFilter(
         over = true;
         done(answerOf(requested.kind, opened));
       };
-      if (opened.kind === "opened" && grant !== null) keys?.watch(grant, target.named, opened);
       if (opened.kind === "refused") return answer();
-      void parts.claims.created(originOf(call, opened.id)).then(() => isCancelled || answer());
+      if (grant !== null) keys?.watch(grant, opened.filter);
+      void parts.claims.created(opened.filter).then(() => isCancelled || answer());
     },
   );
   if (over) return null;
@@ -203,68 +205,30 @@ function openFilter(
   };
 }
 
-/** What other nodes need to go on with a filter. */
-function originOf(call: FilterCall, id: string): FilterOrigin {
-  const { profile, named, chain, strategy, pin } = call.target;
-  return {
-    id,
-    owner: ownerOf(call),
-    method: call.methodName,
-    params: JSON.stringify(subscriptionParams(call.params)),
-    profile: profileId(profile),
-    named,
-    chain: chain.chainName,
-    strategy,
-    pin: pin?.id ?? null,
-  };
-}
-
 /**
- * Finds the `eth_getLogs` query that answers `eth_getFilterLogs`. Returns the function that
- * cancels; null = it is done.
+ * Finds the `eth_getLogs` query that answers `eth_getFilterLogs`: that of the filter, in the
+ * profile that created it. Returns the function that cancels.
  */
 function logsQuery(
   parts: FilterMethodsParts,
   call: FilterCall,
   done: (logs: FilterLogsQuery | Fault) => void,
-): (() => void) | null {
-  const ref = refOf(call);
-  const place = parts.filters.place(ref.owner, ref.id);
-  if (place === null)
-    return unlessCancelled(parts.claims.read(ref), (found) => {
-      const record = found.kind === "found" ? recordedPlace(found.value) : null;
-      if (record !== null) return done(queryAt(parts, call, record));
-      done(found.kind === "found" ? NOT_FOUND : NOT_ANSWERED[found.kind]);
-    });
-  done(queryAt(parts, call, place));
-  return null;
-}
-
-/** Where and how the logs of a recorded filter are queried; null = it is not a log filter. */
-function recordedPlace({ method, params, profile, chain, pin }: FilterRecord): FilterPlace | null {
-  const criteria = method === "eth_newFilter" ? readCriteria(parseJson(params)) : null;
-  return criteria?.kind === "criteria" ? { profile, chain, pin, query: criteria.query } : null;
-}
-
-/** The query of a filter, in the profile that created it. */
-function queryAt(
-  parts: FilterMethodsParts,
-  call: FilterCall,
-  place: FilterPlace,
-): FilterLogsQuery | Fault {
-  const at = placeOf(parts, place);
-  if (at === null) return NOT_FOUND;
-  return {
-    kind: "query",
-    target: { ...call.target, ...at },
-    params: Buffer.from(place.query),
-  };
+): () => void {
+  return unlessCancelled(parts.claims.read(refOf(call)), (found) => {
+    if (found.kind !== "found") return done(NOT_ANSWERED[found.kind]);
+    const { method, params } = found.value;
+    const criteria = method === "eth_newFilter" ? readCriteria(parseJson(params)) : null;
+    const at = placeOf(parts, found.value);
+    if (criteria?.kind !== "criteria" || at === null) return done(NOT_FOUND);
+    const target = { ...call.target, ...at };
+    done({ kind: "query", target, params: Buffer.from(criteria.query) });
+  });
 }
 
 /** What serves a filter now; null = its profile, chain or pinned provider is gone. */
 function placeOf(
   { registry }: FilterMethodsParts,
-  place: Pick<FilterPlace, "profile" | "chain" | "pin">,
+  place: Pick<FilterOrigin, "profile" | "chain" | "pin">,
 ): Pick<Target, "profile" | "tracker" | "pin"> | null {
   const served = registry.served(place.profile);
   const tracker = served?.trackers.get(place.chain);
@@ -282,11 +246,7 @@ function notificationFault(methodName: string): Fault {
 }
 
 /** The kind and criteria of a filter to be created. */
-interface RequestedFilter {
-  readonly kind: FilterKind;
-  readonly subscription: Subscription;
-  readonly query: string | null;
-}
+type RequestedFilter = Pick<FilterRequest, "kind" | "subscription" | "method" | "params">;
 
 /** A call that may create a filter. */
 interface FilterInput {
@@ -299,45 +259,43 @@ interface FilterInput {
 /** The filter that a call asks to create; null = the method creates none. */
 function requestedFilter(input: FilterInput): RequestedFilter | Fault | null {
   const { methodName, params, tracker, pin } = input;
+  const requested = (
+    kind: FilterKind,
+    subscription: Subscription | InvalidSubscription,
+  ): RequestedFilter | Fault =>
+    subscription.kind === "invalid"
+      ? invalid(subscription.message)
+      : { kind, subscription, method: methodName, params: JSON.stringify(params) };
   switch (methodName) {
     case "eth_newFilter": {
       const criteria = readCriteria(params);
-      return criteria.kind === "invalid"
-        ? invalid(criteria.message)
-        : { kind: "logs", subscription: criteria.subscription, query: criteria.query };
+      return requested("logs", criteria.kind === "invalid" ? criteria : criteria.subscription);
     }
     case "eth_newBlockFilter":
-      return subscribed("blocks", ["newHeads"]);
+      return requested("blocks", readSubscription(["newHeads"]));
     case "eth_newPendingTransactionFilter": {
       const isPushed = (provider: Provider): boolean => provider.wsUrl !== null;
       if (!(pin === null ? tracker.set.providers : [pin]).some(isPushed))
         return noPending("no provider here tells of pending transactions");
-      return subscribed("pending", [
-        "newPendingTransactions",
-        ...(Array.isArray(params) ? params : []),
-      ]);
+      return requested(
+        "pending",
+        readSubscription(["newPendingTransactions", ...(Array.isArray(params) ? params : [])]),
+      );
     }
     default:
       return null;
   }
 }
 
-function subscribed(kind: FilterKind, params: readonly unknown[]): RequestedFilter | Fault {
-  const subscription = readSubscription(params);
-  return subscription.kind === "invalid"
-    ? invalid(subscription.message)
-    : { kind, subscription, query: null };
-}
-
 function answerOf(kind: FilterKind, opened: OpenedFilter): MethodAnswer {
   const { route } = opened;
   if (opened.kind === "opened") {
-    const source = route === null ? SHARED_SOURCE : route.source;
+    const { filter } = opened;
     return {
-      ...served(`"${opened.id}"`),
+      ...served(`"${filter.id}"`),
       route,
-      source,
-      written: (shown) => shown || opened.end("unclaimed"),
+      source: route === null ? SHARED_SOURCE : route.source,
+      written: (shown) => shown || filter.end("unclaimed"),
     };
   }
   const { outcome } = opened;
@@ -425,20 +383,17 @@ class KeyWatch {
     this.#admission = admission;
   }
 
-  watch(
-    { keyContext }: Grant,
-    profile: string,
-    { end, whenEnded }: Extract<OpenedFilter, { kind: "opened" }>,
-  ): void {
+  watch({ keyContext }: Grant, filter: Filter): void {
     const { keyId } = keyContext;
+    const profile = filter.request.named;
     const byProfile = this.#byKey.get(keyId) ?? new Map<string, Watched>();
     this.#byKey.set(keyId, byProfile);
     const watched = byProfile.get(profile) ?? this.#begin(keyContext, profile);
     byProfile.set(profile, watched);
-    watched.ends.add(end);
-    whenEnded(() => {
-      watched.ends.delete(end);
-      if (watched.ends.size > 0) return;
+    watched.filters.add(filter);
+    filter.whenEnded(() => {
+      watched.filters.delete(filter);
+      if (watched.filters.size > 0) return;
       watched.forget();
       byProfile.delete(profile);
       if (byProfile.size === 0) this.#byKey.delete(keyId);
@@ -454,16 +409,16 @@ class KeyWatch {
       if (watched.keyContext === keyContext) continue;
       watched.forget();
       watched.keyContext = keyContext;
-      watched.forget = this.#watchKey(keyContext, profile, watched.ends);
+      watched.forget = this.#watchKey(keyContext, profile, watched.filters);
     }
   }
 
   #begin(keyContext: KeyContext, profile: string): Watched {
-    const ends = new Set<(why: FilterEnd) => void>();
-    return { keyContext, ends, forget: this.#watchKey(keyContext, profile, ends) };
+    const filters = new Set<Filter>();
+    return { keyContext, filters, forget: this.#watchKey(keyContext, profile, filters) };
   }
 
-  #watchKey(keyContext: KeyContext, profile: string, ends: Watched["ends"]): () => void {
+  #watchKey(keyContext: KeyContext, profile: string, filters: Watched["filters"]): () => void {
     return this.#admission.watchKey(keyContext, profile, (reason) => {
       // A rotated secret, an empty balance or a changed default profile does not end filters: no
       // call needs them to.
@@ -473,7 +428,7 @@ class KeyWatch {
         !keyContext.bounds.revoked
       )
         return;
-      for (const end of [...ends]) end("owner");
+      for (const filter of [...filters]) filter.end("owner");
     });
   }
 }
@@ -481,6 +436,6 @@ class KeyWatch {
 interface Watched {
   /** The key with the secret that was used last. */
   keyContext: KeyContext;
-  readonly ends: Set<(why: FilterEnd) => void>;
+  readonly filters: Set<Filter>;
   forget: () => void;
 }

@@ -67,7 +67,9 @@ function createProcess(world: SimulatedWorld, table: FakeRecords, name: string) 
     caller: { id: "one", maxLogFilters: 10 },
     kind: "pending",
     owner: OWNER,
-    query: null,
+    method: "eth_newPendingTransactionFilter",
+    params: "[]",
+    named: "public",
   };
   const revival = { request: (_: FilterRecord) => request, opened() {} };
   return {
@@ -77,19 +79,16 @@ function createProcess(world: SimulatedWorld, table: FakeRecords, name: string) 
     shared,
     open,
     async create(kind: "pending" | "logs" = "pending"): Promise<string> {
+      const method = kind === "logs" ? "eth_newFilter" : request.method;
+      let created = Promise.resolve();
       let id = "";
-      const query = kind === "logs" ? "[{}]" : null;
-      filters.open({ ...request, kind, query }, (opened) => {
+      filters.open({ ...request, kind, method }, (opened) => {
         assert.ok(opened.kind === "opened");
-        id = opened.id;
+        id = opened.filter.id;
         open.push(id);
+        created = shared.created(opened.filter);
       });
-      const origin = { id, owner: OWNER, method: "eth_newPendingTransactionFilter" } as const;
-      const place = { profile: "public", named: "public", chain: "ethereum", pin: null } as const;
-      await pass(
-        world,
-        shared.created({ ...origin, ...place, params: "[]", strategy: "priority" }),
-      );
+      await pass(world, created);
       return id;
     },
     tell(text: string): void {
@@ -260,7 +259,10 @@ test("a filter of which only the logs are asked keeps its record", async () => {
   const id = await one.create("logs");
   for (let n = 0; n < 3; n++) {
     world.jump(200_000);
-    assert.notEqual(one.filters.place(OWNER, id), null);
+    const read = await one.read(id);
+    assert.ok(read.kind === "found");
+    assert.equal(read.value.method, "eth_newFilter");
+    assert.equal((await pass(world, one.shared.read({ owner: "another", id }))).kind, "none");
     await waitFor(world, 2_500);
   }
   const row = table.rows.get(id) ?? assert.fail("it is there");
@@ -308,7 +310,7 @@ test("a caller cannot fill a process with filters that move there", async () => 
     assert.notEqual(id, "");
     const answer = await other.poll(id);
     moved.push(answer.kind);
-    one.filters.end(id, "handed_over");
+    one.filters.find(id)?.end("handed_over");
   }
   assert.deepEqual(new Set(moved.slice(0, 40)), new Set(["found"]));
   assert.equal(moved[40], "away");

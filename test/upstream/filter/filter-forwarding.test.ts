@@ -59,7 +59,7 @@ function createFixture() {
   assert.ok(one && two);
   const criteria = readCriteria([{}]);
   assert.ok(criteria.kind === "criteria");
-  const { subscription, query } = criteria;
+  const { subscription } = criteria;
   let id = "";
   one.filters.open(
     {
@@ -72,11 +72,13 @@ function createFixture() {
       deadlineMs: 1_000,
       owner: OWNER,
       caller: { id: "caller", maxLogFilters: 10 },
-      query,
+      method: "eth_newFilter",
+      params: "[{}]",
+      named: "team",
     },
     (opened) => {
       assert.ok(opened.kind === "opened");
-      id = opened.id;
+      id = opened.filter.id;
     },
   );
   for (const subscriber of subscribers) subscriber.started(null);

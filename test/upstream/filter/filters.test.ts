@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { fault } from "../../../src/core/faults/rpc-fault.ts";
 import { readCriteria, readSubscription } from "../../../src/core/stream/subscription.ts";
 import {
+  type Filter,
   type FilterEnd,
   type FilterRequest,
   Filters,
@@ -28,7 +29,7 @@ interface Fixture {
   readonly subscribers: Set<Subscriber>;
   readonly request: (overrides?: Partial<FilterRequest>) => FilterRequest;
   /** Opens a filter at once; fails if it is refused. */
-  readonly open: (overrides?: Partial<FilterRequest>) => Extract<OpenedFilter, { kind: "opened" }>;
+  readonly open: (overrides?: Partial<FilterRequest>) => Filter;
   readonly tell: (...results: readonly string[]) => void;
   readonly ended: () => Partial<Record<FilterEnd, number>>;
 }
@@ -72,7 +73,7 @@ function createFixture(
   const tracker = new Tracker(fakeSet([fakeProvider(0)]), runtime, SELECTION);
   const criteria = readCriteria([{}]);
   assert.ok(criteria.kind === "criteria");
-  const { subscription, query } = criteria;
+  const { subscription } = criteria;
   const request = (overrides: Partial<FilterRequest> = {}): FilterRequest => ({
     profile: "team",
     tracker,
@@ -83,7 +84,9 @@ function createFixture(
     caller: { id: "one", maxLogFilters: 10 },
     kind: "logs",
     owner: "me",
-    query,
+    method: "eth_newFilter",
+    params: "[{}]",
+    named: "team",
     ...overrides,
   });
   return {
@@ -102,7 +105,7 @@ function createFixture(
       for (const it of subscribers) if (!before.has(it)) it.started(null);
       const opened = found as OpenedFilter | null;
       assert.ok(opened?.kind === "opened", "it was refused");
-      return opened;
+      return opened.filter;
     },
     tell(...results) {
       const raws = results.map((it) => Buffer.from(it));
@@ -136,7 +139,6 @@ test(
     const [id = ""] = ids;
     at.tell("1");
     assert.equal(poll(at, id, true, "another"), null);
-    assert.equal(at.filters.place("another", id), null);
     assert.equal(at.filters.uninstall("another", id), false);
     assert.deepEqual(poll(at, id), [1]);
   },
@@ -149,12 +151,6 @@ test("a filter ends five minutes after its last poll, and leaves nothing behind"
     at.runtime.advance(299_000);
     assert.deepEqual(poll(at, id), [], "each poll gives it five more minutes");
   }
-  at.runtime.advance(299_000);
-  assert.deepEqual(
-    at.filters.place("me", id)?.query,
-    "[{}]",
-    "asking for its logs keeps it as well",
-  );
   at.runtime.advance(299_000);
   assert.equal(at.subscribers.size, 1);
   at.runtime.advance(1_100);
@@ -249,11 +245,11 @@ test("unread changes are in the memory budget, those of one caller in a quarter 
 
 test("what filters are about is in the memory budget where it is long, until they end", () => {
   const at = createFixture({ maxInFlightBytes: 1_000_000, maxCallerBytes: 400_000 });
-  const [query, few] = ["x".repeat(10_000), "x".repeat(4_000)];
-  const first = at.open({ query });
+  const [params, few] = ["x".repeat(10_000), "x".repeat(4_000)];
+  const first = at.open({ params });
   assert.deepEqual([at.filters.unreadBytes, at.budget.used], [60_000, 60_000]);
-  at.open({ query: few });
-  const last = at.open({ query });
+  at.open({ params: few });
+  const last = at.open({ params });
   assert.deepEqual(at.ended(), { memory: 1 }, "a quarter of the caller's part");
   const left = [first, last].filter(({ id }) => isKept(at, id));
   assert.deepEqual([left.length, at.budget.used], [1, 60_000]);
@@ -307,8 +303,8 @@ test("block filters tell hashes, of which each head is read once for all of them
   const heads = readSubscription(["newHeads"]);
   assert.ok(heads.kind !== "invalid");
   const [one, two] = [
-    at.open({ kind: "blocks", subscription: heads, query: null }),
-    at.open({ kind: "blocks", subscription: heads, query: null }),
+    at.open({ kind: "blocks", subscription: heads }),
+    at.open({ kind: "blocks", subscription: heads }),
   ];
   const chain = fakeChain(seededRandom(1));
   const blocks = [chain.mine(), chain.mine()];
@@ -318,7 +314,6 @@ test("block filters tell hashes, of which each head is read once for all of them
       poll(at, id),
       blocks.map((block) => block.hash),
     );
-  assert.equal(at.filters.place("me", one.id), null, "a filter of blocks has no logs");
 });
 
 test(

@@ -108,7 +108,7 @@ function createFixture(consistency: Consistency = "off") {
           headSeen: (_, provider, head) => void heads.push(`${id} ${provider.id} ${head.number}`),
         },
       },
-      { bus: bus.worker(id).bus, workers: 2 },
+      bus.worker(id).bus,
     );
     return { id, registry, health, tracker: trackerIn(registry, "public") };
   });

@@ -16,7 +16,8 @@ export interface ViewExchangeParts {
   readonly accepted: AcceptedTransactions;
   /** Every tracker that is served, by its key. */
   readonly trackersByKey: () => ReadonlyMap<string, Tracker>;
-  readonly bus: Bus;
+  /** Null = there are no other workers. */
+  readonly bus: Bus | null;
 }
 
 type BlockHint = Exclude<ViewHint, { readonly kind: "hello" }>;
@@ -59,15 +60,18 @@ export class ViewExchange {
       accepted.onAccepted((message) => {
         const hint = { kind: "transaction", ...message } as const;
         if (!this.#mayTell()) return;
-        bus.publish(VIEW_HINTS, hint);
+        bus?.publish(VIEW_HINTS, hint);
         this.#nodes?.tell(hintText(hint));
       }),
+    ];
+    if (bus === null) return;
+    this.#stops.push(
       bus.subscribe(VIEW_HINTS, (hint, from) => {
         const first = bus.workers().find((worker) => worker !== from);
         if (hint.kind !== "hello") this.#hear(ownCopy(hint), "bus");
         else if (first === bus.self) this.#tellNewest((newest) => bus.publish(VIEW_HINTS, newest));
       }),
-    ];
+    );
     bus.publish(VIEW_HINTS, { kind: "hello" });
   }
 
@@ -115,6 +119,7 @@ export class ViewExchange {
   }
 
   #tellTip(tip: TipHint): void {
+    if (this.#parts.bus === null && this.#nodes === null) return;
     const origin = this.#origin;
     // Workers have told it already.
     if (origin === "bus" && !this.#speaksForNode()) return;
@@ -131,7 +136,7 @@ export class ViewExchange {
     const nowMs = runtime.now();
     for (const { tip, origin } of this.#tips.values()) {
       if (!this.#mayTell()) break;
-      if (origin === null) bus.publish(VIEW_HINTS, tip);
+      if (origin === null) bus?.publish(VIEW_HINTS, tip);
       if (this.#speaksForNode()) this.#nodes?.tell(hintText(tip));
       this.#tipToldAtMs.set(tip.set, nowMs);
     }
@@ -142,7 +147,7 @@ export class ViewExchange {
   /** One worker tells other nodes of the tips of all: each of them hears nodes by itself. */
   #speaksForNode(): boolean {
     const { bus } = this.#parts;
-    return bus.workers()[0] === bus.self;
+    return bus === null || bus.workers()[0] === bus.self;
   }
 
   #mayTell(): boolean {

@@ -1,11 +1,12 @@
 // The log checks of every profile and chain that has streams, and their counts for display.
 
 import { keepNewest } from "../../../core/newest.ts";
-import { type Provider, publicLabel } from "../../../core/provider/profile.ts";
+import type { Provider } from "../../../core/provider/profile.ts";
 import type { Head } from "../../../core/stream/chain-event.ts";
 import type { Tracker } from "../../health/tracker.ts";
+import { CountsByChain } from "../counts-by-chain.ts";
 import { BlockLogs } from "./block-logs.ts";
-import { type CheckCounts, LogChecks, type LogChecksParts, noChecks } from "./log-checks.ts";
+import { LogChecks, type LogChecksParts, NO_CHECKS } from "./log-checks.ts";
 
 /** Most profiles and chains that are remembered; beyond that the oldest starts from nothing. */
 const MAX_REMEMBERED = 10_000;
@@ -16,7 +17,7 @@ export class LogCheckRegistry {
   readonly #blockLogs = new BlockLogs();
   readonly #byKey = new Map<string, LogChecks>();
   readonly #byTracker = new WeakMap<Tracker, Set<LogChecks>>();
-  readonly #counts = new Map<string, CheckCounts>();
+  readonly #counts = new CountsByChain(() => ({ ...NO_CHECKS }));
 
   constructor(parts: LogChecksParts) {
     this.#parts = parts;
@@ -24,16 +25,10 @@ export class LogCheckRegistry {
 
   /** The checks of one profile on the chain of a tracker. */
   of(profile: string, tracker: Tracker): LogChecks {
-    const { chainName } = tracker.set.chain;
-    const key = `${profile} ${chainName}`;
+    const key = `${profile} ${tracker.set.chain.chainName}`;
     const checks =
       this.#byKey.get(key) ??
-      new LogChecks(
-        key,
-        this.#parts,
-        this.#countsOf(publicLabel(profile), chainName),
-        this.#blockLogs,
-      );
+      new LogChecks(key, this.#parts, this.#counts.of(profile, tracker), this.#blockLogs);
     checks.bind(tracker);
     this.#byKey.set(key, checks);
     this.#byTracker.set(tracker, (this.#byTracker.get(tracker) ?? new Set()).add(checks));
@@ -48,14 +43,7 @@ export class LogCheckRegistry {
       checks.see(provider, head.hash, head.raw);
   }
 
-  counts(): readonly CheckCounts[] {
-    return [...this.#counts.values()];
-  }
-
-  #countsOf(profile: string, chain: string): CheckCounts {
-    const key = `${profile} ${chain}`;
-    const counts = this.#counts.get(key) ?? noChecks(profile, chain);
-    this.#counts.set(key, counts);
-    return counts;
+  counts() {
+    return this.#counts.all();
   }
 }

@@ -26,6 +26,7 @@ import type { Need } from "../../../core/stream/log-verification.ts";
 import { ALL_LOGS, type LogFilter, logsOfBlock } from "../../../core/stream/subscription.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import { type Allowance, WHOLE_SHARES } from "../../shares.ts";
+import type { CountedChain } from "../counts-by-chain.ts";
 import type { StreamParts } from "../source.ts";
 import { BlockCheck, type BlockCheckRequest, type BlockCheckResult } from "./block-check.ts";
 import {
@@ -37,36 +38,22 @@ import {
 } from "./block-logs.ts";
 
 /** Counts of the checks of one profile on one chain since the start. */
-export interface CheckCounts {
-  readonly profile: string;
-  readonly chain: string;
+export const NO_CHECKS = {
   /** Checks by result, one for each block and filter of a stream. */
-  agreed: number;
+  agreed: 0,
   /** Logs were left out, by the provider of the stream or by the one queried. */
-  missing: number;
-  surplus: number;
+  missing: 0,
+  surplus: 0,
   /** Checks that too few providers answered, before a retry or finally. */
-  unanswered: number;
-  givenUp: number;
-  overBudget: number;
+  unanswered: 0,
+  givenUp: 0,
+  overBudget: 0,
   /** Number of calls made for checks. */
-  calls: number;
-}
+  calls: 0,
+};
 
-/** Counts at zero. */
-export function noChecks(profile: string, chain: string): CheckCounts {
-  return {
-    profile,
-    chain,
-    agreed: 0,
-    missing: 0,
-    surplus: 0,
-    unanswered: 0,
-    givenUp: 0,
-    overBudget: 0,
-    calls: 0,
-  };
-}
+/** The counts of the checks of one profile on one chain. */
+type CheckCounts = typeof NO_CHECKS & CountedChain;
 
 /** The stream that needs a check: its tracker and pinned provider. */
 export interface CheckedStream {
