@@ -45,10 +45,9 @@ export class ProviderBudget {
   readonly #runtime: ProviderBudgetParts["runtime"];
   readonly #window = new SecondWindow();
   #inFlight = 0;
-  #rps: Allowance | null = null;
-  #concurrency: Allowance | null = null;
+  #rps: Bound | null = null;
+  #concurrency: Bound | null = null;
   #credits: ProviderQuota | null = null;
-  readonly #refused = { rps: new RefusedDemand(), concurrency: new RefusedDemand() };
   /** Requests of the service itself that wait for room, and until when they come first. */
   #reserved = 0;
   #reservedUntilMs = Number.NEGATIVE_INFINITY;
@@ -163,16 +162,8 @@ export class ProviderBudget {
     methodName: string,
     { nowMs, reserved }: { readonly nowMs: number; readonly reserved: number },
   ): Shortage | null {
-    const rps = this.#rps;
-    if (rps !== null && this.#window.sentWithin(nowMs) + reserved >= rps.limit) {
-      this.#refuse("rps");
-      return "rps_limit";
-    }
-    const concurrency = this.#concurrency;
-    if (concurrency !== null && this.#inFlight + reserved >= concurrency.limit) {
-      this.#refuse("concurrency");
-      return "concurrency_limit";
-    }
+    if (this.#rps?.isReached(reserved) === true) return "rps_limit";
+    if (this.#concurrency?.isReached(reserved) === true) return "concurrency_limit";
     return this.#credits?.shortageOf(creditsOf(this.#limits, methodName), nowMs) ?? null;
   }
 
@@ -182,51 +173,63 @@ export class ProviderBudget {
     return this.#reserved;
   }
 
-  #refuse(what: "rps" | "concurrency"): void {
-    this.#refused[what].count(Math.floor(this.#runtime.now() / SECOND_MS));
-  }
-
   #divide(): void {
     const { rps, concurrency, daily, monthly } = this.#limits;
-    const { key, runtime, quotas } = this.#parts;
+    const { key, runtime, quotas, shareOf } = this.#parts;
     if (daily !== null || monthly !== null)
       this.#credits = new ProviderQuota(key, this.#limits, { runtime, source: quotas });
-    const sent = (): number => this.#window.sentWithin(this.#runtime.now());
-    const refused = (what: "rps" | "concurrency"): number =>
-      this.#refused[what].within(Math.floor(runtime.now() / SECOND_MS));
-    if (rps !== null)
-      this.#rps = this.#parts.shareOf("rps", rps, {
-        used: sent,
-        wanted: () => sent() + refused("rps"),
-      });
-    if (concurrency !== null)
-      this.#concurrency = this.#parts.shareOf("concurrency", concurrency, {
-        used: () => this.#inFlight,
-        wanted: () => this.#inFlight + refused("concurrency"),
-      });
+    const boundOf = (what: string, total: number | null, used: () => number): Bound | null =>
+      total === null ? null : new Bound(runtime, (use) => shareOf(what, total, use), used);
+    this.#rps = boundOf("rps", rps, () => this.#window.sentWithin(runtime.now()));
+    this.#concurrency = boundOf("concurrency", concurrency, () => this.#inFlight);
   }
 }
 
-/** Requests that found no room: the larger count of this second and the second before. */
-class RefusedDemand {
+/** This process's share of a bound, which follows what is used and what found no room. */
+class Bound {
+  readonly #runtime: Pick<Runtime, "now">;
+  readonly #share: Allowance;
+  readonly #used: () => number;
+  /** Requests that found no room in this second, and in the second before. */
   #second = 0;
-  #count = 0;
-  #before = 0;
+  #refused = 0;
+  #refusedBefore = 0;
 
-  count(second: number): void {
-    this.#turnTo(second);
-    this.#count += 1;
+  constructor(
+    runtime: Pick<Runtime, "now">,
+    shareOf: (use: ShareUse) => Allowance,
+    used: () => number,
+  ) {
+    this.#runtime = runtime;
+    this.#used = used;
+    const wanted = (): number => {
+      this.#turn();
+      return used() + Math.max(this.#refused, this.#refusedBefore);
+    };
+    this.#share = shareOf({ used, wanted });
   }
 
-  within(second: number): number {
-    this.#turnTo(second);
-    return Math.max(this.#count, this.#before);
+  get limit(): number {
+    return this.#share.limit;
   }
 
-  #turnTo(second: number): void {
+  /** Whether a request finds no room, with so much kept for others; then it is counted. */
+  isReached(reserved: number): boolean {
+    if (this.#used() + reserved < this.#share.limit) return false;
+    this.#turn();
+    this.#refused += 1;
+    return true;
+  }
+
+  close(): void {
+    this.#share.close();
+  }
+
+  #turn(): void {
+    const second = Math.floor(this.#runtime.now() / SECOND_MS);
     if (second === this.#second) return;
-    this.#before = second === this.#second + 1 ? this.#count : 0;
-    this.#count = 0;
+    this.#refusedBefore = second === this.#second + 1 ? this.#refused : 0;
+    this.#refused = 0;
     this.#second = second;
   }
 }

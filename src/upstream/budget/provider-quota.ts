@@ -124,26 +124,19 @@ export class ProviderQuota {
     const day = dayOf(wallMs);
     const month = monthOf(wallMs, resetsOn);
     const lease = this.#lease;
-    const usedOf = (spent: number | undefined): number => Math.max(0, (spent ?? 0) - this.#left);
+    const reportOf = (
+      limit: number | null,
+      spent: number,
+      { endMs }: { readonly endMs: number },
+    ): QuotaReport | null =>
+      limit === null
+        ? null
+        : { limit, used: Math.max(0, spent - this.#left), resetsInMs: endMs - wallMs };
     const isToday = lease !== null && lease.dayMs >= day.startMs;
     const isThisMonth = lease !== null && lease.monthMs >= month.startMs;
     return {
-      daily:
-        daily === null
-          ? null
-          : {
-              limit: daily,
-              used: isToday ? usedOf(lease.daySpent) : 0,
-              resetsInMs: day.endMs - wallMs,
-            },
-      monthly:
-        monthly === null
-          ? null
-          : {
-              limit: monthly,
-              used: isThisMonth ? usedOf(lease.monthSpent) : 0,
-              resetsInMs: month.endMs - wallMs,
-            },
+      daily: reportOf(daily, isToday ? lease.daySpent : 0, day),
+      monthly: reportOf(monthly, isThisMonth ? lease.monthSpent : 0, month),
     };
   }
 
