@@ -8,18 +8,11 @@ import {
 import { SecondWindow } from "../../core/provider/budget/second-window.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Allowance, ShareUse } from "../shares.ts";
-import { ProviderQuota, type QuotaReport } from "./provider-quota.ts";
+import { ProviderQuota } from "./provider-quota.ts";
 import type { QuotaSource } from "./quota-source.ts";
 
 /** What is left of the limits of a provider, for display. */
-export interface BudgetReport {
-  readonly rps: { readonly limit: number; readonly used: number } | null;
-  readonly concurrency: { readonly limit: number; readonly used: number } | null;
-  readonly daily: QuotaReport | null;
-  readonly monthly: QuotaReport | null;
-  /** The month is spent faster than it passes: others are asked first. */
-  readonly aheadOfPace: boolean;
-}
+export type BudgetReport = ReturnType<ProviderBudget["report"]>;
 
 /** What a budget works with. */
 export interface ProviderBudgetParts {
@@ -137,13 +130,14 @@ export class ProviderBudget {
     this.#reservedUntilMs = nowMs + RESERVED_MS;
   }
 
-  report(): BudgetReport {
+  report() {
     const { rps, concurrency } = this.#limits;
     const nowMs = this.#runtime.now();
     return {
       rps: rps === null ? null : { limit: rps, used: this.#window.sentWithin(nowMs) },
       concurrency: concurrency === null ? null : { limit: concurrency, used: this.#inFlight },
       ...(this.#credits?.report() ?? { daily: null, monthly: null }),
+      /** The month is spent faster than it passes: others are asked first. */
       aheadOfPace: this.isAheadOfPace(nowMs),
     };
   }

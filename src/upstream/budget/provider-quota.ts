@@ -13,7 +13,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { QuotaLease, QuotaSource } from "./quota-source.ts";
 
 /** What is spent of a day or a month, for display. */
-export interface QuotaReport {
+interface QuotaReport {
   readonly limit: number;
   readonly used: number;
   readonly resetsInMs: number;

@@ -54,10 +54,14 @@ export function sourceOf(
   return kind === "fault" || route === null ? NO_SOURCE : route.source;
 }
 
+/** A result that is all of these bytes. */
+export function wholeResult(body: Buffer): Outcome {
+  return { kind: "result", body, start: 0, end: body.length, idAt: null };
+}
+
 /** A result that was written here, of what a provider told. */
 export function resultOf(json: string): Outcome {
-  const body = Buffer.from(json);
-  return { kind: "result", body, start: 0, end: body.length, idAt: null };
+  return wholeResult(Buffer.from(json));
 }
 
 /** Whether the result is `null`. */

@@ -2,59 +2,13 @@
 import { type Breaker, openRemainingMs } from "../../core/provider/breaker.ts";
 import { learnedMethods, learnedRange, prunedResources } from "../../core/provider/capability.ts";
 import {
-  type Cordon,
   circuitOf,
   type Health,
   limitedForMs,
   limitedMethods,
-  type OpenedBy,
-  type Outcomes,
 } from "../../core/provider/health.ts";
-import {
-  type Histogram,
-  type Percentiles,
-  percentiles,
-  providerReading,
-} from "../../core/provider/latency.ts";
+import { percentiles, providerReading } from "../../core/provider/latency.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import type { Resource } from "../../core/rpc/method.ts";
-
-/** The health of one provider on one transport, for display; null = unknown. */
-export interface HealthReport extends Percentiles {
-  readonly breaker: Breaker["kind"];
-  /** The same, with what else its past says of a circuit that is not open. */
-  readonly circuit: CircuitCondition;
-  /** Milliseconds until an open circuit becomes half-open; null in every other state. */
-  readonly retryAfterMs: number | null;
-  /** 0 = not rate-limited. */
-  readonly rateLimitedForMs: number;
-  /** Calls hang at it: it is asked after others. */
-  readonly stalled: boolean;
-  /** Methods with a rate limit of their own. */
-  readonly limitedMethods: readonly string[];
-  readonly cordon: Cordon | null;
-  readonly height: number | null;
-  readonly lagBlocks: number | null;
-  /** Attempts since the start, without cancelled ones. */
-  readonly calls: number;
-  readonly outcomes: Readonly<Outcomes>;
-  /** How often each cause opened the circuit, since the start. */
-  readonly openings: Readonly<Record<OpenedBy, number>>;
-  /** Decayed; null = no counted call within 10 minutes. */
-  readonly successRate: number | null;
-  readonly averageMs: number | null;
-  readonly probeMs: number | null;
-  /** Latencies of delivered answers, since the start. */
-  readonly latencies: Readonly<Histogram>;
-  readonly learned: {
-    readonly methods: readonly string[];
-    readonly maxBlockRange: number | null;
-    /** What it does not have of old blocks. */
-    readonly pruned: readonly Resource[];
-    /** Over both transports. */
-    readonly requestsPerSecond: number | null;
-  };
-}
 
 /**
  * The states of a provider's circuits, the worst last. Recovered = closed by good probes, and calls
@@ -99,36 +53,58 @@ function stateOf(breaker: Breaker, { hasAnswered }: Pick<Health, "hasAnswered">)
   return breaker.kind === "closed" && breaker.recovery !== undefined ? "recovered" : breaker.kind;
 }
 
-/** The height and lag of a provider. */
-type Position = Pick<HealthReport, "height" | "lagBlocks">;
+/** What is known of a provider on all its transports; null = unknown. */
+interface ProviderFacts {
+  readonly height: number | null;
+  readonly lagBlocks: number | null;
+  /** Unlisted methods that it does not serve. */
+  readonly unserved: readonly string[];
+  readonly requestsPerSecond: number | null;
+}
+
+/** The health of one provider on one transport, for display; null = unknown. */
+export type HealthReport = ReturnType<typeof reportOf>;
 
 /** The report of one health record at one moment. */
-export function reportOf(health: Health, position: Position, nowMs: number): HealthReport {
+export function reportOf(health: Health, facts: ProviderFacts, nowMs: number) {
   const breaker = circuitOf(health, nowMs);
   const known = providerReading(health.latency, nowMs);
   const { delivered, failed, rateLimited, neutral } = health.outcomes;
+  const { height, lagBlocks, unserved, requestsPerSecond } = facts;
   return {
     breaker: breaker.kind,
+    /** The same, with what else its past says of a circuit that is not open. */
     circuit: stateOf(breaker, health),
+    /** Milliseconds until an open circuit becomes half-open; null in every other state. */
     retryAfterMs: breaker.kind === "open" ? openRemainingMs(breaker, nowMs) : null,
+    /** 0 = not rate-limited. */
     rateLimitedForMs: limitedForMs(health.throttle, nowMs),
+    /** Calls hang at it: it is asked after others. */
     stalled: health.stall.isStalled(nowMs),
+    /** Methods with a rate limit of their own. */
     limitedMethods: limitedMethods(health, nowMs),
-    cordon: health.wrongChain ? "wrong_chain" : health.cordon,
-    ...position,
+    cordon: health.wrongChain ? ("wrong_chain" as const) : health.cordon,
+    height,
+    lagBlocks,
+    /** Attempts since the start, without cancelled ones. */
     calls: delivered + failed + rateLimited + neutral,
     outcomes: { ...health.outcomes },
+    /** How often each cause opened the circuit, since the start. */
     openings: { ...health.openings },
+    /** Decayed; null = no counted call within 10 minutes. */
     successRate: known?.successRate ?? null,
     averageMs: known?.latencyMs ?? null,
     probeMs: health.probeMs,
     ...percentiles(health.latency),
+    /** Latencies of delivered answers, since the start. */
     latencies: health.latency.histogram,
     learned: {
-      methods: learnedMethods(health.facts, nowMs),
+      methods: [...learnedMethods(health.facts, nowMs), ...unserved],
       maxBlockRange: learnedRange(health.facts, nowMs),
+      /** What it does not have of old blocks. */
       pruned: prunedResources(health.facts, nowMs),
-      requestsPerSecond: null,
+      /** Over both transports. */
+      requestsPerSecond,
     },
   };
 }

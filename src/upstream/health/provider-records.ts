@@ -361,13 +361,13 @@ export class ProviderRecords {
   health(provider: Provider, transport: Transport): HealthReport {
     const nowMs = this.runtime.now();
     const state = this.stateOf(provider);
-    const height = state?.sample?.height ?? null;
-    const position = { height, lagBlocks: this.#lagOf(state, nowMs) };
-    const report = reportOf(state?.[transport] ?? new Health(), position, nowMs);
-    if (state === null) return report;
-    const methods = [...report.learned.methods, ...unservedNames(state.unserved, nowMs)];
-    const requestsPerSecond = state.rate.limit(nowMs);
-    return { ...report, learned: { ...report.learned, methods, requestsPerSecond } };
+    const facts = {
+      height: state?.sample?.height ?? null,
+      lagBlocks: this.#lagOf(state, nowMs),
+      unserved: state === null ? [] : unservedNames(state.unserved, nowMs),
+      requestsPerSecond: state?.rate.limit(nowMs) ?? null,
+    };
+    return reportOf(state?.[transport] ?? new Health(), facts, nowMs);
   }
 
   /** The same in few words, over all transports. */

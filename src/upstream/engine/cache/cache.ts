@@ -28,7 +28,7 @@ import {
   tierKey,
 } from "../../second-tier/second-tier.ts";
 import type { StoredAnswer } from "../../second-tier/stored-answer.ts";
-import type { Answer, Outcome } from "../answer.ts";
+import { type Answer, type Outcome, wholeResult } from "../answer.ts";
 import {
   type CallContext,
   type Layer,
@@ -124,8 +124,7 @@ function outcomeOf(
 }
 
 function bareOutcome({ isError }: KeptFacts, bytes: Buffer): Outcome {
-  if (isError) return { kind: "error", raw: bytes };
-  return { kind: "result", body: bytes, start: 0, end: bytes.length, idAt: null };
+  return isError ? { kind: "error", raw: bytes } : wholeResult(bytes);
 }
 
 function sourceOf({ trust: { provider } }: KeptFacts): AnswerSource {

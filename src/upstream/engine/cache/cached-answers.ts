@@ -8,7 +8,7 @@ import type { Method } from "../../../core/rpc/method.ts";
 import type { KnownBlocks } from "../../health/known-blocks.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import type { BufferPool } from "../../http/buffer-pool.ts";
-import type { SecondTier, TierReport, TierScope } from "../../second-tier/second-tier.ts";
+import type { SecondTier, TierScope } from "../../second-tier/second-tier.ts";
 import { AnswerCache } from "./answer-cache.ts";
 import type { ProviderTrust } from "./answer-segment.ts";
 
@@ -20,17 +20,7 @@ export interface PurgeSelection extends ScopeSelection {
 }
 
 /** What the cache holds and has done. */
-export interface CacheReport {
-  readonly bytes: number;
-  readonly maxBytes: number;
-  readonly entries: number;
-  /** Removed to make room. */
-  readonly evicted: number;
-  /** Removed because their block was abandoned. */
-  readonly abandoned: number;
-  /** Null = there is no second tier. */
-  readonly secondTier: TierReport | null;
-}
+export type CacheReport = ReturnType<CachedAnswers["report"]>;
 
 /** Kept answers, by what they are kept for. */
 export class CachedAnswers {
@@ -108,7 +98,7 @@ export class CachedAnswers {
     this.#abandoned += 1;
   }
 
-  report(): CacheReport {
+  report() {
     const caches = [this.#shared, ...this.#accounts.values()];
     const sum = (read: (cache: AnswerCache) => number): number =>
       caches.reduce((total, cache) => total + read(cache), 0);
@@ -116,8 +106,11 @@ export class CachedAnswers {
       bytes: sum(({ bytes }) => bytes),
       maxBytes: this.settings()?.maxBytes ?? 0,
       entries: sum(({ size }) => size),
+      /** Removed to make room. */
       evicted: sum(({ evicted }) => evicted),
+      /** Removed because their block was abandoned. */
       abandoned: this.#abandoned,
+      /** Null = there is no second tier. */
       secondTier: this.secondTier?.report() ?? null,
     };
   }

@@ -8,7 +8,7 @@ import { providerOf } from "../../../core/routing/answer-source.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Timer, TimerWheel } from "../../timer-wheel.ts";
 import type { MemoryShare } from "../../transport.ts";
-import { type Answer, faultAnswer } from "../answer.ts";
+import { type Answer, faultAnswer, wholeResult } from "../answer.ts";
 import {
   CallContext,
   type Layer,
@@ -31,12 +31,14 @@ export function coalesce({
     if (context.request.call.body.length > MAX_QUESTION_BYTES) return next(context, listener);
     const slot = calls.slotOf(context);
     if (slot === null) return next(context, listener);
-    const known = calls.at(slot);
+    const known = calls.slots[slot] ?? null;
     if (known?.mayBeJoined === true) return known.join(context, listener);
     // One that is too old or has enough followers goes on, and is joined no more.
     const begun = new SharedCall(parts, next, context);
-    calls.put(slot, begun);
-    return begun.begin(context, listener, () => calls.remove(slot, begun));
+    calls.slots[slot] = begun;
+    return begun.begin(context, listener, () => {
+      if (calls.slots[slot] === begun) calls.slots[slot] = null;
+    });
   };
 }
 
@@ -55,7 +57,7 @@ const SAMPLES_SHIFT = 8;
  */
 class OpenCalls {
   readonly #byAccount: () => boolean;
-  readonly #slots: (SharedCall | null)[] = new Array<SharedCall | null>(SLOTS).fill(null);
+  readonly slots: (SharedCall | null)[] = new Array<SharedCall | null>(SLOTS).fill(null);
 
   /** `byAccount`: only calls of one account are equal. */
   constructor(byAccount: () => boolean) {
@@ -68,24 +70,11 @@ class OpenCalls {
     let free: number | null = null;
     for (let at = first; at < first + NEAR_SLOTS; at++) {
       const slot = at & (SLOTS - 1);
-      const call = this.#slots[slot];
+      const call = this.slots[slot];
       if (call === null || call === undefined) free ??= slot;
       else if (this.#areEqual(call.context, context)) return slot;
     }
     return free;
-  }
-
-  at(slot: number): SharedCall | null {
-    return this.#slots[slot] ?? null;
-  }
-
-  put(slot: number, call: SharedCall): void {
-    this.#slots[slot] = call;
-  }
-
-  /** It is over. */
-  remove(slot: number, call: SharedCall): void {
-    if (this.#slots[slot] === call) this.#slots[slot] = null;
   }
 
   /** All bytes but those of the id are the same, and so is how the callers want it. */
@@ -279,11 +268,7 @@ function sharedOf({ outcome, source }: Answer): Answer | null {
     case "result": {
       const { body, start, end } = outcome;
       if (end - start > MAX_SHARED_BYTES) return null;
-      const value = Buffer.from(body.subarray(start, end));
-      return {
-        outcome: { kind: "result", body: value, start: 0, end: value.length, idAt: null },
-        source: from,
-      };
+      return { outcome: wholeResult(Buffer.from(body.subarray(start, end))), source: from };
     }
   }
 }

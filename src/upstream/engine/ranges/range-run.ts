@@ -27,7 +27,7 @@ import {
 } from "../../../core/rpc/range-call.ts";
 import type { Block } from "../../../core/stream/chain-event.ts";
 import type { BlocksSnapshot } from "../../health/known-blocks.ts";
-import { type Answer, faultAnswer, refusedAnswer } from "../answer.ts";
+import { type Answer, faultAnswer, refusedAnswer, wholeResult } from "../answer.ts";
 import {
   type CallContext,
   NOTHING_SENT,
@@ -68,23 +68,33 @@ const PAUSES_MS = [100, 300, 900] as const;
 const LONG_FACTOR = 10;
 
 /** A part of the range. */
-interface Part {
+class Part {
   readonly range: BlockRange;
   /** `gone`: it was replaced. */
-  state: "waiting" | "out" | "ready" | "gone";
-  tries: number;
+  state: "waiting" | "out" | "ready" | "gone" = "waiting";
+  tries = 0;
   /** When it is not asked for again; null = it has not been asked for. */
-  endsAtMs: number | null;
+  endsAtMs: number | null = null;
   /** Providers that refused the part, or answered with blocks of another branch. */
-  avoid: ReadonlySet<string> | null;
+  avoid: ReadonlySet<string> | null = null;
   /** The last refusal of the range as too large; null = nobody refused it. */
-  refusal: FailedAttempt["failure"] | null;
+  refusal: FailedAttempt["failure"] | null = null;
   /** Somebody gave it of another fork. */
-  isForeign: boolean;
+  isForeign = false;
   /** Who was found to have its last block, and is asked next; null = anybody is. */
-  holder: Provider | null;
-  body: Buffer;
-  elements: Span;
+  holder: Provider | null = null;
+  body: Buffer = NO_BYTES;
+  elements: Span = { start: 0, end: 0 };
+
+  constructor(range: BlockRange) {
+    this.range = range;
+  }
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+function newPart(range: BlockRange): Part {
+  return new Part(range);
 }
 
 /** What was known of the last block of a part when it was asked for. */
@@ -564,9 +574,7 @@ export class RangeRun extends LayerRun<RangeParts> {
       this.close();
       return this.#list.complete();
     }
-    const body = this.#list.whole();
-    const outcome = { kind: "result", body, start: 0, end: body.length, idAt: null } as const;
-    super.finish({ outcome, source: this.#source() });
+    super.finish({ outcome: wholeResult(this.#list.whole()), source: this.#source() });
   }
 
   /** It cannot be completed: refused before its first byte, broken off after. */
@@ -596,7 +604,6 @@ export class RangeRun extends LayerRun<RangeParts> {
 
 const MAX_REFUSALS = 8;
 const MAX_REPINS = 2;
-const NO_BYTES = Buffer.alloc(0);
 
 const TOO_LARGE = fault(
   "log_range_limit",
@@ -615,21 +622,6 @@ const UNCONFIRMED = faultAnswer(
     details: { reason: "unconfirmed" },
   }),
 );
-
-function newPart(range: BlockRange): Part {
-  return {
-    range,
-    state: "waiting",
-    tries: 0,
-    endsAtMs: null,
-    avoid: null,
-    refusal: null,
-    isForeign: false,
-    holder: null,
-    body: NO_BYTES,
-    elements: { start: 0, end: 0 },
-  };
-}
 
 /** Whether the provider of a part was known to have its last block when it was asked. */
 function hadEnd(
