@@ -8,16 +8,15 @@ import {
   openAddressLimit,
 } from "../../../core/workers/shared-address-limits.ts";
 import { isStoreFailure } from "../../../shared/store/store-failure.ts";
-import { CLAIM_PAGE, CONNECTION_PAGE } from "../../api/handlers/claims.ts";
 import type { Api } from "../../api/operation-server.ts";
 import { createBound } from "../../http/activity.ts";
 import { readBody } from "../../http/body.ts";
 import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../../http/client-address.ts";
 import { headersOf } from "../../http/respond.ts";
-import { showClaim, submitClaim } from "./claim-page.ts";
-import { showConnection, submitConnection } from "./connect-page.ts";
+import { CLAIM_ROUTE } from "./claim-page.ts";
+import { CONNECTION_ROUTE } from "./connect-page.ts";
 import { notice, type Page, writePage } from "./page.ts";
-import type { AccountPageParts, Visitor } from "./parts.ts";
+import type { AccountPageParts, AccountRoute } from "./parts.ts";
 
 export interface AccountPagesParts extends Omit<AccountPageParts, "misses" | "creations"> {
   readonly log: Pick<Logger, "error" | "warn">;
@@ -33,21 +32,7 @@ export interface AccountPagesParts extends Omit<AccountPageParts, "misses" | "cr
   readonly openCreationLimit?: OpenCreationLimit;
 }
 
-interface Route {
-  readonly path: string;
-  readonly show: (parts: AccountPageParts, secret: string) => Promise<Page>;
-  readonly submit: (
-    parts: AccountPageParts,
-    secret: string,
-    form: Form,
-    visitor: Visitor,
-  ) => Promise<Page>;
-}
-
-const ROUTES: readonly Route[] = [
-  { path: CLAIM_PAGE, show: showClaim, submit: submitClaim },
-  { path: CONNECTION_PAGE, show: showConnection, submit: submitConnection },
-];
+const ROUTES: readonly AccountRoute[] = [CLAIM_ROUTE, CONNECTION_ROUTE];
 
 const HOUR_S = 3_600;
 /** Invalid secrets per address. */
@@ -81,13 +66,11 @@ export function createAccountPages(parts: AccountPagesParts): Api {
     if (request.method !== "POST") return WRONG_METHOD;
     // Slow senders have a limit of their own, so that they do not use up the limit of requests
     // being served.
-    const form = await reading(() =>
-      readForm(request, parts.publicUrl ?? requestBaseUrl(request, proxies)),
-    );
-    if (!(form instanceof URLSearchParams)) return form;
-    return underWay(() =>
-      route.submit(account, secret, form, { address: clientAddress(request, proxies) }),
-    );
+    const baseUrl = parts.publicUrl ?? requestBaseUrl(request, proxies);
+    const fields = await reading(() => readForm(request, baseUrl));
+    if (!(fields instanceof URLSearchParams)) return fields;
+    const address = clientAddress(request, proxies);
+    return underWay(() => route.submit(account, { secret, fields, address }));
   }
 
   return {
@@ -131,13 +114,13 @@ function failurePage(log: AccountPagesParts["log"], error: unknown, requestId: s
       ]);
 }
 
-/** The fields of a form. */
-export type Form = URLSearchParams;
-
 /**
  * Reads a form sent by one of the account pages, or returns the error page; null = the client left.
  */
-async function readForm(request: IncomingMessage, baseUrl: string): Promise<Form | Page | null> {
+async function readForm(
+  request: IncomingMessage,
+  baseUrl: string,
+): Promise<URLSearchParams | Page | null> {
   if (!isOurs(request, baseUrl))
     return notice(403, "This came from somewhere else", [
       "Another site sent this form. Open the link again and use the form on the page itself. " +

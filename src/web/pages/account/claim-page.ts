@@ -9,67 +9,43 @@ import {
   type LinkEnd,
 } from "../../../hosted/accounts/claim-links.ts";
 import type { MergeRefusal } from "../../../hosted/accounts/merge.ts";
+import { CLAIM_PAGE } from "../../api/handlers/claims.ts";
+import { type Html, html } from "../../http/html.ts";
+import { facts, moment, notice, type Page, secretField, shownName, wrongText } from "./page.ts";
 import {
-  facts,
-  type Html,
-  html,
-  moment,
-  NO_OWNER_WORDS,
-  notice,
-  type Page,
-  secretField,
-  shownName,
-} from "./page.ts";
-import { type AccountPageParts, provenOwner, type Visitor } from "./parts.ts";
+  type AccountPageParts,
+  provenOwner,
+  type Refused,
+  routeOf,
+  type SentForm,
+} from "./parts.ts";
 
-/** Renders the page of a claim link. */
-export async function showClaim(parts: AccountPageParts, token: string): Promise<Page> {
-  const link = await claimLinkOf(parts.store, token, parts.runtime.wallMs());
+/** Finds what a claim link is about. */
+async function find({ store, runtime }: AccountPageParts, token: string) {
+  const link = await claimLinkOf(store, token, runtime.wallMs());
   if (link === null) return ENDS.unknown;
-  return link.end === null ? claimForm(parts, link, null) : ENDS[link.end];
+  return link.end === null ? link : ENDS[link.end];
 }
 
-/** Handles the form of the page. */
-export async function submitClaim(
+async function submit(
   parts: AccountPageParts,
-  token: string,
-  form: URLSearchParams,
-  visitor: Visitor,
-): Promise<Page> {
-  const link = await claimLinkOf(parts.store, token, parts.runtime.wallMs());
-  if (link === null) return ENDS.unknown;
-  if (link.end !== null) return ENDS[link.end];
-  const isNew = form.get("into") === "new";
-  if (isNew) {
-    const waitMs = await parts.creations.take(visitor.address, parts.runtime.now());
-    if (waitMs > 0)
-      return {
-        ...claimForm(
-          parts,
-          link,
-          "Too many accounts were created from your network in the last hour. Try again later.",
-        ),
-        status: 429,
-      };
-  }
-  const owner = isNew ? null : await provenOwner(parts, form.get("secret") ?? "", visitor);
-  if (typeof owner === "string")
-    return {
-      ...claimForm(parts, link, NO_OWNER_WORDS[owner]),
-      status: owner === "too_many" ? 429 : 422,
-    };
-  const claiming = {
-    store: parts.store,
-    changes: parts.changes,
-    maxKeys: parts.settings.maxKeys,
-    nowMs: parts.runtime.wallMs(),
-  };
-  const claimed = await claimByLink(claiming, token, owner);
+  link: ClaimLink,
+  sent: SentForm,
+): Promise<Page | Refused> {
+  const { store, changes, settings, runtime } = parts;
+  const isNew = sent.fields.get("into") === "new";
+  const waitMs = isNew ? await parts.creations.take(sent.address, runtime.now()) : 0;
+  if (waitMs > 0) return { wrong: TOO_MANY, status: 429 };
+  const owner = isNew ? null : await provenOwner(parts, sent);
+  if (owner !== null && "wrong" in owner) return owner;
+  const claiming = { store, changes, maxKeys: settings.maxKeys, nowMs: runtime.wallMs() };
+  const claimed = await claimByLink(claiming, sent.secret, owner);
   if (typeof claimed === "object") return claimedPage(parts, link, claimed);
-  return isRefusal(claimed)
-    ? { ...claimForm(parts, link, REFUSALS[claimed]), status: 409 }
-    : ENDS[claimed];
+  return isRefusal(claimed) ? { wrong: REFUSALS[claimed], status: 409 } : ENDS[claimed];
 }
+
+const TOO_MANY =
+  "Too many accounts were created from your network in the last hour. Try again later.";
 
 const ENDS: Readonly<Record<LinkEnd | "unknown" | "claimed", Page>> = {
   unknown: notice(404, "This link leads nowhere", [
@@ -112,7 +88,7 @@ function isRefusal(
   return Object.hasOwn(REFUSALS, end);
 }
 
-function claimForm(parts: AccountPageParts, link: ClaimLink, wrong: string | null): Page {
+function claimForm(link: ClaimLink, wrong: string | null, parts: AccountPageParts): Page {
   const isKey = link.accountKind === "anonymous";
   const title = isKey ? "Claim this key" : "Claim this account";
   const others = link.keys - 1;
@@ -125,7 +101,7 @@ ${facts([
   ["Link ends", moment(link.expiresAtMs)],
 ])}
 <p class="note">Everybody who has the key can still use it, and then spends your account's balance. You can replace or delete the key at any time.</p>
-${wrong === null ? null : html`<p class="wrong" role="alert">${wrong}</p>`}
+${wrongText(wrong)}
 <section>
 <form method="post">
 <h2>I have an account</h2>
@@ -171,3 +147,6 @@ ${shown}`;
 function balanceOf({ settings }: AccountPageParts, balanceN: bigint): string {
   return `$${usdText(balanceN)} (${cuFor(settings.tariff, balanceN).toLocaleString("en")} CU)`;
 }
+
+/** The pages of claim links. */
+export const CLAIM_ROUTE = routeOf(CLAIM_PAGE, { find, form: claimForm, submit });

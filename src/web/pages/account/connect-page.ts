@@ -6,75 +6,50 @@ import {
   decideConnection,
   type Restrictions,
 } from "../../../hosted/accounts/connections.ts";
+import { CONNECTION_PAGE } from "../../api/handlers/claims.ts";
+import { type Html, html } from "../../http/html.ts";
+import { facts, moment, notice, type Page, secretField, shownName, wrongText } from "./page.ts";
 import {
-  facts,
-  type Html,
-  html,
-  moment,
-  NO_OWNER_WORDS,
-  notice,
-  type Page,
-  secretField,
-  shownName,
-} from "./page.ts";
-import { type AccountPageParts, provenOwner, type Visitor } from "./parts.ts";
+  type AccountPageParts,
+  provenOwner,
+  type Refused,
+  routeOf,
+  type SentForm,
+} from "./parts.ts";
 
-/** Renders the approval page. */
-export async function showConnection(parts: AccountPageParts, approval: string): Promise<Page> {
-  const connection = await connectionToDecide(parts.store, approval, parts.runtime.wallMs());
-  if (connection === null) return UNKNOWN;
-  return connection.status === "pending" ? connectForm(connection, null) : ENDS[connection.status];
-}
-
-/** Handles the form of the page. */
-export async function submitConnection(
-  parts: AccountPageParts,
-  approval: string,
-  form: URLSearchParams,
-  visitor: Visitor,
-): Promise<Page> {
-  const { store, runtime } = parts;
+/** Finds the connection that is to be approved. */
+async function find({ store, runtime }: AccountPageParts, approval: string) {
   const connection = await connectionToDecide(store, approval, runtime.wallMs());
   if (connection === null) return UNKNOWN;
-  if (connection.status !== "pending") return ENDS[connection.status];
-  if (form.get("decision") === "deny") {
-    const denied = await decideConnection(
-      store,
-      { approval, decision: { kind: "deny" } },
-      runtime.wallMs(),
-    );
+  return connection.status === "pending" ? connection : ENDS[connection.status];
+}
+
+async function submit(
+  parts: AccountPageParts,
+  connection: ConnectionRecord,
+  sent: SentForm,
+): Promise<Page | Refused> {
+  const { store, runtime } = parts;
+  const { secret: approval, fields } = sent;
+  if (fields.get("decision") === "deny") {
+    const decision = { kind: "deny" } as const;
+    const denied = await decideConnection(store, { approval, decision }, runtime.wallMs());
     return typeof denied === "object" ? DENIED : ENDS.expired;
   }
-  const restrictions = restrictionsOf(form, runtime.wallMs());
-  if (restrictions === null)
-    return {
-      ...connectForm(
-        connection,
-        "Name profiles by their slugs, separated by commas, or leave the field empty.",
-      ),
-      status: 422,
-    };
-  const owner = await provenOwner(parts, form.get("secret") ?? "", visitor);
-  if (typeof owner === "string")
-    return {
-      ...connectForm(connection, NO_OWNER_WORDS[owner]),
-      status: owner === "too_many" ? 429 : 422,
-    };
-  const approved = await decideConnection(
-    store,
-    { approval, decision: { kind: "approve", owner, restrictions } },
-    runtime.wallMs(),
-  );
-  if (approved === "full")
-    return {
-      ...connectForm(
-        connection,
-        "Your account has 100 connections. Revoke those that you do not need, then try again.",
-      ),
-      status: 409,
-    };
-  return typeof approved === "object" ? approvedPage(approved) : showConnection(parts, approval);
+  const restrictions = restrictionsOf(fields, runtime.wallMs());
+  if (restrictions === null) return { wrong: NO_SLUGS, status: 422 };
+  const owner = await provenOwner(parts, sent);
+  if ("wrong" in owner) return owner;
+  const decision = { kind: "approve", owner, restrictions } as const;
+  const approved = await decideConnection(store, { approval, decision }, runtime.wallMs());
+  if (approved === "full") return { wrong: FULL, status: 409 };
+  if (typeof approved === "object") return approvedPage(approved);
+  const found = await find(parts, approval);
+  return "body" in found ? found : connectForm(connection, null);
 }
+
+const NO_SLUGS = "Name profiles by their slugs, separated by commas, or leave the field empty.";
+const FULL = "Your account has 100 connections. Revoke those that you do not need, then try again.";
 
 const MAX_PROFILES = 20;
 const DAY_MS = 86_400_000;
@@ -133,7 +108,7 @@ ${facts([
   ["Open until", moment(connection.openUntilMs)],
 ])}
 <p class="note">Anybody can ask under any name. Approve only if you have just started this yourself.</p>
-${wrong === null ? null : html`<p class="wrong" role="alert">${wrong}</p>`}
+${wrongText(wrong)}
 <section>
 <form method="post">
 <h2>What it may do</h2>
@@ -166,3 +141,6 @@ ${facts([
 <p class="note">To revoke it: <code>DELETE /api/v1/connections/${id}</code> with your management token.</p>`;
   return { status: 200, title: "Approved", body };
 }
+
+/** The pages of connections that wait to be approved. */
+export const CONNECTION_ROUTE = routeOf(CONNECTION_PAGE, { find, form: connectForm, submit });

@@ -1,7 +1,6 @@
 // A complete HTML page that loads nothing, runs no script, is never cached and cannot be framed.
-import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import type { NoOwner } from "../../../hosted/accounts/accounts.ts";
+import { documentOf, type Html, html, pageStyle } from "../../http/html.ts";
 import type { Headers } from "../../http/respond.ts";
 
 /** The contents of a page. */
@@ -23,12 +22,8 @@ export function notice(status: number, title: string, lines: readonly string[]):
 }
 
 /** The style sheet of every account page. */
-const STYLE = `
-:root { color-scheme: light dark; --page: #f6f6f4; --card: #fff; --sunk: #fafaf8; --line: #e3e3de; --field: #9ba0a8; --text: #1d1f22; --muted: #62676f; --good: #1a7a4c; --bad: #b92f26; --accent: #3a62b8; --on-accent: #fff; }
-@media (prefers-color-scheme: dark) { :root { --page: #0f1113; --card: #16191c; --sunk: #101214; --line: #2b3036; --field: #626a75; --text: #e6e8ea; --muted: #9aa1aa; --good: #45b97c; --bad: #f0736a; --accent: #8fb0f5; --on-accent: #0d1524; } }
-* { box-sizing: border-box; }
-html { -webkit-text-size-adjust: 100%; }
-body { margin: 0; background: var(--page); color: var(--text); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
+const STYLE = pageStyle(
+  `
 main { max-width: 560px; margin: 0 auto; padding: 64px 20px 80px; }
 .brand { margin: 0 0 20px; color: var(--muted); font-size: 14px; }
 .brand b { color: var(--text); }
@@ -43,9 +38,6 @@ p:last-child { margin-bottom: 0; }
 dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 8px 20px; margin: 20px 0; padding: 16px 18px; background: var(--sunk); border: 1px solid var(--line); border-radius: 8px; }
 dt { color: var(--muted); }
 dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
-code { overflow-wrap: anywhere; }
-a { color: var(--accent); }
-code, .secret { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: 0.92em; }
 .secret { display: block; margin: 8px 0 12px; padding: 12px 14px; background: var(--sunk); border: 1px solid var(--line); border-radius: 8px; overflow-wrap: anywhere; user-select: all; -webkit-user-select: all; }
 section { margin-top: 24px; padding-top: 24px; border-top: 1px solid var(--line); }
 form { margin: 0; }
@@ -61,19 +53,13 @@ button.plain { color: var(--text); background: transparent; border-color: var(--
 .wrong { margin: 20px 0 0; padding: 10px 14px; color: var(--bad); border: 1px solid currentColor; border-radius: 8px; font-size: 15px; }
 .good { color: var(--good); }
 @media (max-width: 480px) { main { padding: 24px 14px 48px; } .card { padding: 22px 18px; } dl { grid-template-columns: minmax(0, 1fr); gap: 0; padding: 14px; } dd + dt { margin-top: 10px; } button { width: 100%; } }
-`;
-
-const POLICY = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
+`,
   "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
+);
 
 const ALWAYS: readonly string[] = [
   ...["Content-Type", "text/html; charset=utf-8"],
-  ...["Content-Security-Policy", POLICY],
+  ...["Content-Security-Policy", STYLE.policy],
   ...["Referrer-Policy", "no-referrer"],
   ...["Cache-Control", "no-store"],
   ...["X-Content-Type-Options", "nosniff"],
@@ -92,7 +78,11 @@ export function writePage(
   { status, title, body, retryAfterS }: Page,
 ): void {
   if (response.destroyed || response.headersSent) return;
-  const bytes = Buffer.from(documentOf(title, body), "utf8");
+  const card = html`<p class="brand"><b>svc</b> · JSON-RPC gateway</p>
+<div class="card">
+${body}
+</div>`;
+  const bytes = Buffer.from(documentOf(STYLE, title, card), "utf8");
   const retry = retryAfterS === undefined ? [] : ["Retry-After", String(retryAfterS)];
   response.writeHead(status, [
     ...headers,
@@ -102,65 +92,6 @@ export function writePage(
     String(bytes.length),
   ]);
   response.end(bytes);
-}
-
-function documentOf(title: string, body: Html): string {
-  const style: Html = { kind: "html", text: `<style>${STYLE}</style>` };
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}</title>
-${style}
-</head>
-<body>
-<main>
-<p class="brand"><b>svc</b> · JSON-RPC gateway</p>
-<div class="card">
-${body}
-</div>
-</main>
-</body>
-</html>
-`.text;
-}
-
-/** Escaped HTML. */
-export interface Html {
-  readonly kind: "html";
-  readonly text: string;
-}
-
-/** A value that can be interpolated; null = nothing. */
-export type Piece = Html | string | number | null | readonly Html[];
-
-/**
- * HTML from a template. Interpolated texts are escaped for element content and for quoted
- * attributes.
- */
-export function html(parts: TemplateStringsArray, ...pieces: readonly Piece[]): Html {
-  const text = parts.reduce((sum, part, index) => sum + textOf(pieces[index - 1] ?? null) + part);
-  return { kind: "html", text };
-}
-
-function textOf(piece: Piece): string {
-  if (piece === null) return "";
-  if (typeof piece === "string" || typeof piece === "number") return escaped(String(piece));
-  return "kind" in piece ? piece.text : piece.map((part) => part.text).join("");
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 }
 
 /** A list of named facts; entries with null are omitted. */
@@ -183,20 +114,12 @@ export function shownName(name: string): Html | null {
   return name === "" ? null : html`<bdi>${name}</bdi>`;
 }
 
+/** Why a form was not carried out; null = nothing is shown. */
+export function wrongText(wrong: string | null): Html | null {
+  return wrong === null ? null : html`<p class="wrong" role="alert">${wrong}</p>`;
+}
+
 /** A time, precise to the minute. */
 export function moment(wallMs: number): string {
   return `${new Date(wallMs).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
-
-/** Why a secret was not accepted, in words. */
-export const NO_OWNER_WORDS: Readonly<Record<NoOwner | "too_many", string>> = {
-  malformed:
-    "That is no management token (svc_mt_…) and no key (svc_ak_…): it is cut off or mistyped.",
-  unknown: "No account has that token or key, or it was deleted.",
-  ended: "That management token has expired or was revoked.",
-  no_account:
-    "That secret belongs to no account of somebody: it is an anonymous key, or its account has " +
-    "become part of another one.",
-  read_only: "That management token may only read. Use one that may change things.",
-  too_many: "Too many wrong secrets came from your network. Wait a minute, then try again.",
-};
