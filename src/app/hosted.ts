@@ -41,7 +41,7 @@ import { createApi } from "../web/api/api.ts";
 import { type Api, firstServing } from "../web/api/operation-server.ts";
 import type { CustomParts } from "../web/api/parts.ts";
 import { createAccountPages } from "../web/pages/account/account-pages.ts";
-import { type CallPaywall, createCallPaywall } from "../web/payment/call-paywall.ts";
+import { CallPaywall } from "../web/payment/call-paywall.ts";
 import { PurchasePaywall } from "../web/payment/purchase-paywall.ts";
 import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
 import { auditBooks, auditForOperator } from "./audit.ts";
@@ -143,7 +143,7 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
     api,
     legacyForms,
     paywall,
-    callPaywall: sessions === null ? null : createCallPaywall({ sessions, runtime }),
+    callPaywall: sessions === null ? null : new CallPaywall(sessions, runtime),
     sessions,
     credit,
     keyOf: (digest) => keyOf(store, digest),

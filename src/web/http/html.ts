@@ -1,5 +1,5 @@
-// HTML that loads nothing and runs no script: escaped templates, whole documents, and the policy that
-// allows their style alone.
+// HTML that loads nothing and runs no script: escaped templates, whole documents, and the policy
+// that allows their style alone.
 import { createHash } from "node:crypto";
 
 /** Escaped HTML. */

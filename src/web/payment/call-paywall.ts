@@ -12,7 +12,7 @@ import type {
   SessionTaken,
 } from "../../payments/session/sessions.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Paywall } from "./purchase-paywall.ts";
+import type { PayableRequest, Unpriced } from "./purchase-paywall.ts";
 
 /** The price of a request: the sum over its calls. */
 export type CallPrice = Omit<PricedCall, "fingerprint">;
@@ -28,17 +28,6 @@ export interface CallMark {
 /** The result of an accepted credential. */
 export type PaidCall = Exclude<SessionTaken, SessionRefusal>;
 
-/**
- * Sells calls. A price of null = the request contains no call, and its credential manages a channel
- * only.
- */
-export type CallPaywall = Paywall<CallMark, CallPrice | null, PaidCall, SessionRefusal>;
-
-export interface CallPaywallParts {
-  readonly sessions: Pick<Sessions, "challenge" | "take">;
-  readonly runtime: Pick<Runtime, "now">;
-}
-
 /** Challenges per address; a paid call returns one token. */
 const CHALLENGES = { perSecond: 10, burst: 200 };
 /**
@@ -49,91 +38,68 @@ const INVALID = { perSecond: 0.5, burst: 64 };
 /** Credentials per address whose signatures are verified; a charged call returns one token. */
 const CREDENTIALS = { perSecond: 20, burst: 400 };
 
-interface Limits {
-  readonly challenges: AddressLimit;
-  readonly invalid: AddressLimit;
-  readonly credentials: AddressLimit;
-}
+/** Sells calls. Its limits are unused at first. */
+export class CallPaywall {
+  readonly #sessions: Pick<Sessions, "challenge" | "take">;
+  readonly #runtime: Pick<Runtime, "now">;
+  readonly #challenges = new AddressLimit(CHALLENGES);
+  readonly #invalid = new AddressLimit(INVALID);
+  readonly #credentials = new AddressLimit(CREDENTIALS);
 
-/** Creates the paywall with unused limits. */
-export function createCallPaywall({ sessions, runtime }: CallPaywallParts): CallPaywall {
-  const limits: Limits = {
-    challenges: new AddressLimit(CHALLENGES),
-    invalid: new AddressLimit(INVALID),
-    credentials: new AddressLimit(CREDENTIALS),
-  };
-  return {
-    async collect({ payment, address, mark }, price) {
-      const priced = await price();
-      if (priced !== null && "kind" in priced) return priced;
-      const call = priced === null ? null : { ...priced, fingerprint: mark.fingerprint };
-      const why = refusalByAddress(limits, address, {
-        isPaying: payment !== null,
-        nowMs: runtime.now(),
-      });
-      if (why !== null) return { kind: "refusal", fault: why, headers: [], isWrong: false };
-      return payment === null
-        ? sessions.challenge(call, mark.channelHint)
-        : take({ sessions, limits, address }, payment, call);
-    },
-  };
-}
+  constructor(sessions: Pick<Sessions, "challenge" | "take">, runtime: Pick<Runtime, "now">) {
+    this.#sessions = sessions;
+    this.#runtime = runtime;
+  }
 
-/** Counts a request of an address; returns the refusal if its address has sent too many. */
-function refusalByAddress(
-  { challenges, invalid, credentials }: Limits,
-  address: string,
-  { isPaying, nowMs }: { readonly isPaying: boolean; readonly nowMs: number },
-): Fault | null {
-  if (!isPaying)
-    return tooMany("this address has asked for too many challenges", challenges, address, nowMs);
-  const why = tooMany(
-    "too many payments from this address were not right",
-    invalid,
-    address,
-    nowMs,
-  );
-  if (why !== null) return why;
-  const idle = tooMany(
-    "too many payments from this address paid for nothing",
-    credentials,
-    address,
-    nowMs,
-  );
-  if (idle !== null) invalid.giveBack(address);
-  return idle;
-}
+  /**
+   * Takes the payment of a request, or refuses a request without one and offers a channel. A price
+   * of null = the request contains no call, and its credential manages a channel only.
+   */
+  async collect<F extends Unpriced>(
+    { payment, address, mark }: PayableRequest<CallMark>,
+    price: () => Promise<CallPrice | null | F>,
+  ): Promise<PaidCall | SessionRefusal | F> {
+    const priced = await price();
+    if (priced !== null && "kind" in priced) return priced;
+    const call = priced === null ? null : { ...priced, fingerprint: mark.fingerprint };
+    const why = this.#refusal(address, payment !== null);
+    if (why !== null) return { kind: "refusal", fault: why, headers: [], isWrong: false };
+    return payment === null
+      ? this.#sessions.challenge(call, mark.channelHint)
+      : this.#take(payment, call, address);
+  }
 
-function tooMany(
-  message: string,
-  limit: AddressLimit,
-  address: string,
-  nowMs: number,
-): Fault | null {
-  const retryAfterMs = limit.take(address, nowMs);
-  return retryAfterMs === 0 ? null : fault("rate_limit_exceeded", message, { retryAfterMs });
-}
+  /** Counts a request of an address; returns the refusal if its address has sent too many. */
+  #refusal(address: string, isPaying: boolean): Fault | null {
+    const nowMs = this.#runtime.now();
+    const tooMany = (limit: AddressLimit, message: string): Fault | null => {
+      const retryAfterMs = limit.take(address, nowMs);
+      return retryAfterMs === 0 ? null : fault("rate_limit_exceeded", message, { retryAfterMs });
+    };
+    if (!isPaying)
+      return tooMany(this.#challenges, "this address has asked for too many challenges");
+    const wrong = tooMany(this.#invalid, "too many payments from this address were not right");
+    if (wrong !== null) return wrong;
+    const idle = tooMany(this.#credentials, "too many payments from this address paid for nothing");
+    if (idle !== null) this.#invalid.giveBack(address);
+    return idle;
+  }
 
-interface PayingAddress {
-  readonly sessions: CallPaywallParts["sessions"];
-  readonly limits: Limits;
-  readonly address: string;
-}
-
-async function take(
-  { sessions, limits, address }: PayingAddress,
-  payment: PaymentHeaders,
-  call: PricedCall | null,
-): Promise<PaidCall | SessionRefusal> {
-  let isWrong = false;
-  try {
-    const taken = await sessions.take(payment, call);
-    isWrong = taken.kind === "refusal" && taken.isWrong;
-    if (taken.kind !== "hold") return taken;
-    limits.challenges.giveBack(address);
-    return countedHold(taken, () => limits.credentials.giveBack(address));
-  } finally {
-    if (!isWrong) limits.invalid.giveBack(address);
+  async #take(
+    payment: PaymentHeaders,
+    call: PricedCall | null,
+    address: string,
+  ): Promise<PaidCall | SessionRefusal> {
+    let isWrong = false;
+    try {
+      const taken = await this.#sessions.take(payment, call);
+      isWrong = taken.kind === "refusal" && taken.isWrong;
+      if (taken.kind !== "hold") return taken;
+      this.#challenges.giveBack(address);
+      return countedHold(taken, () => this.#credentials.giveBack(address));
+    } finally {
+      if (!isWrong) this.#invalid.giveBack(address);
+    }
   }
 }
 

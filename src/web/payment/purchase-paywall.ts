@@ -59,121 +59,93 @@ const UNCHECKED = { perSecond: 0.5, burst: 64 };
 const UNANSWERED = { perSecond: 1, burst: 60 };
 const RETRY_MS = 5_000;
 
-/** The paywall with its limits by address. */
-interface OpenPaywall extends PurchasePaywallParts {
-  readonly offers: AddressLimit;
-  readonly invalid: AddressLimit;
-  readonly unchecked: AddressLimit;
-  readonly unanswered: AddressLimit;
-}
-
 /** Sells everything that can be ordered. */
-export class PurchasePaywall implements Paywall<RequestMark, Order, PaidPurchase, PaymentRefusal> {
+export class PurchasePaywall {
   readonly payments: Payments;
-  readonly #paywall: OpenPaywall;
+  readonly #runtime: Pick<Runtime, "now">;
+  readonly #offers: AddressLimit;
+  readonly #invalid: AddressLimit;
+  readonly #unchecked: AddressLimit;
+  readonly #unanswered: AddressLimit;
 
   /**
    * Creates a paywall with unused limits. Create one for all sellers: the limits count within it.
    */
-  constructor(parts: PurchasePaywallParts) {
-    const { payments, openLimit = openAddressLimit } = parts;
+  constructor({ payments, runtime, openLimit = openAddressLimit }: PurchasePaywallParts) {
     this.payments = payments;
-    this.#paywall = {
-      ...parts,
-      offers: openLimit("offers", OFFERS),
-      invalid: openLimit("invalid payments", INVALID),
-      unchecked: openLimit("unchecked payments", UNCHECKED),
-      unanswered: openLimit("unanswered payments", UNANSWERED),
-    };
+    this.#runtime = runtime;
+    this.#offers = openLimit("offers", OFFERS);
+    this.#invalid = openLimit("invalid payments", INVALID);
+    this.#unchecked = openLimit("unchecked payments", UNCHECKED);
+    this.#unanswered = openLimit("unanswered payments", UNANSWERED);
   }
 
-  collect<F extends Unpriced>(
-    request: PayableRequest<RequestMark>,
+  /**
+   * Takes the payment of a request, or refuses a request without one and offers ways to pay.
+   * `price` is called at most once, and not for a payment that was recorded before.
+   */
+  async collect<F extends Unpriced>(
+    { payment, address, mark }: PayableRequest<RequestMark>,
     price: () => Promise<Order | F>,
   ): Promise<PaidPurchase | PaymentRefusal | F> {
-    const { payment } = request;
-    return payment === null
-      ? requirePayment(this.#paywall, request, price)
-      : take(this.#paywall, { ...request, payment }, price);
+    if (payment !== null) return this.#take(payment, address, mark, price);
+    const order = await price();
+    if (!isOrder(order)) return order;
+    const waitMs = this.#offers.take(address, this.#runtime.now());
+    if (waitMs > 0) return tooMany("this address has asked for too many offers", waitMs);
+    const cost = usdText(order.amountN);
+    const message = `this costs ${cost} USD, and nothing has been paid yet: ${order.description}`;
+    return this.#offer(order, apiFault("payment_required", message), "payment-required");
   }
-}
 
-/** Answers a request without a payment. */
-async function requirePayment<F extends Unpriced>(
-  paywall: OpenPaywall,
-  { address }: PayableRequest<RequestMark>,
-  price: () => Promise<Order | F>,
-): Promise<PaymentRefusal | F> {
-  const order = await price();
-  if (!isOrder(order)) return order;
-  const retryAfterMs = paywall.offers.take(address, paywall.runtime.now());
-  if (retryAfterMs > 0) return limited("this address has asked for too many offers", retryAfterMs);
-  const cost = usdText(order.amountN);
-  const message = `this costs ${cost} USD, and nothing has been paid yet: ${order.description}`;
-  const problem = "payment-required";
-  return withOffers(paywall, order, { fault: apiFault("payment_required", message), problem });
-}
-
-/** A request that carries a payment. */
-interface PayingRequest extends PayableRequest<RequestMark> {
-  readonly payment: PaymentHeaders;
-}
-
-/** Takes the payment of a request, within the limits of its address. */
-async function take<F extends Unpriced>(
-  paywall: OpenPaywall,
-  request: PayingRequest,
-  price: () => Promise<Order | F>,
-): Promise<PaidPurchase | PaymentRefusal | F> {
-  const { invalid, unchecked, unanswered, runtime } = paywall;
-  const { address } = request;
-  const nowMs = runtime.now();
-  const waitMs = Math.max(invalid.waitMs(address, nowMs), unanswered.waitMs(address, nowMs));
-  const retryAfterMs = waitMs > 0 ? waitMs : unchecked.take(address, nowMs);
-  if (retryAfterMs > 0)
-    return limited("too many payments from this address could not be taken", retryAfterMs);
-  let isWrong = false;
-  let ordered: Promise<Order | F> | null = null;
-  const once = (): Promise<Order | F> => {
-    ordered ??= price();
-    return ordered;
-  };
-  try {
-    const taken = await paywall.payments.take(request.payment, request.mark, once);
-    if (!isDeclined(taken)) return taken;
-    isWrong = taken.fault.code === "payment_invalid";
-    if (isWrong) invalid.take(address, runtime.now());
-    if (taken.fault.code === "unavailable" && taken.purchaseId === null)
-      unanswered.take(address, runtime.now());
-    return await declined(paywall, taken, once);
-  } finally {
-    if (!isWrong) unchecked.giveBack(address);
+  /** Takes the payment of a request, within the limits of its address. */
+  async #take<F extends Unpriced>(
+    payment: PaymentHeaders,
+    address: string,
+    mark: RequestMark,
+    price: () => Promise<Order | F>,
+  ): Promise<PaidPurchase | PaymentRefusal | F> {
+    const nowMs = this.#runtime.now();
+    const waitMs =
+      Math.max(this.#invalid.waitMs(address, nowMs), this.#unanswered.waitMs(address, nowMs)) ||
+      this.#unchecked.take(address, nowMs);
+    if (waitMs > 0)
+      return tooMany("too many payments from this address could not be taken", waitMs);
+    let isWrong = false;
+    let ordered: Promise<Order | F> | null = null;
+    const once = (): Promise<Order | F> => {
+      ordered ??= price();
+      return ordered;
+    };
+    try {
+      const taken = await this.payments.take(payment, mark, once);
+      if (!isDeclined(taken)) return taken;
+      const { fault, purchaseId, problem } = taken;
+      isWrong = fault.code === "payment_invalid";
+      if (isWrong) this.#invalid.take(address, this.#runtime.now());
+      if (fault.code === "unavailable" && purchaseId === null)
+        this.#unanswered.take(address, this.#runtime.now());
+      if (!isWrong) return { ...NOTHING, fault, purchaseId, problem };
+      const order = await once();
+      return isOrder(order) ? await this.#offer(order, fault, problem) : order;
+    } finally {
+      if (!isWrong) this.#unchecked.giveBack(address);
+    }
   }
-}
 
-/** Answers a payment that bought nothing; an invalid payment gets new offers. */
-async function declined<F extends Unpriced>(
-  paywall: OpenPaywall,
-  { fault, purchaseId, problem }: PaymentDeclined,
-  price: () => Promise<Order | F>,
-): Promise<PaymentRefusal | F> {
-  if (fault.code !== "payment_invalid") return { ...NOTHING, fault, purchaseId, problem };
-  const order = await price();
-  return isOrder(order) ? withOffers(paywall, order, { fault, problem }) : order;
-}
-
-/** A refusal with an offer of every rail. */
-async function withOffers(
-  { payments }: OpenPaywall,
-  order: Order,
-  { fault, problem }: Pick<PaymentRefusal, "fault" | "problem">,
-): Promise<PaymentRefusal> {
-  const challenge = await payments.challenge(order);
-  if (challenge !== null && challenge.headers.length > 0)
-    return { ...NOTHING, fault, problem, headers: challenge.headers };
-  const message = `${fault.message}; no payment can be taken right now`;
-  const unavailable = apiFault("unavailable", message, { retryAfterMs: RETRY_MS });
-  return { ...NOTHING, fault: unavailable, problem };
+  /** A refusal with an offer of every rail. */
+  async #offer(
+    order: Order,
+    fault: PaymentRefusal["fault"],
+    problem: string,
+  ): Promise<PaymentRefusal> {
+    const challenge = await this.payments.challenge(order);
+    if (challenge !== null && challenge.headers.length > 0)
+      return { ...NOTHING, fault, problem, headers: challenge.headers };
+    const message = `${fault.message}; no payment can be taken right now`;
+    const unavailable = apiFault("unavailable", message, { retryAfterMs: RETRY_MS });
+    return { ...NOTHING, fault: unavailable, problem };
+  }
 }
 
 /** URL at which the state of a purchase can be read. */
@@ -193,7 +165,7 @@ function isDeclined<F extends Unpriced>(
   return taken.kind === "declined";
 }
 
-function limited(message: string, retryAfterMs: number): PaymentRefusal {
+function tooMany(message: string, retryAfterMs: number): PaymentRefusal {
   const fault = apiFault("rate_limited", message, { retryAfterMs });
   return { ...NOTHING, fault, problem: "payment-required" };
 }
@@ -211,16 +183,4 @@ export interface PayableRequest<Mark> {
 /** Why a request cannot be priced; carries the answer to it. */
 export interface Unpriced {
   readonly kind: string;
-}
-
-/** Collects the price of requests. `Paid` is the result of a payment. */
-export interface Paywall<Mark, Price, Paid, Refusal> {
-  /**
-   * Takes the payment of a request, or refuses a request without one and offers ways to pay.
-   * `price` is called at most once, and not for a payment that was recorded before.
-   */
-  collect<F extends Unpriced>(
-    request: PayableRequest<Mark>,
-    price: () => Promise<Price | F>,
-  ): Promise<Paid | Refusal | F>;
 }

@@ -10,11 +10,7 @@ import type {
   SessionRefusal,
   SessionTaken,
 } from "../../../src/payments/session/sessions.ts";
-import {
-  type CallPaywall,
-  type CallPaywallParts,
-  createCallPaywall,
-} from "../../../src/web/payment/call-paywall.ts";
+import { CallPaywall } from "../../../src/web/payment/call-paywall.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
 const PAYMENT = { protocol: "mpp", text: "Payment e30" } as const;
@@ -52,7 +48,7 @@ function holdOf(chargedUnits: bigint): Hold {
 function paywallOf(taken: () => Promise<SessionTaken>) {
   const calls: (PricedCall | null)[] = [];
   const hints: (string | null)[] = [];
-  const sessions: CallPaywallParts["sessions"] = {
+  const sessions: ConstructorParameters<typeof CallPaywall>[0] = {
     async challenge(call, hint) {
       calls.push(call);
       hints.push(hint);
@@ -64,7 +60,7 @@ function paywallOf(taken: () => Promise<SessionTaken>) {
     },
   };
   const runtime = simulatedWorld(1);
-  return { paywall: createCallPaywall({ sessions, runtime }), calls, hints };
+  return { paywall: new CallPaywall(sessions, runtime), calls, hints };
 }
 
 async function collected(paywall: CallPaywall, isPaying: boolean, address = "192.0.2.1") {

@@ -15,7 +15,7 @@ import { facts, moment, notice, type Page, secretField, shownName, wrongText } f
 import {
   type AccountPageParts,
   provenOwner,
-  type Refused,
+  type RefusedForm,
   routeOf,
   type SentForm,
 } from "./parts.ts";
@@ -31,7 +31,7 @@ async function submit(
   parts: AccountPageParts,
   link: ClaimLink,
   sent: SentForm,
-): Promise<Page | Refused> {
+): Promise<Page | RefusedForm> {
   const { store, changes, settings, runtime } = parts;
   const isNew = sent.fields.get("into") === "new";
   const waitMs = isNew ? await parts.creations.take(sent.address, runtime.now()) : 0;

@@ -12,7 +12,7 @@ import { facts, moment, notice, type Page, secretField, shownName, wrongText } f
 import {
   type AccountPageParts,
   provenOwner,
-  type Refused,
+  type RefusedForm,
   routeOf,
   type SentForm,
 } from "./parts.ts";
@@ -28,7 +28,7 @@ async function submit(
   parts: AccountPageParts,
   connection: ConnectionRecord,
   sent: SentForm,
-): Promise<Page | Refused> {
+): Promise<Page | RefusedForm> {
   const { store, runtime } = parts;
   const { secret: approval, fields } = sent;
   if (fields.get("decision") === "deny") {

@@ -21,7 +21,7 @@ export interface SentForm {
 }
 
 /** Why a form was not carried out; it is shown again with this above. */
-export interface Refused {
+export interface RefusedForm {
   readonly wrong: string;
   readonly status: number;
 }
@@ -36,7 +36,7 @@ interface LinkPage<Subject extends object> {
     parts: AccountPageParts,
     subject: Subject,
     sent: SentForm,
-  ) => Promise<Page | Refused>;
+  ) => Promise<Page | RefusedForm>;
 }
 
 /** The pages whose paths begin in one way. */
@@ -72,7 +72,7 @@ const MAX_SECRET_CHARS = 512;
 export async function provenOwner(
   { store, runtime, misses }: AccountPageParts,
   { fields, address }: SentForm,
-): Promise<Owner | Refused> {
+): Promise<Owner | RefusedForm> {
   if (misses.waitMs(address, runtime.now()) > 0) return { wrong: TOO_MANY, status: 429 };
   const secret = (fields.get("secret") ?? "").slice(0, MAX_SECRET_CHARS).trim();
   const owner = await ownerOf(store, secret, runtime.wallMs());

@@ -40,7 +40,7 @@ import { type PricedRequest, type Pricing, pricedRequest } from "./session-price
 
 /** The paywall and the prices of pay-per-call. */
 export interface PayPerCall {
-  readonly paywall: CallPaywall;
+  readonly paywall: Pick<CallPaywall, "collect">;
   readonly tariff: Tariff;
 }
 
