@@ -16,8 +16,8 @@ export class StallRecord {
   readonly #ring = new Uint8Array(ATTEMPTS);
   /** The next place in the ring. */
   #at = 0;
-  /** How many attempts in the ring were overtaken or given up. */
-  #hung = 0;
+  /** How many attempts in the ring were overtaken or given up: nearly always none. */
+  hung = 0;
   /** When the last of them was overtaken or given up (ms). */
   #hungAtMs = Number.NEGATIVE_INFINITY;
   /** The attempt that is the trial; null = no trial is under way. */
@@ -26,14 +26,14 @@ export class StallRecord {
   /** An attempt ended by itself, well or not. */
   ended(): void {
     // Almost always: then the ring holds nothing.
-    if (this.#hung > 0) this.#note(0);
+    if (this.hung > 0) this.#note(0);
   }
 
   /** An attempt was overtaken, or given up; not by its caller. */
   overtaken(nowMs: number): void {
     if (this.#isStale(nowMs)) {
       this.#ring.fill(0);
-      this.#hung = 0;
+      this.hung = 0;
     }
     this.#note(1);
     this.#hungAtMs = nowMs;
@@ -44,7 +44,7 @@ export class StallRecord {
    * nothing of its circuit.
    */
   isStalled(nowMs: number): boolean {
-    return this.#hung > MOST_HUNG && !this.#isStale(nowMs);
+    return this.hung > MOST_HUNG && !this.#isStale(nowMs);
   }
 
   /** Whether the next attempt at a stalled provider is its trial: then it keeps its place. */
@@ -54,9 +54,11 @@ export class StallRecord {
     return ageMs < 0 || ageMs >= TRIAL_AFTER_MS;
   }
 
-  /** An attempt begins: it is the trial, if one is due. */
-  begin(attempt: object, nowMs: number): void {
-    if (this.#hung > MOST_HUNG && this.isTrialDue(nowMs)) this.#trial = attempt;
+  /** An attempt begins; true = one was due to be the trial, and it is. */
+  begin(attempt: object, nowMs: number): boolean {
+    if (this.hung <= MOST_HUNG || !this.isTrialDue(nowMs)) return false;
+    this.#trial = attempt;
+    return true;
   }
 
   /** An attempt is over: if it was the trial, another may begin. */
@@ -65,7 +67,7 @@ export class StallRecord {
   }
 
   #note(hung: 0 | 1): void {
-    this.#hung += hung - (this.#ring[this.#at] ?? 0);
+    this.hung += hung - (this.#ring[this.#at] ?? 0);
     this.#ring[this.#at] = hung;
     this.#at = (this.#at + 1) % ATTEMPTS;
   }

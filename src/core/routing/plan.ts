@@ -75,24 +75,28 @@ export function planOf(
   const capable = capableOf(considered, call, excluded);
   order(capable, strategy, draw, call.methodName);
   const lagWaived = capable[0]?.reason === "lagging";
-  // Almost always: then the tiers change nothing.
-  if (areAllHealthy(capable)) {
+  const tiers = tiersOf(capable);
+  if (tiers === null) {
     const plan = { candidates: capable, excluded };
     if (excluded.length === 0 && !lagWaived) return plan;
     return withReserve(withWaiver(plan, lagWaived), considered);
   }
-  const candidates: Considered[] = [];
-  for (const considered of capable) {
-    const reason = circuitReason(considered.breaker);
-    if (reason === null) insertByTier(candidates, considered);
-    else excluded.push({ provider: considered.provider, reason });
+  const ranking: Ranking = { candidates: [], tiers: [] };
+  const { candidates } = ranking;
+  let hasTrial = false;
+  for (const [at, considered] of capable.entries()) {
+    const { provider, breaker } = considered;
+    const reason = breaker.kind === "closed" ? null : circuitReason(breaker);
+    if (reason === null) insertByTier(ranking, considered, tiers[at]);
+    else excluded.push({ provider, reason });
+    hasTrial ||= breaker.kind === "half_open";
   }
   if (!lagWaived && !candidates.some(isClosed)) {
     const lagging = laggingOf(considered);
     order(lagging, strategy, draw, call.methodName);
     if (lagging.length > 0) return withLagging({ candidates, excluded }, lagging);
   }
-  if (draw.replaySafe) explore(candidates, draw);
+  if (hasTrial && draw.replaySafe) explore(candidates, draw);
   return withReserve(withWaiver({ candidates, excluded }, lagWaived), considered);
 }
 
@@ -130,7 +134,8 @@ function laggingOf(considered: readonly Considered[]): Considered[] {
 /** The plan with providers behind its candidates that it had excluded for their lag. */
 function withLagging({ candidates, excluded }: Plan, lagging: Considered[]): Plan {
   const behind: Considered[] = [];
-  for (const added of lagging.sort(byLag)) insertByTier(behind, added);
+  const ranking: Ranking = { candidates: behind, tiers: [] };
+  for (const added of lagging.sort(byLag)) insertByTier(ranking, added);
   return {
     candidates: [...candidates, ...behind],
     excluded: excluded.filter(
@@ -222,8 +227,9 @@ export function waitOf(channels: readonly Awaited[], call: Call): number | null 
  */
 export function positionOf(considered: Considered): number {
   const { provider, breaker, limited, stalled, lacking, unsure, hasAnswered } = considered;
+  const isBest = breaker.kind === "closed" && !limited && !stalled;
   return (
-    tierOf(breaker, limited || stalled) +
+    (isBest ? 1 : tierOf(breaker, limited || stalled)) +
     (unsure ? OPEN_TIER : 0) +
     (hasAnswered ? 0 : 2 * OPEN_TIER) +
     (provider.backup ? 4 * OPEN_TIER : 0) +
@@ -293,16 +299,16 @@ function areAllCapable(considered: readonly Considered[]): boolean {
   return true;
 }
 
-/** Whether all of them are in the best tier. */
-function areAllHealthy(considered: readonly Considered[]): boolean {
-  for (const each of considered) if (!isHealthy(each)) return false;
-  return true;
-}
-
-function isHealthy(considered: Considered): boolean {
-  const { provider, breaker, limited, stalled, lacking, unsure, hasAnswered } = considered;
-  if (breaker.kind !== "closed" || limited || stalled) return false;
-  return hasAnswered && !unsure && !lacking && !provider.backup;
+/** The tier of each; null = all are in the best one, as almost always: tiers change nothing. */
+function tiersOf(considered: readonly Considered[]): readonly number[] | null {
+  const tiers: number[] = [];
+  let isMixed = false;
+  for (const each of considered) {
+    const tier = positionOf(each);
+    tiers.push(tier);
+    isMixed ||= tier !== 1;
+  }
+  return isMixed ? tiers : null;
 }
 
 function circuitReason(breaker: Breaker): ExclusionReason | null {
@@ -310,17 +316,22 @@ function circuitReason(breaker: Breaker): ExclusionReason | null {
   return breaker.kind === "half_open" && breaker.trialAtMs !== null ? "trial_in_flight" : null;
 }
 
+/** Candidates in the order of their tiers, and the tier of each. */
+interface Ranking {
+  readonly candidates: Considered[];
+  readonly tiers: number[];
+}
+
 /** Inserts behind the last candidate of the same or a better tier: keeps the order of a tier. */
-function insertByTier(candidates: Considered[], added: Considered): void {
-  const tier = positionOf(added);
+function insertByTier(
+  { candidates, tiers }: Ranking,
+  added: Considered,
+  tier = positionOf(added),
+): void {
   let at = candidates.length;
-  candidates.push(added);
-  for (; at > 0; at--) {
-    const before = candidates[at - 1];
-    if (before === undefined || positionOf(before) <= tier) break;
-    candidates[at] = before;
-  }
-  candidates[at] = added;
+  while (at > 0 && (tiers[at - 1] ?? 0) > tier) at--;
+  candidates.splice(at, 0, added);
+  tiers.splice(at, 0, tier);
 }
 
 function explore(candidates: Considered[], { settings, random }: Draw): void {

@@ -105,7 +105,7 @@ export function addOverhead(row: Numbers, at: number, ms: number): void {
 function addToHistogram(row: Numbers, at: number, bounds: readonly number[], ms: number): void {
   let column = 0;
   while (column < bounds.length && ms > (bounds[column] ?? 0)) column++;
-  increment(row, at + column);
+  row[at + column] = (row[at + column] ?? 0) + 1;
 }
 
 /** Counts one more. */

@@ -239,18 +239,6 @@ export class Plans extends ProviderRecords {
     return health === null ? null : usualMs(health.latency, method, share);
   }
 
-  /**
-   * How long (ms) a trial of the provider may keep its caller waiting, after it was admitted and
-   * before it begins; null = its circuit is closed and no trial of a stalled one is due, so it is
-   * not a trial.
-   */
-  trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null {
-    const health = this.healthOf({ provider, transport });
-    if (health === null) return null;
-    const isTrial = health.breaker.kind !== "closed" || health.stall.isTrialDue(this.runtime.now());
-    return isTrial ? patienceMs(health, method) : null;
-  }
-
   /** Whether a call may be asked of the provider beside another: it is in the best health. */
   mayBeAskedBeside({ provider, transport }: Channel, method: Method): boolean {
     const state = this.stateOf(provider);
@@ -395,7 +383,7 @@ export class Plans extends ProviderRecords {
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
     const last = call.resolution === undefined ? lastBlock(call.block) : null;
     const presence = last === null ? null : this.#presenceOf(state, last, nowMs);
-    const isHanging = health.stall.isStalled(nowMs);
+    const isHanging = health.stall.hung > 0 && health.stall.isStalled(nowMs);
     const stalled = isHanging && this.#isAskedLater(state, health.stall, query);
     const isThrottled = health.throttle !== null || health.methodThrottles.size > 0;
     const limited =
@@ -454,7 +442,7 @@ export class Plans extends ProviderRecords {
       wrongChain: health.wrongChain,
       cordoned: health.cordon !== null,
       cordonedByOperator: state.cordon !== null,
-      behind: lacking || isBehind(health, nowMs),
+      behind: lacking || (health.behindAtMs !== NEVER_MS && isBehind(health, nowMs)),
       lagBlocks: lag,
       facts: health.facts,
       unserved,
@@ -528,7 +516,7 @@ function lastBlock(block: BlockRef): number | null {
 /**
  * How long (ms) a trial may keep its caller waiting: as long as answers to such calls usually take.
  */
-function patienceMs(health: Health, method: Method): number {
+export function patienceMs(health: Health, method: Method): number {
   return Math.min(
     LONGEST_TRIAL_MS,
     Math.max(SHORTEST_TRIAL_MS, usualMs(health.latency, method, 0.95) ?? LONGEST_TRIAL_MS),

@@ -501,8 +501,8 @@ export class ProviderRecords {
 
   /** It has this block, unless nobody could have it yet. */
   #raiseHighest(state: ProviderState, number: number): void {
-    const tip = this.blocks.servedTip();
     if (number <= state.highest) return;
+    const tip = this.blocks.servedTip();
     if (tip !== null && number > tip + plausibleLead(this.set.chain)) return;
     state.highest = number;
     this.blocks.highestChanged();

@@ -24,6 +24,8 @@ export interface Outstanding extends Channel, Linked<Outstanding> {
   /** What its outcome counts for: only what counts for everything is watched. */
   readonly counts: Counting;
   readonly startedAtMs: number;
+  /** Where its provider is watched; null = it has not begun, or its provider is not of the set. */
+  watched: WatchedChannel | null;
   /** False = certainly nothing of it was sent. */
   readonly sent: boolean;
   /** It waits for a busy connection. */

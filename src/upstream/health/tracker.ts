@@ -24,7 +24,7 @@ import { type BlockRef, type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type Allowance, type Shares, WHOLE_SHARES } from "../shares.ts";
-import { type PlanSettings, Plans } from "./plans.ts";
+import { type PlanSettings, Plans, patienceMs } from "./plans.ts";
 import { conditionOf, type Observation, SILENCE } from "./provider-records.ts";
 import { type Outstanding, SilenceWatch, type WatchedChannel } from "./silence-watch.ts";
 
@@ -94,7 +94,7 @@ export class Tracker extends Plans {
    */
   admit(provider: Provider, transport: Transport, counts: Counting = "all"): boolean {
     if (counts === "answers" || counts === "nothing") return true;
-    const health = this.healthOf({ provider, transport });
+    const health = this.stateOf(provider)?.[transport] ?? null;
     if (health === null) return false;
     if (health.breaker.kind === "closed") return true;
     const nowMs = this.runtime.now();
@@ -104,19 +104,26 @@ export class Tracker extends Plans {
     return true;
   }
 
-  /** Records the start of an attempt: from now on its provider may be found silent. */
-  begin(out: Outstanding): void {
+  /**
+   * Records the start of an attempt: from now on its provider may be found silent. Returns how long
+   * (ms) it may keep its caller waiting if it is a trial: of a circuit that is not closed, or of a
+   * provider at which calls hang. Null = it is none.
+   */
+  begin(out: Outstanding): number | null {
     const state = this.stateOf(out.provider);
     const channel = state?.watched[out.transport] ?? null;
-    if (state === null || channel === null || out.counts !== "all") return;
+    out.watched = channel;
+    if (state === null || channel === null || out.counts !== "all") return null;
+    const { health } = channel;
     state.rate.count(out.startedAtMs);
-    channel.health.stall.begin(out, out.startedAtMs);
+    const isTrial = health.stall.begin(out, out.startedAtMs) || health.breaker.kind !== "closed";
     this.#silenceWatch.begin(channel, out);
+    return isTrial ? patienceMs(health, out.method) : null;
   }
 
   /** Records the end of an attempt that began. True = its provider was silent. */
   end(out: Outstanding, { attempt, call, by }: AttemptEnd): boolean {
-    const channel = this.channelOf(out);
+    const { watched: channel } = out;
     if (channel === null) return false;
     if (out.counts !== "all") {
       const counting = counted(attempt, out.counts);

@@ -204,6 +204,7 @@ test(
       batch: null,
       sentAtMs: runtime.now(),
       connectingAtMs: null,
+      watched: null,
       counted: false,
       before: null,
       after: null,

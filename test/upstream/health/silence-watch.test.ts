@@ -343,6 +343,7 @@ test(
         ...out,
         sentAtMs: null,
         connectingAtMs: null,
+        watched: null,
         counted: false,
         before: null,
         after: null,

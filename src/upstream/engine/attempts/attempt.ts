@@ -9,7 +9,7 @@ import type { Method } from "../../../core/rpc/method.ts";
 import { isResolved, requestByHash } from "../../../core/rpc/resolved-call.ts";
 import type { WireRequest } from "../../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../../runtime.ts";
-import type { MoveReason, Outstanding } from "../../health/silence-watch.ts";
+import type { MoveReason, Outstanding, WatchedChannel } from "../../health/silence-watch.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import type { Timer, TimerWheel } from "../../timer-wheel.ts";
 import type {
@@ -55,10 +55,11 @@ export interface AttemptParts {
 /** Who is asked, and for how long. */
 export interface AttemptTerms {
   readonly channel: Channel;
+  readonly startedAtMs: number;
   /** How long it may take. */
   readonly limitMs: number;
-  /** It is the trial of a half-open circuit, or of a stalled provider. */
-  readonly isTrial: boolean;
+  /** Another provider may be asked as well while it is out. */
+  readonly mayBeLate: boolean;
   /** When its owner is first told that it takes long; null = never. */
   readonly checkMs: number | null;
   /** Of a hedge: how long the attempt had taken beside which it is begun; null = it is none. */
@@ -89,7 +90,12 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   readonly caller: CallerIdentity;
   readonly counts: Counting;
   readonly startedAtMs: number;
-  readonly isTrial: boolean;
+  /**
+   * It is the trial of a half-open circuit, or of a stalled provider, and another may be asked
+   * beside it.
+   */
+  isTrial = false;
+  watched: WatchedChannel | null = null;
   sentAtMs: number | null = null;
   connectingAtMs: number | null = null;
   counted = false;
@@ -115,8 +121,7 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     this.method = context.request.call.method;
     this.caller = context.request.caller;
     this.counts = context.request.counts ?? "all";
-    this.isTrial = terms.isTrial;
-    this.startedAtMs = parts.runtime.now();
+    this.startedAtMs = terms.startedAtMs;
     this.#parts = parts;
     this.#context = context;
     this.#terms = terms;
@@ -148,12 +153,13 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   start(): void {
     const { provider } = this;
     const { call, mayStream, room, deadlineMs, tracker, upstreams } = this.#context.request;
-    const { limitMs, checkMs } = this.#terms;
+    const { limitMs, checkMs, mayBeLate } = this.#terms;
     const upstream = (upstreams ?? this.#parts.upstreams)[this.transport];
-    tracker.begin(this);
+    const trialMs = tracker.begin(this);
+    this.isTrial = mayBeLate && trialMs !== null;
     if (upstream === undefined)
       return this.failed(plainFailure("unsent", "transport not available"), null);
-    this.#wait(checkMs, limitMs);
+    this.#wait(this.isTrial ? trialMs : checkMs, limitMs);
     const { methodName } = call;
     const { body, idStart, idEnd } = wireOf(call, tracker, provider);
     const passed = provider.guarded ? this.caller.passed : undefined;

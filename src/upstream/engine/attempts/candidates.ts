@@ -56,7 +56,8 @@ export class Candidates {
     const { panic } = this.#context.plan;
     for (let channel = this.#take(); channel !== null; channel = this.#take()) {
       const { provider, transport } = channel;
-      if (avoid?.has(provider.id) === true || !tracker.hasRoom(provider, call)) continue;
+      if (avoid?.has(provider.id) === true) continue;
+      if (provider.budget !== null && !tracker.hasRoom(provider, call)) continue;
       if (panic === true || tracker.admit(provider, transport, counts)) return channel;
       this.trialsTaken = true;
     }

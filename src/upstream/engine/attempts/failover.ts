@@ -336,7 +336,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
       case "hedge":
         open.stepAside();
         this.#candidates.takeOut(move.target);
-        this.#begin(move.target, pending.ageMs);
+        this.#begin(move.target, this.#parts.runtime.now(), pending.ageMs);
         return null;
     }
   }
@@ -393,16 +393,18 @@ class FailoverRun implements AttemptOwner, RunningCall {
   }
 
   #tryNext(): void {
-    const channel = this.#budget.isLate ? null : this.#candidates.next();
+    const startedAtMs = this.#parts.runtime.now();
+    const isLate = startedAtMs >= this.#budget.endsAtMs;
+    const channel = isLate ? null : this.#candidates.next();
     if (channel === null) this.#noneLeft();
-    else this.#begin(channel, null);
+    else this.#begin(channel, startedAtMs, null);
   }
 
-  #begin(channel: Channel, hedgedAfterMs: number | null): void {
+  #begin(channel: Channel, startedAtMs: number, hedgedAfterMs: number | null): void {
     const couldFollow = this.#candidates.any || this.#candidates.hasReserve;
-    const limitMs = this.#budget.begin(couldFollow);
+    const limitMs = this.#budget.begin(couldFollow, startedAtMs);
     const checkMs = firstCheckMs(this.#context, couldFollow);
-    this.#open.begin(channel, { limitMs, checkMs, hedgedAfterMs });
+    this.#open.begin(channel, { startedAtMs, limitMs, checkMs, hedgedAfterMs });
   }
 
   /** Whether another provider could be asked beside those that were. */

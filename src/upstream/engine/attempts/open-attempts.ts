@@ -17,7 +17,7 @@ import {
 import { CANCELLED, OVERTAKEN, verdictOf } from "./judgement.ts";
 
 /** How an attempt is made. */
-type BeginTerms = Pick<AttemptTerms, "limitMs" | "checkMs" | "hedgedAfterMs">;
+type BeginTerms = Omit<AttemptTerms, "channel" | "mayBeLate">;
 
 /** The attempts of one call that are out. */
 export class OpenAttempts {
@@ -45,16 +45,12 @@ export class OpenAttempts {
   }
 
   /** Asks a provider, and waits for it. One that fails at once has told its owner already. */
-  begin(channel: Channel, { limitMs, checkMs, hedgedAfterMs }: BeginTerms): void {
-    const { call, tracker } = this.#context.request;
-    const { provider, transport } = channel;
+  begin(channel: Channel, begun: BeginTerms): void {
     const mayBeLate = this.#context.policy.maxOpen > 1 && this.#context.plan.panic !== true;
-    const trialMs = mayBeLate ? tracker.trialPatienceMs(provider, transport, call.method) : null;
-    const isTrial = trialMs !== null;
-    const terms = { channel, limitMs, isTrial, checkMs: trialMs ?? checkMs, hedgedAfterMs };
+    const terms = { ...begun, channel, mayBeLate };
     const pending = new PendingAttempt(this.#parts, this.#context, terms, this.#owner);
     this.awaited = pending;
-    this.#context.lastAsked = provider;
+    this.#context.lastAsked = channel.provider;
     pending.start();
   }
 
@@ -144,7 +140,8 @@ export interface BudgetParts {
 export class AttemptBudget {
   readonly #parts: BudgetParts;
   readonly #context: CallContext;
-  #endsAtMs: number;
+  /** When no attempt is begun any more. */
+  endsAtMs: number;
   /** Attempts that were begun, without those that were certainly not sent. */
   #begun = 0;
   #freePanicSlot: (() => void) | null = null;
@@ -152,22 +149,22 @@ export class AttemptBudget {
   constructor(parts: BudgetParts, context: CallContext) {
     this.#parts = parts;
     this.#context = context;
-    this.#endsAtMs = context.endsAtMs;
+    this.endsAtMs = context.endsAtMs;
   }
 
   get isLate(): boolean {
-    return this.#parts.runtime.now() >= this.#endsAtMs;
+    return this.#parts.runtime.now() >= this.endsAtMs;
   }
 
   /** Whether another attempt may be made. */
   get mayTryMore(): boolean {
-    return this.#mayTryMoreWithin(this.#endsAtMs - this.#parts.runtime.now());
+    return this.#mayTryMoreWithin(this.endsAtMs - this.#parts.runtime.now());
   }
 
   /** An attempt begins. Returns how long it may take: not all the time if another could follow. */
-  begin(couldFollow: boolean): number {
+  begin(couldFollow: boolean, nowMs: number): number {
     this.#begun++;
-    const remainingMs = this.#endsAtMs - this.#parts.runtime.now();
+    const remainingMs = this.endsAtMs - nowMs;
     const mayTryMore = couldFollow && this.#mayTryMoreWithin(remainingMs);
     return mayTryMore && this.#context.request.call.method.replaySafe
       ? remainingMs * this.#parts.limits().firstAttemptShare
@@ -185,7 +182,7 @@ export class AttemptBudget {
     this.#freePanicSlot = takePanicSlot(this.#parts.timerWheel, tracker);
     if (this.#freePanicSlot === null) return false;
     if (call.method.replaySafe)
-      this.#endsAtMs = Math.min(this.#endsAtMs, this.#parts.runtime.now() + PANIC_SLOT_MS);
+      this.endsAtMs = Math.min(this.endsAtMs, this.#parts.runtime.now() + PANIC_SLOT_MS);
     return true;
   }
 
