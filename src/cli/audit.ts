@@ -1,23 +1,15 @@
 // `svc audit`: compares the books with each other and with the payment chains.
-import { formatFaults } from "../config/config-fault.ts";
 import { errorText } from "../core/fields.ts";
 import { realRuntime } from "../runtime.ts";
 import { type CommandInput, refuse } from "./command.ts";
-import { usage } from "./help.ts";
-import { readConfig, readFlags } from "./read-config.ts";
+import { requireConfig } from "./read-config.ts";
 
 /** Runs the audit. Exit code 1 = differences were found, 2 = the comparison failed. */
-export async function audit({ args, env }: CommandInput): Promise<void> {
-  const {
-    config: file = env["SVC_CONFIG"] ?? "svc.yml",
-    since,
-    ...rest
-  } = readFlags(args, { since: { type: "string" } });
+export async function audit(input: CommandInput): Promise<void> {
+  const { since } = input.flags;
   const sinceMs = since === undefined ? null : Date.parse(since);
-  if (Object.keys(rest).length > 0 || Number.isNaN(sinceMs)) return refuse(usage());
-  const result = readConfig({ file, flags: {}, env });
-  if (!result.ok) return refuse(formatFaults(result.faults));
-  const { config } = result;
+  if (Number.isNaN(sinceMs)) return refuse("svc: --since is not a day such as 2026-01-31");
+  const { config } = requireConfig(input);
   const [{ auditMoney }, { readLocalRails }] = await Promise.all([
     import("../app/audit.ts"),
     import("../devnet/payments/local-rails.ts"),

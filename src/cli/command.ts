@@ -2,8 +2,10 @@
 
 /** The arguments and environment of a command. */
 export interface CommandInput {
-  /** Arguments after the command's name. */
-  readonly args: readonly string[];
+  /** What follows the command's name; empty = the command has none. */
+  readonly operand: string;
+  /** The values of its options, by name. */
+  readonly flags: Readonly<Record<string, string | undefined>>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly version: string;
 }

@@ -2,7 +2,6 @@
 // of how the service is built.
 import type { Config } from "../config/config.ts";
 import { type Devnet, type DevnetOptions, startDevnet, withDevnet } from "../devnet/devnet.ts";
-import type { LocalPayments } from "../devnet/payments/local.ts";
 import { isLoopback } from "../devnet/payments/wallets.ts";
 import { realRuntime } from "../runtime.ts";
 import { refuse } from "./command.ts";
@@ -54,26 +53,19 @@ async function startPaying(
     return null;
   }
   try {
-    const [local, greeting, left] = await Promise.all([
-      import("../devnet/payments/local.ts"),
+    const [local, { leaveLocalRails }] = await Promise.all([
       import("../devnet/payments/local.ts"),
       import("../devnet/payments/local-rails.ts"),
     ]);
-    const chains: LocalPayments = await local.startLocalPayments({
-      devnet,
-      runtime: realRuntime,
-      onProgress,
-    });
-    const forget = left.leaveLocalRails(config.dataDir, chains.rails);
-    const into = (base: Config): Config => local.withLocalPayments(base, chains);
-    const close = async (): Promise<void> => {
-      forget();
-      await chains.close();
-    };
+    const chains = await local.startLocalPayments({ devnet, runtime: realRuntime, onProgress });
+    const forget = leaveLocalRails(config.dataDir, chains.rails);
     return {
-      into,
-      close,
-      lines: (base: string, chain: string) => greeting.payingLines(base, chain, chains),
+      into: (base: Config) => local.withLocalPayments(base, chains),
+      lines: (base: string, chain: string) => local.payingLines(base, chain, chains),
+      close: async () => {
+        forget();
+        await chains.close();
+      },
     };
   } catch (error) {
     onProgress(`no local payments: ${String(error)}`);

@@ -1,17 +1,13 @@
-// Reads the configuration file of a command and applies the command's flags on top.
+// Reads the configuration file of a command and applies the command's options on top; and `svc
+// check-config`, which does nothing else.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { type ConfigResult, loadConfig } from "../config/config.ts";
-import { errorText } from "../core/fields.ts";
+import { formatFaults } from "../config/config-fault.ts";
 import { type CommandInput, codeOf, refuse } from "./command.ts";
-import { usage } from "./help.ts";
 
-/** A configuration file with the flags and variables that override it. */
-export interface ConfigSource extends Pick<CommandInput, "env"> {
-  readonly file: string;
-  readonly flags: Readonly<Record<string, string | undefined>>;
-}
+/** The options and variables of a command that override settings. */
+type ConfigSource = Pick<CommandInput, "flags" | "env">;
 
 /** A configuration, and what tells the text of its file from another; null = it was not read. */
 export type ReadConfig = ConfigResult & { readonly revision: string | null };
@@ -19,7 +15,8 @@ export type ReadConfig = ConfigResult & { readonly revision: string | null };
 const REVISION_CHARS = 12;
 
 /** Loads a configuration; an unreadable file is reported as a configuration fault. */
-export function readConfig({ file, flags, env }: ConfigSource): ReadConfig {
+export function readConfig({ flags, env }: ConfigSource): ReadConfig {
+  const { config: file = env["SVC_CONFIG"] ?? "svc.yml", ...overrides } = flags;
   let text: Uint8Array;
   try {
     text = readFileSync(file);
@@ -29,30 +26,19 @@ export function readConfig({ file, flags, env }: ConfigSource): ReadConfig {
     return { ok: false, faults, revision: null };
   }
   const revision = createHash("sha256").update(text).digest("hex").slice(0, REVISION_CHARS);
-  return { ...loadConfig({ file, text, env, flags }), revision };
+  return { ...loadConfig({ file, text, env, flags: overrides }), revision };
 }
 
-/** Parses the flags that override settings, and the extra flags of a command. */
-export function readFlags(
-  args: readonly string[],
-  more: Readonly<Record<string, { readonly type: "string" }>> = {},
-): Readonly<Record<string, string | undefined>> {
-  const option = { type: "string" } as const;
-  try {
-    const { values } = parseArgs({
-      args: [...args],
-      options: {
-        config: option,
-        port: option,
-        host: option,
-        workers: option,
-        "log-level": option,
-        "devnet-nodes": option,
-        ...more,
-      },
-    });
-    return { ...values };
-  } catch (error) {
-    return refuse(`svc: ${errorText(error)}\n${usage()}`);
-  }
+/** A valid configuration; tells the faults of another one and ends the process. */
+export function requireConfig(source: ConfigSource): Extract<ReadConfig, { readonly ok: true }> {
+  const result = readConfig(source);
+  return result.ok ? result : refuse(formatFaults(result.faults));
+}
+
+/** Checks the configuration file that the command names. */
+export function checkConfig({ operand: file, env }: CommandInput): void {
+  const { config, warnings } = requireConfig({ flags: { config: file }, env });
+  const { chains, profiles } = config;
+  for (const warning of warnings) console.error(`warning: ${formatFaults([warning])}`);
+  console.log(`${file}: valid (${chains.length} chains, ${profiles.length} profiles)`);
 }

@@ -12,7 +12,7 @@ import { realRuntime } from "../runtime.ts";
 import { type CommandInput, refuse } from "./command.ts";
 import { greet } from "./greeting.ts";
 import type { LocalChain } from "./local-chain.ts";
-import { type ReadConfig, readConfig, readFlags } from "./read-config.ts";
+import { type ReadConfig, readConfig, requireConfig } from "./read-config.ts";
 import {
   collectStartGarbage,
   endOnSignals,
@@ -24,11 +24,8 @@ import type { ServiceStart } from "./supervise.ts";
 import { whyOne, workerCount } from "./worker-count.ts";
 
 /** Serves until a signal ends it. */
-export async function serve({ args, env, version }: CommandInput): Promise<void> {
-  const { config: file = env["SVC_CONFIG"] ?? "svc.yml", ...flags } = readFlags(args);
-  const read = (): ReadConfig => readConfig({ file, flags, env });
-  const first = read();
-  if (!first.ok) return refuse(formatFaults(first.faults));
+export async function serve(input: CommandInput): Promise<void> {
+  const first = requireConfig(input);
   const log = processLog(first.config, null);
   for (const warning of first.warnings) log.warn(formatFaults([warning]));
   const telling = {
@@ -45,12 +42,14 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
   const workers = workerCount(config);
   if (workers === 1 && config.server.workers !== 1) log.info(`one worker: ${whyOne()}`);
   const start = workers === 1 ? startHere : (await import("./supervise.ts")).startWorkers;
-  const reloader = createReloader(read, complete, log);
-  const input = { config, log, version, workers, reload: reloader.reload };
-  const service = await start(input).catch((error: unknown) => {
-    void local?.close();
-    return refuse(`svc: ${startProblem(error, config)}`);
-  });
+  const reloader = createReloader(() => readConfig(input), complete, log);
+  const { version } = input;
+  const service = await start({ config, log, version, workers, reload: reloader.reload }).catch(
+    (error: unknown) => {
+      void local?.close();
+      return refuse(`svc: ${startProblem(error, config)}`);
+    },
+  );
   collectStartGarbage();
   reloader.begin(service);
   process.on("SIGHUP", () => void reloader.reload());

@@ -3,7 +3,6 @@
 // clock. Settings and defaults are in `config/schema.ts`.
 import { parse as lookUpSuffix } from "tldts";
 import type { z } from "zod";
-import type { BudgetLimits } from "../core/provider/budget/budget-limits.ts";
 import type { Chain } from "../core/provider/chain.ts";
 import { operatorOf } from "../core/provider/operator.ts";
 import type { HedgeSettings, Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
@@ -15,15 +14,9 @@ import { usualVerification } from "../core/stream/log-verification.ts";
 import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config-fault.ts";
 import { type ConfigDocument, readDocument, type Variables } from "./document.ts";
 import { hostedOf } from "./hosted.ts";
-import { bytesOf, named, schemaOf } from "./kinds.ts";
+import { bytesOf, camel, named, schemaOf } from "./kinds.ts";
 import { brokenRules } from "./rules.ts";
-import {
-  type ConfigFile,
-  configFile,
-  type DEADLINES,
-  environment,
-  flags as flagTable,
-} from "./schema.ts";
+import { type ConfigFile, configFile, environment, flags as flagTable } from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
 import { warningsOf } from "./warnings.ts";
 
@@ -283,14 +276,6 @@ function addressOf(text: string): { readonly host: string; readonly port: number
   };
 }
 
-const DEADLINE_CLASS: Readonly<Record<(typeof DEADLINES)[number], DeadlineClass>> = {
-  cheap: "cheap",
-  standard: "standard",
-  default: "default",
-  trace_tx: "traceTx",
-  trace_block: "traceBlock",
-};
-
 function methodConfigOf(
   name: string,
   { kind, block_param, cu, deadline }: ConfigFile["methods"][string],
@@ -300,7 +285,7 @@ function methodConfigOf(
     kind: kind ?? null,
     blockAt: block_param ?? null,
     cu: cu ?? null,
-    deadline: deadline === undefined ? null : DEADLINE_CLASS[deadline],
+    deadline: deadline === undefined ? null : camel(deadline),
   };
 }
 
@@ -409,46 +394,37 @@ function aliasesOf(providers: readonly ProviderFile[]): readonly string[] {
 }
 
 function providerOf(provider: ProviderFile, index: number, alias: string): Provider {
-  const { limits, ...capabilities } = provider.capabilities;
-  const http = provider.url === undefined ? null : splitCredentials(provider.url);
-  const ws = provider.ws_url === undefined ? null : splitCredentials(provider.ws_url);
+  const { capabilities, limits, batch, url, ws_url, name, region, headers, ...plain } = provider;
+  const { limits: blocks, error_rules, ...lacks } = capabilities;
+  const http = url === undefined ? null : splitCredentials(url);
+  const ws = ws_url === undefined ? null : splitCredentials(ws_url);
   const authorization = http?.authorization ?? ws?.authorization ?? null;
   const addresses = { url: http?.url ?? null, wsUrl: ws?.url ?? null };
   return {
-    index,
-    id: provider.id,
-    name: provider.name ?? provider.id,
-    alias,
+    ...plain,
     ...addresses,
+    ...named(blocks),
+    index,
+    name: name ?? plain.id,
+    alias,
     operator: operatorOf(addresses, lookUpSuffix),
-    priority: provider.priority,
-    weight: provider.weight,
-    backup: provider.backup,
-    budget: provider.limits === undefined ? null : budgetOf(provider.limits),
-    batch: provider.batch === undefined ? null : named(provider.batch),
-    price: provider.price,
-    archival: provider.archival,
-    region: provider.region ?? null,
-    headers:
-      authorization === null
-        ? provider.headers
-        : { ...provider.headers, Authorization: authorization },
-    unsupportedMethods: new Set(capabilities.unsupported_methods),
-    unsupportedCategories: new Set(capabilities.unsupported_categories),
-    maxBlockRange: limits.max_block_range,
-    maxBlockAge: limits.max_block_age,
-    blockAgeMethods: new Set(limits.block_age_methods),
-    errorRules: capabilities.error_rules.map(({ code, message_contains, category }) => ({
+    budget:
+      limits === undefined
+        ? null
+        : { ...named(limits), credits: new Map(Object.entries(limits.credits)) },
+    batch: batch === undefined ? null : named(batch),
+    region: region ?? null,
+    headers: authorization === null ? headers : { ...headers, Authorization: authorization },
+    unsupportedMethods: new Set(lacks.unsupported_methods),
+    unsupportedCategories: new Set(lacks.unsupported_categories),
+    blockAgeMethods: new Set(blocks.block_age_methods),
+    errorRules: error_rules.map(({ code, message_contains, category }) => ({
       code,
       messageContains: message_contains.map((piece) => piece.toLowerCase()),
       category,
     })),
     guarded: false,
   };
-}
-
-function budgetOf(limits: NonNullable<ProviderFile["limits"]>): BudgetLimits {
-  return { ...named(limits), credits: new Map(Object.entries(limits.credits)) };
 }
 
 /** Freezes records and lists all the way down; sets and maps are read-only by type. */

@@ -95,12 +95,12 @@ export type Named<Settings> = {
 
 /** The same settings under the names of the program. */
 export function named<Settings extends object>(settings: Settings): Named<Settings> {
-  return parseNamed(
-    Object.entries(settings).map(([name, value]) => [
-      name.replace(/_(.)/g, (_, first: string) => first.toUpperCase()),
-      value,
-    ]),
-  );
+  return parseNamed(Object.entries(settings).map(([name, value]) => [camel(name), value]));
+}
+
+/** A name of the file as the program writes it. */
+export function camel<const Name extends string>(name: Name): Camel<Name> {
+  return name.replace(/_(.)/g, (_, first: string) => first.toUpperCase()) as Camel<Name>;
 }
 
 function parseNamed<Settings>(entries: readonly (readonly [string, unknown])[]): Named<Settings> {

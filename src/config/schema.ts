@@ -35,7 +35,7 @@ import {
 import { splitCredentials } from "./url-credentials.ts";
 
 /** The classes of deadlines, as spelled in the file. */
-export const DEADLINES = ["cheap", "standard", "default", "trace_tx", "trace_block"] as const;
+const DEADLINES = ["cheap", "standard", "default", "trace_tx", "trace_block"] as const;
 
 /** Log levels, most talkative first. */
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;

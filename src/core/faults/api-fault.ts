@@ -1,6 +1,5 @@
 // The error table of the management API: every refusal of the HTTP endpoints other than JSON-RPC,
 // with status and advice. Knows no transport.
-import { isRetryable } from "./rpc-fault.ts";
 
 /** One row of the table. `retryable` errors carry `Retry-After`. */
 export interface ApiFaultRow {
@@ -10,6 +9,11 @@ export interface ApiFaultRow {
   readonly meaning: string;
   /** What the caller should do next, unless the refusal has more specific advice. */
   readonly nextAction: string;
+}
+
+/** Whether a request that was refused with this status may succeed when it is sent again. */
+export function isRetryable(status: number): boolean {
+  return status >= 500 || status === 429 || status === 408;
 }
 
 const row = (status: number, meaning: string, nextAction: string): ApiFaultRow => ({

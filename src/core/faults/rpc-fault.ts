@@ -1,6 +1,8 @@
 // The error catalog of JSON-RPC: every refusal that the service originates, with its codes, status
 // and advice. Knows no transport: `web` renders refusals.
 
+import { API_FAULTS, type ApiFaultCode, isRetryable } from "./api-fault.ts";
+
 /** One row of the catalog. `retryable` errors carry `Retry-After`. */
 export interface FaultRow {
   /** JSON-RPC error code. */
@@ -11,17 +13,16 @@ export interface FaultRow {
   readonly nextAction: string;
 }
 
-/** Whether a request that was refused with this status may succeed when it is sent again. */
-export function isRetryable(status: number): boolean {
-  return status >= 500 || status === 429 || status === 408;
-}
-
 const row = (rpcCode: number, status: number, nextAction: string): FaultRow => ({
   rpcCode,
   status,
   retryable: isRetryable(status),
   nextAction,
 });
+
+/** A payment at a call is refused as one at the management API. */
+const paymentRow = (code: ApiFaultCode): FaultRow =>
+  row(-32000, API_FAULTS[code].status, API_FAULTS[code].nextAction);
 
 const EXAMPLE = '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}';
 
@@ -77,29 +78,11 @@ const ROWS = {
     402,
     "sign one challenge of WWW-Authenticate and repeat with Authorization: Payment",
   ),
-  payment_invalid: row(
-    -32000,
-    402,
-    "repeat without payment for a fresh challenge, sign it, and send the same body with the " +
-      "signature",
-  ),
-  payment_conflict: row(
-    -32000,
-    409,
-    "check the first payment at its status_url; never sign a second while one is pending",
-  ),
-  payment_failed: row(-32000, 409, "repeat without payment for a fresh challenge"),
-  beneficiary_conflict: row(
-    -32000,
-    409,
-    "do not pay again; keep purchase ID and signed payment, report via feedback, retry the " +
-      "same request",
-  ),
-  payment_pending: row(
-    -32000,
-    503,
-    "do not pay again; it completes in the background; check status_url",
-  ),
+  payment_invalid: paymentRow("payment_invalid"),
+  payment_conflict: paymentRow("payment_conflict"),
+  payment_failed: paymentRow("payment_failed"),
+  beneficiary_conflict: paymentRow("beneficiary_conflict"),
+  payment_pending: paymentRow("payment_pending"),
   rate_limit_exceeded: row(-32005, 429, "retry after the indicated delay"),
   log_range_limit: row(
     -32005,

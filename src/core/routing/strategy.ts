@@ -333,18 +333,27 @@ export function isOperatorOnly(strategy: Strategy): boolean {
 /** Draws without replacement by configured weights, nearer regions first. */
 function orderByShare(entrants: Entrant[], { random }: Draw): void {
   if (areWeightsEqual(entrants)) return;
-  const race = entrants.map((entrant) => ({
-    entrant,
-    time: -Math.log(1 - random()) / entrant.provider.weight,
-  }));
-  sortStable(
-    race,
-    (left, right) => left.entrant.regionRank - right.entrant.regionRank || left.time - right.time,
-  );
-  for (let at = 0; at < race.length; at++) {
-    const entrant = race[at]?.entrant;
-    if (entrant !== undefined) entrants[at] = entrant;
-  }
+  const weights = entrants.map(({ provider }) => provider.weight);
+  replace(entrants, drawnFrom(entrants, weights, random));
+  sortByRegion(entrants);
+}
+
+/** Draws without replacement, by weight: the smallest of exponential times of rate `weight`. */
+function drawnFrom(
+  entrants: readonly Entrant[],
+  weights: readonly number[],
+  random: () => number,
+): readonly Entrant[] {
+  const race = entrants.map((entrant, at) => {
+    const weight = weights[at] ?? 0;
+    return { entrant, time: weight > 0 ? -Math.log(1 - random()) / weight : Number.MAX_VALUE };
+  });
+  sortStable(race, (left, right) => left.time - right.time);
+  return race.map(({ entrant }) => entrant);
+}
+
+function replace(entrants: Entrant[], ordered: readonly Entrant[]): void {
+  for (const [at, entrant] of ordered.entries()) entrants[at] = entrant;
 }
 
 /** Almost always: then the order in which they came will do. */
@@ -354,27 +363,18 @@ function areWeightsEqual(entrants: readonly Entrant[]): boolean {
   return true;
 }
 
-/**
- * Draws without replacement, by weight: the smallest of exponential times of rate `weight`. Those
- * without a reading share the places that they draw, nearer regions first.
- */
+/** Draws by weight. Those without a reading share the places that they draw, by region. */
 function orderByWeight(entrants: Entrant[], { settings, random }: Draw): void {
   const weights = weightsOf(
     entrants.map(({ reading }) => reading),
     settings,
   );
-  const race = entrants.map((entrant, at) => {
-    const weight = weights[at] ?? 0;
-    return { entrant, time: weight > 0 ? -Math.log(1 - random()) / weight : Number.MAX_VALUE };
-  });
-  sortStable(race, (left, right) => left.time - right.time);
   const unread = entrants.filter(isUnread);
   let next = 0;
-  for (let at = 0; at < race.length; at++) {
-    const entrant = race[at]?.entrant;
-    if (entrant === undefined) return;
-    entrants[at] = isUnread(entrant) ? (unread[next++] ?? entrant) : entrant;
-  }
+  const ordered = drawnFrom(entrants, weights, random).map((entrant) =>
+    isUnread(entrant) ? (unread[next++] ?? entrant) : entrant,
+  );
+  replace(entrants, ordered);
 }
 
 function isUnread({ reading }: Entrant): boolean {

@@ -1,6 +1,7 @@
 // Which block the answer to a call depends on, as far as a cache may rely on it. Reads parameters
 // strictly: what is not written in the plain form that clients use is no subject, and its answer is
 // not kept. Knows no cache.
+import { parseObject } from "./call.ts";
 import { elements, OPEN_ARRAY, OPEN_OBJECT, QUOTE, type Span } from "./json.ts";
 import type { Method } from "./method.ts";
 
@@ -120,9 +121,4 @@ function logSubject(bytes: Buffer, span: Span | undefined): CacheSubject | null 
   if (from === null || to === null) return null;
   if (to.kind === "head") return from.kind === "number" || from.kind === "head" ? HEAD : null;
   return to.kind === "number" && from.kind === "number" && from.number <= to.number ? to : null;
-}
-
-function parseObject(bytes: Buffer, span: Span): Record<string, unknown> {
-  const value: unknown = JSON.parse(bytes.toString("utf8", span.start, span.end));
-  return typeof value === "object" && value !== null ? { ...value } : {};
 }

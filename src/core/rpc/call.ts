@@ -86,7 +86,8 @@ export function readBlockAt(bytes: Buffer, span: Span, method: Method): BlockRef
 const MAX_OBJECT_BYTES = 1_000_000;
 const HEX = /^0x[0-9a-fA-F]{1,13}$/;
 
-function parseObject(bytes: Buffer, span: Span): Record<string, unknown> {
+/** The members of a JSON object. */
+export function parseObject(bytes: Buffer, span: Span): Record<string, unknown> {
   const value: unknown = JSON.parse(bytes.toString("utf8", span.start, span.end));
   return typeof value === "object" && value !== null ? { ...value } : {};
 }

@@ -13,6 +13,7 @@ import {
   type Span,
   skipSpace,
 } from "./json.ts";
+import { hexOf } from "./range-call.ts";
 import { type WireRequest, writeRequest } from "./wire-request.ts";
 
 /** A call at one block. */
@@ -179,10 +180,6 @@ const LONGEST_TAG = "finalized".length + 2;
 
 function numberOf(tag: ViewTag, view: View): number | null {
   return tag === "latest" ? view.number : view[tag];
-}
-
-function hexOf(number: number): string {
-  return `0x${number.toString(16)}`;
 }
 
 /** So few characters are written faster one by one. */

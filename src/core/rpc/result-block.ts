@@ -2,6 +2,7 @@
 // its question: another form, or another block, transaction or log than the call names. Reads only
 // the first members of the bytes where they suffice.
 
+import { isRecord } from "../fields.ts";
 import type { Naming } from "./answer-rules.ts";
 import type { Call } from "./call.ts";
 import {
@@ -11,6 +12,7 @@ import {
   elementAt,
   elements,
   LETTER_N,
+  membersOf,
   OPEN_ARRAY,
   OPEN_OBJECT,
   QUOTE,
@@ -26,6 +28,11 @@ export interface ResultBlock {
   readonly number: number | null;
   /** In lower case. */
   readonly hash: string | null;
+}
+
+/** The block in which a transaction was mined. */
+interface MinedBlock extends ResultBlock {
+  readonly number: number;
 }
 
 /** Whether a result is `null`, `[]` or `"0x"`: the block may be there without what was asked. */
@@ -65,6 +72,30 @@ export function blockNumberOf(
     return cache.named === true && block.kind === "number" ? block.number : null;
   if (cache.kind !== "hash" && cache.kind !== "transaction") return null;
   return resultBlock(bytes, { start, end }).number;
+}
+
+/** The block that a transaction or receipt says it was mined in; null = it names none. */
+export function minedIn(bytes: Buffer, span: Span): MinedBlock | null {
+  const { number, hash } = resultBlock(bytes, span);
+  return number === null ? null : { number, hash };
+}
+
+/** Members of a transaction that say where it was mined. */
+const PLACES = ["blockHash", "blockNumber", "transactionIndex", "blockTimestamp"] as const;
+
+/** A mined transaction as a pending one: it names no block. */
+export function pendingText(bytes: Buffer, span: Span): string {
+  const members = membersOf(bytes, span);
+  const places = PLACES.flatMap((name) => members?.get(name) ?? []).sort(
+    (left, right) => left.start - right.start,
+  );
+  let text = "";
+  let at = span.start;
+  for (const { start, end } of places) {
+    text += `${bytes.toString("utf8", at, start)}null`;
+    at = end;
+  }
+  return text + bytes.toString("utf8", at, span.end);
 }
 
 const NO_BLOCK: ResultBlock = { number: null, hash: null };
@@ -186,7 +217,7 @@ function otherBlock(
 function otherIndex({ params, body }: Call, bytes: Buffer, span: Span): string | null {
   const asked = params === undefined ? null : textAt(body, params, 1);
   const transaction = valueIn(bytes, span);
-  const index = isObject(transaction) ? quantityOf(transaction["transactionIndex"]) : null;
+  const index = isRecord(transaction) ? quantityOf(transaction["transactionIndex"]) : null;
   return asked !== null && index !== null && index !== Number(asked) ? "index" : null;
 }
 
@@ -225,7 +256,7 @@ function otherInAll(otherThan: (value: unknown) => string | null, list: unknown)
 }
 
 function otherReceipt(call: Call, receipt: unknown): string | null {
-  if (!isObject(receipt)) return "form";
+  if (!isRecord(receipt)) return "form";
   const number = quantityOf(receipt["blockNumber"]);
   return otherBlock(call, { number, hash: lowerCase(receipt["blockHash"]) });
 }
@@ -244,7 +275,7 @@ function askedLogsOf({ body, params, block }: Call): AskedLogs | null {
   const at = params === undefined ? null : elementAt(body, params.start, params.end, 0);
   if (at === null || at.end - at.start > MAX_FILTER_BYTES) return null;
   const filter = valueIn(body, at);
-  if (!isObject(filter)) return null;
+  if (!isRecord(filter)) return null;
   const { from, to } = block.kind === "range" ? block : { from: null, to: null };
   const topics = filter["topics"];
   return {
@@ -257,7 +288,7 @@ function askedLogsOf({ body, params, block }: Call): AskedLogs | null {
 }
 
 function otherLog(asked: AskedLogs, log: unknown): string | null {
-  if (!isObject(log)) return "form";
+  if (!isRecord(log)) return "form";
   const number = quantityOf(log["blockNumber"]);
   if (number !== null && !isWithin(asked, number)) return "range";
   if (isOther(log["blockHash"], asked.blockHashes)) return "hash";
@@ -291,10 +322,6 @@ function lowerCase(value: unknown): string | null {
 
 function quantityOf(value: unknown): number | null {
   return typeof value === "string" && QUANTITY.test(value) ? Number(value) : null;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Undefined = it is no JSON. */

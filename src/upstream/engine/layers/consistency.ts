@@ -8,7 +8,7 @@ import { HEADS_SOURCE } from "../../../core/routing/answer-source.ts";
 import { haveProvidersFailed } from "../../../core/routing/failover.ts";
 import type { View } from "../../../core/rpc/call.ts";
 import type { Method } from "../../../core/rpc/method.ts";
-import { minedIn, pendingText } from "../../../core/rpc/mined-block.ts";
+import { minedIn, pendingText } from "../../../core/rpc/result-block.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { type Answer, faultAnswer, isNull, recycle, resultOf } from "../answer.ts";
 import {
