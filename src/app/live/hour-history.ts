@@ -10,7 +10,7 @@ import {
 } from "../../hosted/operator/stored-history.ts";
 import type { CountedRow, RowSubject } from "../../observe/history/history-counts.ts";
 import { METHOD_CLASSES } from "../../observe/history/history-counts.ts";
-import { type HistoryQuery, HourReport } from "../../observe/history/history-report.ts";
+import { type HistoryQuery, HistoryReport } from "../../observe/history/history-report.ts";
 import { layoutOfRow } from "../../observe/history/history-row.ts";
 import { HOUR_MS } from "../../observe/history/hour-book.ts";
 import { hourCounts, parseHourCounts } from "../../observe/history/hour-counts.ts";
@@ -157,7 +157,7 @@ async function readHours(
   if (open === null) return "no_answer";
   if (open === "none") return "no_store";
   const { hours, use } = open;
-  const report = new HourReport(query);
+  const report = new HistoryReport(query);
   for (const { hour, rows } of hours) for (const row of rows) report.add(hour, row, row.numbers);
   const writerOf = new Map(hours.map(({ hour, writer }) => [hour, writer]));
   const { chain, provider, classes, firstStep: fromHour } = query;
@@ -175,7 +175,7 @@ async function readHours(
   return { series: report.series(), use };
 }
 
-function addStored(report: HourReport, hour: number, row: HistoryHourTable): void {
+function addStored(report: HistoryReport, hour: number, row: HistoryHourTable): void {
   const { profile, chain, provider: id, alias } = row;
   const provider = id === "" ? null : { id, alias };
   const of = row.class === "" ? null : METHOD_CLASSES.find((name) => name === row.class);

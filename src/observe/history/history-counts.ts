@@ -16,6 +16,7 @@ import {
   CALL_ERROR_AT,
   CALL_ROW,
   increment,
+  layoutOfRow,
   noteState,
 } from "./history-row.ts";
 
@@ -46,6 +47,35 @@ export interface RowSubject {
 /** What was counted: a row of calls, or of attempts at a provider. */
 export interface CountedRow extends RowSubject {
   readonly numbers: readonly number[];
+}
+
+/** Equal for rows that tell of the same. */
+export function subjectKey({ profile, chain, provider, class: of }: RowSubject): string {
+  return JSON.stringify([profile, chain, provider?.id ?? null, of]);
+}
+
+/** Rows that are added up by whom they tell of. */
+export class RowSums {
+  readonly #rows = new Map<string, RowSubject & { readonly numbers: number[] }>();
+
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  /** `most` rows in all; false = there is no room for this one. */
+  add({ numbers, ...subject }: CountedRow, most = Number.POSITIVE_INFINITY): boolean {
+    const key = subjectKey(subject);
+    const known = this.#rows.get(key);
+    if (known === undefined) {
+      if (this.#rows.size >= most) return false;
+      this.#rows.set(key, { ...subject, numbers: [...numbers] });
+    } else addRow(layoutOfRow(subject), known.numbers, 0, { numbers, at: 0 });
+    return true;
+  }
+
+  list(): readonly CountedRow[] {
+    return Array.from(this.#rows.values(), (row) => ({ ...row, numbers: [...row.numbers] }));
+  }
 }
 
 /** What was counted in one step. */

@@ -1,26 +1,20 @@
 // A part of history as it is asked for: of the service, of a profile on a chain or of one provider.
 // Steps come from memory, hours from rows that were kept for months. Unknown values are null, never
 // 0. Knows no clock.
-import {
-  type ChainHistory,
-  type History,
-  type ProviderHistory,
-  RESOLUTIONS,
-  type Resolution,
-  type SeriesRows,
-} from "./history.ts";
-import { METHOD_CLASSES, type RowSubject } from "./history-counts.ts";
+import { type History, RESOLUTIONS, type Resolution } from "./history.ts";
+import { METHOD_CLASSES, type RowSubject, subjectKey } from "./history-counts.ts";
 import {
   ATTEMPT_ROW,
   addRow,
-  CALL_ROW,
   circuitOf,
   lagOf,
   latencyOf,
+  layoutOfRow,
   overheadOf,
+  type RowIn,
   type RowLayout,
 } from "./history-row.ts";
-import { HOUR_MS } from "./hour-book.ts";
+import { HOUR_MS, SERVICE } from "./hour-book.ts";
 
 /** How far back is asked: what is in memory, and what the database keeps. */
 export const HISTORY_SPANS = ["hour", "day", "90d"] as const;
@@ -76,122 +70,87 @@ function mostSeries({ count }: Pick<HistoryQuery, "count">): number {
 
 /** The part of the steps in memory that is asked for. */
 export function historyReport(history: History, query: HistoryQuery): readonly SeriesReport[] {
-  const { chain, provider } = query;
-  if (chain === null) return [serviceReport(history, query)];
-  const known = history.find(chain.profile, chain.chain);
-  if (known === null) return [];
-  const providers = [...known.providers.values()]
-    .filter(({ name }) => provider === null || provider === name.id)
-    .sort((left, right) => (left.name.id < right.name.id ? -1 : 1))
-    .slice(0, mostSeries(query));
-  const ofProviders = providers.map((each) =>
-    seriesReport(history, each.total, query, { ...known, provider: each.name, class: null }),
-  );
-  const ofClasses =
-    provider === null || !query.classes
-      ? []
-      : providers.flatMap((each) => classReports(history, each, query));
-  const ofChain = { ...known, provider: null, class: null };
-  return [seriesReport(history, known.calls, query, ofChain), ...ofProviders, ...ofClasses];
-}
-
-function classReports(
-  history: History,
-  { name, classes }: ProviderHistory,
-  query: HistoryQuery,
-): readonly SeriesReport[] {
-  const { chain: place } = query;
-  if (place === null) return [];
-  return classes.flatMap((series, at) => {
-    if (series.rows[resolutionOf(query)] == null) return [];
-    const subject = { ...place, provider: name, class: METHOD_CLASSES[at] ?? null };
-    return [seriesReport(history, series, query, subject)];
-  });
+  const report = new HistoryReport(query);
+  const resolution = query.span === "day" ? 1 : 0;
+  const end = query.firstStep + query.count * query.joined;
+  for (const series of history.series()) {
+    const { subject, layout } = series;
+    const numbers = series.rows[resolution] ?? null;
+    if (numbers === null && series.isClass) continue;
+    const isOfService = query.chain === null && subject.provider === null;
+    const rows = report.rowsOf(isOfService ? SERVICE : subject);
+    if (rows === null || numbers === null) continue;
+    for (let step = query.firstStep; step < end; step++) {
+      const at = history.rowAt(series, resolution, step);
+      if (at !== null) report.addTo(rows, layout, step, { numbers, at });
+    }
+  }
+  return report.series();
 }
 
 /** Whom the series of a row tells of. */
-function subjectOf(row: RowSubject): Omit<SeriesReport, "rows"> {
-  const { profile, chain, provider, class: of } = row;
-  if (profile === "") return SERVICE;
+function subjectOf({
+  profile,
+  chain,
+  provider,
+  class: of,
+}: RowSubject): Omit<SeriesReport, "rows"> {
   const ofProvider = of === null ? "provider" : "class";
-  const kind = provider === null ? "chain" : ofProvider;
+  const ofCalls = profile === "" ? "service" : "chain";
   return {
-    kind,
-    profile,
-    chain,
+    kind: provider === null ? ofCalls : ofProvider,
+    profile: profile === "" ? null : profile,
+    chain: chain === "" ? null : chain,
     provider: provider?.id ?? null,
     alias: provider?.alias ?? null,
     class: of,
   };
 }
 
-/** The calls of all chains. */
-function serviceReport(history: History, query: HistoryQuery): SeriesReport {
-  const all = history.chains().map(({ calls }) => rowsOf(history, calls, query));
-  return { ...SERVICE, rows: mergedRows(CALL_ROW, all) };
-}
+type Rows = (number[] | null)[];
 
-const SERVICE: Omit<SeriesReport, "rows"> = {
-  kind: "service",
-  profile: null,
-  chain: null,
-  provider: null,
-  alias: null,
-  class: null,
-};
-
-function seriesReport(
-  history: History,
-  series: SeriesRows,
-  query: HistoryQuery,
-  subject: RowSubject | ChainHistory,
-): SeriesReport {
-  return {
-    ...subjectOf({ provider: null, class: null, ...subject }),
-    rows: rowsOf(history, series, query),
-  };
-}
-
-function resolutionOf({ span }: HistoryQuery): number {
-  return span === "day" ? 1 : 0;
-}
-
-/** Adds up rows of hours as they are read, for a query of 90 days. */
-export class HourReport {
+/** Adds up rows of steps or hours as they are read. The whole is told of even where it is unknown. */
+export class HistoryReport {
   readonly #query: HistoryQuery;
   readonly #series = new Map<string, { readonly row: RowSubject; readonly rows: Rows }>();
 
   constructor(query: HistoryQuery) {
     this.#query = query;
+    this.rowsOf({ ...SERVICE, ...query.chain });
   }
 
-  /** Adds a row of an hour, unless it is not asked for. */
-  add(hour: number, row: RowSubject, numbers: readonly number[]): void {
+  /** The rows of a series, which is begun if it is new; null = it is not reported. */
+  rowsOf(row: RowSubject): Rows | null {
+    if (!this.#matches(row)) return null;
+    const key = subjectKey(row);
+    const known = this.#series.get(key);
+    if (known !== undefined) return known.rows;
+    if (this.#series.size > mostSeries(this.#query)) return null;
+    const rows = Array.from({ length: this.#query.count }, () => null);
+    this.#series.set(key, { row, rows });
+    return rows;
+  }
+
+  /** Adds a row of a step, unless it is not asked for. */
+  add(step: number, row: RowSubject, numbers: readonly number[]): void {
+    const rows = this.rowsOf(row);
+    if (rows !== null) this.addTo(rows, layoutOfRow(row), step, { numbers, at: 0 });
+  }
+
+  addTo(rows: Rows, layout: RowLayout, step: number, row: RowIn): void {
     const { firstStep, joined, count } = this.#query;
-    const at = Math.floor((hour - firstStep) / joined);
-    if (at < 0 || at >= count || !this.#matches(row)) return;
-    const key = JSON.stringify([row.provider?.id ?? null, row.class]);
-    const known = this.#series.get(key) ?? { row, rows: Array.from({ length: count }, () => null) };
-    if (!this.#series.has(key) && this.#series.size > mostSeries(this.#query)) return;
-    this.#series.set(key, known);
-    const layout = row.provider === null ? CALL_ROW : ATTEMPT_ROW;
-    const sum = known.rows[at] ?? Array.from({ length: layout.width }, () => 0);
-    addRow(layout, sum, 0, { numbers, at: 0 });
-    known.rows[at] = sum;
+    const at = Math.floor((step - firstStep) / joined);
+    if (at < 0 || at >= count) return;
+    const sum = rows[at] ?? Array.from({ length: layout.width }, () => 0);
+    addRow(layout, sum, 0, row);
+    rows[at] = sum;
   }
 
   /** The whole first, then providers, then classes. */
   series(): readonly SeriesReport[] {
-    const { chain, count } = this.#query;
-    const found = Array.from(this.#series.values(), ({ row, rows }) => ({
-      ...subjectOf(row),
-      rows,
-    }));
-    if (!found.some(({ kind }) => kind === "service" || kind === "chain")) {
-      const whole = { profile: "", chain: "", ...chain, provider: null, class: null };
-      found.push({ ...subjectOf(whole), rows: Array.from({ length: count }, () => null) });
-    }
-    return sortedSeries(found);
+    return sortedSeries(
+      Array.from(this.#series.values(), ({ row, rows }) => ({ ...subjectOf(row), rows })),
+    );
   }
 
   #matches({ profile, chain, provider, class: of }: RowSubject): boolean {
@@ -201,8 +160,6 @@ export class HourReport {
     return of === null || (classes && only !== null);
   }
 }
-
-type Rows = (number[] | null)[];
 
 /** Series in the order of their kinds, then of their names. */
 export function sortedSeries<S extends SeriesSubject>(series: readonly S[]): readonly S[] {
@@ -217,44 +174,6 @@ export function sortedSeries<S extends SeriesSubject>(series: readonly S[]): rea
 const KINDS: readonly SeriesSubject["kind"][] = ["service", "chain", "provider", "class"];
 const METHOD_ORDER: readonly string[] = METHOD_CLASSES;
 
-/** The rows of a series, with as many steps joined as are asked for. */
-function rowsOf(history: History, series: SeriesRows, query: HistoryQuery): Rows {
-  const { firstStep, joined, count } = query;
-  const resolution = resolutionOf(query);
-  const numbers = series.rows[resolution] ?? null;
-  return Array.from({ length: count }, (_, n) => {
-    let row: number[] | null = null;
-    for (let step = firstStep + n * joined; step < firstStep + (n + 1) * joined; step++) {
-      const at = numbers === null ? null : history.rowAt(series, resolution, step);
-      if (numbers === null || at === null) continue;
-      row ??= Array.from({ length: series.layout.width }, () => 0);
-      addRow(series.layout, row, 0, { numbers, at });
-    }
-    return row;
-  });
-}
-
-function mergedRows(
-  layout: RowLayout,
-  all: readonly (readonly (readonly number[] | null)[])[],
-): (number[] | null)[] {
-  const length = Math.max(0, ...all.map((rows) => rows.length));
-  return Array.from({ length }, (_, n) => {
-    let merged: number[] | null = null;
-    for (const rows of all) {
-      const row = rows[n] ?? null;
-      if (row === null) continue;
-      merged ??= Array.from({ length: layout.width }, () => 0);
-      addRow(layout, merged, 0, { numbers: row, at: 0 });
-    }
-    return merged;
-  });
-}
-
-function layoutOf({ kind }: SeriesSubject): RowLayout {
-  return kind === "service" || kind === "chain" ? CALL_ROW : ATTEMPT_ROW;
-}
-
 type Column<T> = readonly (T | null)[];
 
 /** A series as columns, each with a value for every step. */
@@ -263,17 +182,19 @@ export type SeriesColumns = ReturnType<typeof columnsOf>;
 /** Reports as columns. */
 export function historyColumns(reports: readonly SeriesReport[]): readonly SeriesColumns[] {
   const ofProviders = reports.filter(({ kind }) => kind === "provider");
-  const totals = mergedRows(
-    ATTEMPT_ROW,
-    ofProviders.map(({ rows }) => rows),
-  ).map((row) => row?.[0] ?? 0);
+  const callsAt = (at: number): number =>
+    ofProviders.reduce((sum, { rows }) => sum + (rows[at]?.[0] ?? 0), 0);
   // Of one provider alone there is no share.
   const isWhole = ofProviders.length > 1;
-  return reports.map((report) => columnsOf(report, isWhole ? totals : null));
+  return reports.map((report) => columnsOf(report, isWhole ? callsAt : null));
 }
 
-function columnsOf({ rows, alias: _, ...subject }: SeriesReport, totals: readonly number[] | null) {
-  const layout = layoutOf(subject);
+/** `callsAt`: of all providers in a step; null = there is no share of them. */
+function columnsOf(
+  { rows, alias: _, ...subject }: SeriesReport,
+  callsAt: ((at: number) => number) | null,
+) {
+  const layout = layoutOfRow(subject);
   const column = <T>(read: (row: readonly number[], at: number) => T | null): Column<T> =>
     rows.map((row, at) => (row === null ? null : read(row, at)));
   const latency = (share: number) =>
@@ -294,8 +215,8 @@ function columnsOf({ rows, alias: _, ...subject }: SeriesReport, totals: readonl
     added_p50_ms: added(0.5),
     added_p95_ms: added(0.95),
     share:
-      isProvider && totals !== null
-        ? column((row, at) => shareOf(row[0] ?? 0, totals[at] ?? 0))
+      isProvider && callsAt !== null
+        ? column((row, at) => shareOf(row[0] ?? 0, callsAt(at)))
         : null,
     lag_blocks: isProvider ? column((numbers) => lagOf({ numbers, at: 0 }, layout)) : null,
     circuit: isProvider ? column((numbers) => circuitOf({ numbers, at: 0 }, layout)) : null,

@@ -85,7 +85,7 @@ function histogramColumns(name: string, bounds: readonly number[]): readonly str
 }
 
 /** The layout of the row of calls of callers, or of attempts at a provider. */
-export function layoutOfRow({ provider }: { readonly provider: object | null }): RowLayout {
+export function layoutOfRow({ provider }: { readonly provider: unknown }): RowLayout {
   return provider === null ? CALL_ROW : ATTEMPT_ROW;
 }
 

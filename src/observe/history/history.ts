@@ -2,13 +2,8 @@
 // profile on a chain, each provider of it and each class of methods. Rows of whole numbers in
 // arrays of fixed size, at most `maxBytes` in all: beyond it the classes of methods are dropped
 // first, then the day, and then providers that are new; each says so.
-import {
-  type CountedRow,
-  type CountedStep,
-  METHOD_CLASSES,
-  type ProviderName,
-} from "./history-counts.ts";
-import { ATTEMPT_ROW, addRow, CALL_ROW, type RowLayout } from "./history-row.ts";
+import { type CountedStep, type RowSubject, subjectKey } from "./history-counts.ts";
+import { addRow, layoutOfRow, type RowLayout } from "./history-row.ts";
 
 /** The steps of a part of history, and how many there are. */
 export interface Resolution {
@@ -41,44 +36,36 @@ export interface HistoryUse {
   readonly providerCount: number;
 }
 
-/** The rows of one series in both resolutions. */
+/** The rows of one subject in both resolutions. */
 export class SeriesRows {
+  readonly subject: RowSubject;
   readonly layout: RowLayout;
-  /** It tells of one class of methods alone. */
-  readonly isClass: boolean;
-  /** When it was begun (wall clock, ms). */
+  /** When it was begun, and when something was known of it last (wall clock, ms). */
   sinceMs: number;
+  seenMs: number;
   /** Rows by resolution; null = not kept. */
   readonly rows: (Uint32Array | null)[] = [null, null];
 
-  constructor(layout: RowLayout, sinceMs: number, isClass = false) {
-    this.layout = layout;
-    this.isClass = isClass;
-    this.sinceMs = sinceMs;
+  constructor(subject: RowSubject, atMs: number) {
+    this.subject = subject;
+    this.layout = layoutOfRow(subject);
+    this.sinceMs = atMs;
+    this.seenMs = atMs;
   }
-}
 
-/** One provider of a profile on a chain. */
-export interface ProviderHistory {
-  readonly name: ProviderName;
-  /** When something was known of it last (wall clock, ms). */
-  seenMs: number;
-  readonly total: SeriesRows;
-  /** In the order of `METHOD_CLASSES`. */
-  readonly classes: readonly SeriesRows[];
-}
+  /** It tells of one class of methods alone. */
+  get isClass(): boolean {
+    return this.subject.class !== null;
+  }
 
-/** One profile on one chain. */
-export interface ChainHistory {
-  readonly profile: string;
-  readonly chain: string;
-  readonly calls: SeriesRows;
-  readonly providers: Map<string, ProviderHistory>;
+  get bytes(): number {
+    return this.rows.reduce((sum, each) => sum + (each?.byteLength ?? 0), 0);
+  }
 }
 
 /** The steps of a service. */
 export class History {
-  readonly #chains = new Map<string, ChainHistory>();
+  readonly #series = new Map<string, SeriesRows>();
   readonly #maxBytes: number;
   /** The present step by resolution, as its number since the epoch. */
   readonly #steps: number[];
@@ -92,34 +79,30 @@ export class History {
     this.#steps = RESOLUTIONS.map(({ stepMs }) => Math.floor(wallMs / stepMs));
   }
 
-  /** The history of a profile on a chain; null = there is none. */
-  find(profile: string, chain: string): ChainHistory | null {
-    return this.#chains.get(`${profile} ${chain}`) ?? null;
-  }
-
-  chains(): readonly ChainHistory[] {
-    return [...this.#chains.values()];
+  series(): readonly SeriesRows[] {
+    return [...this.#series.values()];
   }
 
   use(): HistoryUse {
-    const all = this.chains().flatMap(({ providers }) => [...providers.values()]);
+    const ofProviders = this.series().filter(({ subject }) => subject.provider !== null);
     return {
       bytes: this.#bytes,
       maxBytes: this.#maxBytes,
       methodClasses: this.#methodClasses,
       day: this.#day,
       providers: this.#providers,
-      providerBytes: all.flatMap(seriesOf).reduce((sum, each) => sum + bytesOf(each), 0),
-      providerCount: all.length,
+      providerBytes: ofProviders.reduce((sum, { bytes }) => sum + bytes, 0),
+      providerCount: ofProviders.filter(({ isClass }) => !isClass).length,
     };
   }
 
   /** Adds what a process counted in a step; what is older than the oldest step is not kept. */
   add({ atMs, rows }: CountedStep): void {
     if (Math.floor(atMs / RESOLUTIONS[0].stepMs) > this.lastStep(0)) this.advance(atMs);
-    for (const row of rows) {
-      const series = this.#seriesOf(row, atMs);
+    for (const { numbers, ...subject } of rows) {
+      const series = this.#seriesOf(subject, atMs);
       series.sinceMs = Math.min(series.sinceMs, atMs);
+      series.seenMs = Math.max(series.seenMs, atMs);
       this.#allocate(series);
       for (const [resolution, { stepMs, steps }] of RESOLUTIONS.entries()) {
         const kept = series.rows[resolution] ?? null;
@@ -127,7 +110,7 @@ export class History {
         const last = this.lastStep(resolution);
         if (kept === null || step > last || step <= last - steps) continue;
         const at = (step % steps) * series.layout.width;
-        addRow(series.layout, kept, at, { numbers: row.numbers, at: 0 });
+        addRow(series.layout, kept, at, { numbers, at: 0 });
       }
     }
   }
@@ -143,7 +126,7 @@ export class History {
       const [from, to] = now > before ? [before + 1, now] : [now, before];
       for (let step = Math.max(from, to - steps + 1); step <= to; step++)
         this.#clear(resolution, step % steps);
-      for (const series of this.#series()) series.sinceMs = Math.min(series.sinceMs, nowMs);
+      for (const series of this.#series.values()) series.sinceMs = Math.min(series.sinceMs, nowMs);
     }
     this.#forget(nowMs);
   }
@@ -162,33 +145,24 @@ export class History {
     return (step % steps) * series.layout.width;
   }
 
-  #seriesOf({ profile, chain, provider, class: of }: CountedRow, atMs: number): SeriesRows {
-    const key = `${profile} ${chain}`;
-    let known = this.#chains.get(key);
-    if (known === undefined) {
-      const calls = new SeriesRows(CALL_ROW, atMs);
-      known = { profile, chain, calls, providers: new Map() };
-      this.#chains.set(key, known);
-    }
-    if (provider === null) return known.calls;
-    const history = known.providers.get(provider.id) ?? newProvider(provider, atMs);
-    known.providers.set(provider.id, history);
-    history.seenMs = Math.max(history.seenMs, atMs);
-    return (of === null ? null : history.classes[METHOD_CLASSES.indexOf(of)]) ?? history.total;
+  #seriesOf(subject: RowSubject, atMs: number): SeriesRows {
+    const key = subjectKey(subject);
+    const series = this.#series.get(key) ?? new SeriesRows(subject, atMs);
+    this.#series.set(key, series);
+    return series;
   }
 
   /** Forgets the providers that are configured no more. */
   #forget(nowMs: number): void {
-    for (const { providers } of this.#chains.values())
-      for (const [id, provider] of [...providers]) {
-        if (nowMs - provider.seenMs <= UNSEEN_MS) continue;
-        for (const series of seriesOf(provider)) this.#free(series);
-        providers.delete(id);
-      }
+    for (const [key, series] of [...this.#series]) {
+      if (series.subject.provider === null || nowMs - series.seenMs <= UNSEEN_MS) continue;
+      this.#free(series);
+      this.#series.delete(key);
+    }
   }
 
   #clear(resolution: number, slot: number): void {
-    for (const { layout, rows } of this.#series())
+    for (const { layout, rows } of this.#series.values())
       rows[resolution]?.fill(0, slot * layout.width, (slot + 1) * layout.width);
   }
 
@@ -222,43 +196,19 @@ export class History {
 
   #dropClasses(): void {
     this.#methodClasses = false;
-    for (const series of this.#series()) if (series.isClass) this.#free(series);
+    for (const series of this.#series.values()) if (series.isClass) this.#free(series);
   }
 
   #dropDay(): void {
     this.#day = false;
-    for (const { rows } of this.#series()) {
+    for (const { rows } of this.#series.values()) {
       this.#bytes -= rows[DAY]?.byteLength ?? 0;
       rows[DAY] = null;
     }
   }
 
   #free(series: SeriesRows): void {
-    this.#bytes -= bytesOf(series);
+    this.#bytes -= series.bytes;
     series.rows.fill(null);
   }
-
-  #series(): readonly SeriesRows[] {
-    return this.chains().flatMap(({ calls, providers }) => [
-      calls,
-      ...[...providers.values()].flatMap(seriesOf),
-    ]);
-  }
-}
-
-function newProvider(name: ProviderName, atMs: number): ProviderHistory {
-  return {
-    name,
-    seenMs: atMs,
-    total: new SeriesRows(ATTEMPT_ROW, atMs),
-    classes: METHOD_CLASSES.map(() => new SeriesRows(ATTEMPT_ROW, atMs, true)),
-  };
-}
-
-function seriesOf({ total, classes }: ProviderHistory): readonly SeriesRows[] {
-  return [total, ...classes];
-}
-
-function bytesOf({ rows }: SeriesRows): number {
-  return rows.reduce((sum, each) => sum + (each?.byteLength ?? 0), 0);
 }

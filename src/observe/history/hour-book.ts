@@ -2,8 +2,7 @@
 // hour for the whole service, each profile on a chain, each provider and each class of methods. An
 // hour is written more than once, always whole, so a repetition changes nothing. Bounded in hours
 // and rows; what was dropped is told. Knows no database.
-import type { CountedRow, CountedStep, RowSubject } from "./history-counts.ts";
-import { addRow, layoutOfRow } from "./history-row.ts";
+import { type CountedRow, type CountedStep, RowSums } from "./history-counts.ts";
 
 export const HOUR_MS = 3_600_000;
 /** For so long after its end an hour takes what a process hands over late. */
@@ -47,7 +46,7 @@ export interface HourBookUse {
 }
 
 interface Hour {
-  readonly rows: Map<string, { readonly subject: RowSubject; readonly numbers: number[] }>;
+  readonly rows: RowSums;
   readonly generation: number;
   /** Number of changes. */
   version: number;
@@ -55,7 +54,7 @@ interface Hour {
 }
 
 /** The service as a whole has no name. */
-const SERVICE = { profile: "", chain: "", provider: null, class: null } as const;
+export const SERVICE = { profile: "", chain: "", provider: null, class: null } as const;
 
 /** The hours of one service. */
 export class HourBook {
@@ -88,8 +87,8 @@ export class HourBook {
     }
     const hour = this.#hour(Math.max(Math.floor(atMs / HOUR_MS), this.#closed + 1));
     for (const row of rows) {
-      this.#addRow(hour, row, row.numbers);
-      if (row.provider === null) this.#addRow(hour, SERVICE, row.numbers);
+      this.#addRow(hour, row);
+      if (row.provider === null) this.#addRow(hour, { ...SERVICE, numbers: row.numbers });
     }
     hour.version++;
     while (this.#hours.size > MAX_HOURS || this.#rows > MAX_ROWS) this.#drop();
@@ -103,10 +102,7 @@ export class HourBook {
         hour,
         generation,
         version,
-        rows: Array.from(rows.values(), ({ subject, numbers }) => ({
-          ...subject,
-          numbers: numbers.slice(),
-        })),
+        rows: rows.list(),
       }))
       .sort((left, right) => left.hour - right.hour);
   }
@@ -120,40 +116,24 @@ export class HourBook {
       if (each.version === each.written && nowMs > (old + 1) * HOUR_MS + LATE_MS) this.#close(old);
   }
 
-  /** The rows of an hour; null = it is not here. */
-  rowsOf(hour: number): readonly CountedRow[] | null {
-    const known = this.#hours.get(hour);
-    if (known === undefined) return null;
-    return Array.from(known.rows.values(), ({ subject, numbers }) => ({ ...subject, numbers }));
+  /** The rows of an hour; none if it is not here. */
+  rowsOf(hour: number): readonly CountedRow[] {
+    return this.#hours.get(hour)?.rows.list() ?? [];
   }
 
   #hour(hour: number): Hour {
     const known = this.#hours.get(hour);
     if (known !== undefined) return known;
     const generation = this.#generation;
-    const created: Hour = { rows: new Map(), generation, version: 0, written: 0 };
+    const created: Hour = { rows: new RowSums(), generation, version: 0, written: 0 };
     this.#hours.set(hour, created);
     return created;
   }
 
-  #addRow(hour: Hour, subject: RowSubject, numbers: readonly number[]): void {
-    const { profile, chain, provider, class: of } = subject;
-    const key = JSON.stringify([profile, chain, provider?.id ?? null, of]);
-    let known = hour.rows.get(key);
-    if (known === undefined) {
-      const most = of === null ? MAX_HOUR_ROWS : MAX_CLASS_ROWS;
-      if (hour.rows.size >= most) {
-        this.#complete = false;
-        return;
-      }
-      known = {
-        subject: { profile, chain, provider, class: of },
-        numbers: numbers.map(() => 0),
-      };
-      hour.rows.set(key, known);
-      this.#rows++;
-    }
-    addRow(layoutOfRow(subject), known.numbers, 0, { numbers, at: 0 });
+  #addRow({ rows }: Hour, row: CountedRow): void {
+    const before = rows.size;
+    if (!rows.add(row, row.class === null ? MAX_HOUR_ROWS : MAX_CLASS_ROWS)) this.#complete = false;
+    this.#rows += rows.size - before;
   }
 
   /** Drops the oldest hour. */

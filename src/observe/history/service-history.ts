@@ -109,7 +109,7 @@ export class ServiceHistory {
     const hours = book.hours.map((open) => ({
       hour: open.hour,
       writer: this.writerOf(open),
-      rows: (book.rowsOf(open.hour) ?? []).filter(concerns),
+      rows: book.rowsOf(open.hour).filter(concerns),
     }));
     return { hours, use: this.use() };
   }

@@ -1,8 +1,7 @@
 // Counts for history until another process has taken them: numbered batches, each sent again until
 // it is acknowledged. Bounded: of steps that nobody takes, old ones are added up.
 import { type ChangeEvent, MAX_CHANGES } from "../feed/recent-changes.ts";
-import type { CountedRow, CountedStep } from "./history-counts.ts";
-import { addRow, layoutOfRow } from "./history-row.ts";
+import { type CountedStep, RowSums } from "./history-counts.ts";
 
 /** What a process hands over. */
 export interface StepBatch {
@@ -54,12 +53,7 @@ export class StepOutbox {
 
 /** Two steps as one, at the time of the later one. */
 function addedUp(first: CountedStep, second: CountedStep): CountedStep {
-  const rows = new Map<string, CountedRow & { readonly numbers: number[] }>();
-  for (const row of [...first.rows, ...second.rows]) {
-    const key = JSON.stringify([row.profile, row.chain, row.provider?.id ?? null, row.class]);
-    const known = rows.get(key);
-    if (known === undefined) rows.set(key, { ...row, numbers: [...row.numbers] });
-    else addRow(layoutOfRow(row), known.numbers, 0, { numbers: row.numbers, at: 0 });
-  }
-  return { atMs: second.atMs, rows: [...rows.values()] };
+  const sums = new RowSums();
+  for (const row of [...first.rows, ...second.rows]) sums.add(row);
+  return { atMs: second.atMs, rows: sums.list() };
 }
