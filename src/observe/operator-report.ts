@@ -1,94 +1,17 @@
-// What an operator reads of one process beside metrics: decisions, errors of providers and streams.
-// Each answer of one process can be merged with those of the others. Shows real provider ids.
+// What an operator reads of the whole service beside metrics: decisions, errors of providers and
+// streams. Every process answers of itself, and the answers are merged. Shows real provider ids.
 import { errorGroupOf } from "../core/provider-errors/category.ts";
+import type { SeenError } from "../core/provider-errors/error-samples.ts";
 import type { PlanChange } from "../core/routing/what-if.ts";
-import { FAILOVER_REASONS, type FailoverReason } from "../upstream/stream/subscriber.ts";
+import type { Bus, QuestionTopic } from "../core/workers/bus.ts";
+import { FAILOVER_REASONS } from "../upstream/stream/subscriber.ts";
 import type { SubscriptionReport, Subscriptions } from "../upstream/stream/subscriptions.ts";
-import { errorRuleFor } from "./error-rule.ts";
+import { type ErrorRuleEntry, errorRuleFor } from "./error-rule.ts";
 import { type CallFilter, matches } from "./feed/call-filter.ts";
-import {
-  type CallEvent,
-  callEventOf,
-  type DecisionView,
-  decisionView,
-  filteredDecisionOf,
-  type WhatIfView,
-  whatIfView,
-} from "./feed/decision.ts";
-import type { DecisionUse } from "./feed/kept-decisions.ts";
+import { callEventOf, decisionView, filteredDecisionOf, whatIfView } from "./feed/decision.ts";
 import { CHECK_RESULTS } from "./metrics.ts";
 import type { Observer } from "./observer.ts";
-
-/** What is asked for. */
-export type ReportQuery =
-  | { readonly kind: "decisions"; readonly filter: CallFilter; readonly limit: number }
-  | { readonly kind: "decision"; readonly id: string }
-  | { readonly kind: "what_if"; readonly id: string; readonly change: PlanChange }
-  | { readonly kind: "errors" }
-  | { readonly kind: "streams" };
-
-/** The answer to each kind of question. */
-export interface ReportAnswers {
-  readonly decisions: {
-    readonly calls: readonly CallEvent[];
-    readonly uses: readonly DecisionUse[];
-  };
-  /** Null = it is not kept here. */
-  readonly decision: DecisionView | null;
-  readonly what_if: WhatIfView | null;
-  readonly errors: { readonly total: number; readonly shapes: readonly ErrorShape[] };
-  readonly streams: StreamsReport;
-}
-
-/** Reads reports of the whole service. */
-export interface OperatorReports {
-  /** Null = the other workers do not answer. */
-  read<K extends ReportQuery["kind"]>(
-    query: Extract<ReportQuery, { readonly kind: K }>,
-  ): Promise<ReportAnswers[K] | null>;
-}
-
-/** A shape of errors of a provider. */
-export interface ErrorShape {
-  readonly profile: string;
-  readonly chain: string;
-  readonly provider: string;
-  readonly method: string;
-  readonly category: string;
-  readonly group: string;
-  readonly code: number | null;
-  readonly http_status: number | null;
-  readonly sample: string | null;
-  readonly count: number;
-  readonly first_seen: string | null;
-  readonly last_seen: string;
-  /** Only of errors that no rule knows. */
-  readonly rule: {
-    readonly yaml: string;
-    readonly entry: { readonly [name: string]: unknown };
-  } | null;
-}
-
-/** A subscription upstream. */
-type StreamView = ReturnType<typeof streamView>;
-
-/** The subscriptions of a service. */
-export interface StreamsReport {
-  readonly totals: StreamTotals;
-  readonly streams: readonly StreamView[];
-  readonly truncated: boolean;
-}
-
-/** Sums over all subscriptions. */
-export interface StreamTotals {
-  readonly streams: number;
-  readonly subscribers: number;
-  readonly events: number;
-  readonly failovers: Readonly<Record<FailoverReason, number>>;
-  readonly blocks_filled: number;
-  readonly ended: number;
-  readonly log_checks: Readonly<Record<string, number>>;
-}
+import type { Series } from "./series.ts";
 
 /** What reports are made of. */
 export interface ReportParts {
@@ -96,125 +19,207 @@ export interface ReportParts {
   readonly subscriptions: Pick<Subscriptions, "reports" | "counts" | "checks">;
 }
 
+/** A worker that does not answer within this time is left out. */
+const WORKER_MS = 2_000;
 const MAX_STREAMS = 500;
 const MAX_SHAPES = 1_000;
 
-/** The report of this process. */
-export function ownReport<K extends ReportQuery["kind"]>(
-  parts: ReportParts,
-  query: Extract<ReportQuery, { readonly kind: K }>,
-): ReportAnswers[K];
-export function ownReport(
-  parts: ReportParts,
-  query: ReportQuery,
-): ReportAnswers[ReportQuery["kind"]] {
-  const { feed } = parts.observer;
-  switch (query.kind) {
-    case "decisions": {
-      const { filter, limit } = query;
-      const kept = feed
-        .decisions()
-        .filter((decision) => matches(filter, filteredDecisionOf(decision)));
-      const calls = kept.slice(0, limit).map((decision) => callEventOf(decision));
-      return { calls, uses: [feed.use()] };
-    }
-    case "decision": {
-      const decision = feed.decision(query.id);
-      return decision === null ? null : decisionView(decision);
-    }
-    case "what_if": {
-      const decision = feed.decision(query.id);
-      return decision === null ? null : whatIfView(decision, query.change);
-    }
-    case "errors":
-      return ownErrors(parts);
-    case "streams":
-      return ownStreams(parts);
+/** A question about the service: what one process answers, and how the answers become one. */
+export class ServiceReport<Query, Own, Whole> {
+  readonly #topic: QuestionTopic<Query, { readonly answer: Own }>;
+  readonly #own: (parts: ReportParts, query: Query) => Own;
+  readonly #merge: (answers: readonly Own[]) => Whole;
+
+  constructor(
+    name: string,
+    own: (parts: ReportParts, query: Query) => Own,
+    merge: (answers: readonly Own[]) => Whole,
+  ) {
+    this.#topic = { name: `operator report: ${name}` };
+    this.#own = own;
+    this.#merge = merge;
+  }
+
+  serve(parts: ReportParts, bus: Bus): void {
+    bus.serve(this.#topic, (query) => ({ answer: this.#own(parts, query) }));
+  }
+
+  /** Null = no worker answers. */
+  async read(bus: Bus, message: Query): Promise<Whole | null> {
+    const asked = { topic: this.#topic, message, timeoutMs: WORKER_MS };
+    const replies = await Promise.all(bus.workers().map((id) => bus.request(id, asked)));
+    const answers = replies.flatMap((reply) => (reply.ok ? [reply.value.answer] : []));
+    return answers.length === 0 ? null : this.#merge(answers);
   }
 }
 
-function ownErrors({ observer }: ReportParts): ReportAnswers["errors"] {
-  const all = observer.allSeries();
-  const unknown = all.flatMap(({ profile, chain, unknown: { shapes } }) =>
-    Array.from(shapes.values(), (shape): ErrorShape => {
-      const { provider, method, code, httpStatus, sample, count, lastMs } = shape;
-      return {
-        profile,
-        chain,
-        provider,
-        method,
-        category: "unknown",
-        group: "unknown",
-        code,
-        http_status: httpStatus === 0 ? null : httpStatus,
-        sample,
-        count,
-        first_seen: null,
-        last_seen: new Date(lastMs).toISOString(),
-        rule: errorRuleFor(shape),
-      };
-    }),
-  );
-  const known = all.flatMap(({ profile, chain, errors }) =>
-    Array.from(errors.values()).flatMap(
-      ({ httpStatus, firstMs, lastMs, category, sampledMs: _, ...rest }): readonly ErrorShape[] =>
-        category === "unknown"
-          ? []
-          : [
-              {
-                profile,
-                chain,
-                ...rest,
-                category,
-                group: errorGroupOf(category),
-                http_status: httpStatus === 0 ? null : httpStatus,
-                first_seen: new Date(firstMs).toISOString(),
-                last_seen: new Date(lastMs).toISOString(),
-                rule: null,
-              },
-            ],
-    ),
-  );
-  return sortedErrors([...unknown, ...known]);
+/** Reads a report of the whole service; null = no worker answers. */
+export type ReadReport = <Query, Own, Whole>(
+  report: ServiceReport<Query, Own, Whole>,
+  query: Query,
+) => Promise<Whole | null>;
+
+/** Answers for this process, and reads reports of the whole service. */
+export function openReports(parts: ReportParts, bus: Bus): ReadReport {
+  for (const report of [DECISIONS, DECISION, WHAT_IF, ERRORS, STREAMS]) report.serve(parts, bus);
+  return (report, query) => report.read(bus, query);
 }
 
-/** Those that no rule knows first, each part newest first. */
-function sortedErrors(shapes: readonly ErrorShape[]): ReportAnswers["errors"] {
-  const total = shapes.reduce((sum, { count }) => sum + count, 0);
+/** Decisions that match a filter, newest first, and how many are kept. */
+export const DECISIONS = new ServiceReport(
+  "decisions",
+  (
+    { observer: { feed } },
+    { filter, limit }: { readonly filter: CallFilter; readonly limit: number },
+  ) => {
+    const kept = feed
+      .decisions()
+      .filter((decision) => matches(filter, filteredDecisionOf(decision)));
+    const calls = kept.slice(0, limit).map((decision) => callEventOf(decision));
+    return { calls, use: feed.use() };
+  },
+  (answers) => ({
+    calls: answers
+      .flatMap(({ calls }) => calls)
+      .sort((left, right) => (left.at < right.at ? 1 : -1)),
+    uses: answers.map(({ use }) => use),
+  }),
+);
+
+/** One decision; null = it is not kept. */
+export const DECISION = new ServiceReport(
+  "decision",
+  ({ observer: { feed } }, id: string) => {
+    const decision = feed.decision(id);
+    return decision === null ? null : decisionView(decision);
+  },
+  (answers) => answers.find((answer) => answer !== null) ?? null,
+);
+
+/** Another plan of a decision, or why there is none; null = the decision is not kept. */
+export const WHAT_IF = new ServiceReport(
+  "what_if",
+  (
+    { observer: { feed } },
+    { id, change }: { readonly id: string; readonly change: PlanChange },
+  ) => {
+    const decision = feed.decision(id);
+    return decision === null ? null : whatIfView(decision, change);
+  },
+  (answers) => answers.find((answer) => answer !== null) ?? null,
+);
+
+/** The errors of providers by shape: those that no rule knows first, each part newest first. */
+export const ERRORS = new ServiceReport(
+  "errors",
+  ({ observer }, _: object) =>
+    newestFirst(
+      observer.allSeries().flatMap((series) => [
+        ...Array.from(series.unknown.shapes.values(), (shape) => {
+          const error = { ...shape, category: "unknown", firstMs: null };
+          return errorShape(series, error, errorRuleFor(shape));
+        }),
+        ...[...series.errors.values()]
+          .filter(({ category }) => category !== "unknown")
+          .map((error) => errorShape(series, error, null)),
+      ]),
+    ),
+  (answers) => {
+    const groups = Map.groupBy(
+      answers.flat(),
+      ({ profile, chain, provider, category, code, sample }) => {
+        const shape = category === "unknown" ? [code, sample] : 0;
+        return JSON.stringify([profile, chain, provider, category, shape]);
+      },
+    );
+    return newestFirst(Array.from(groups.values(), mergedShape));
+  },
+);
+
+type ErrorShape = ReturnType<typeof errorShape>;
+
+function errorShape(
+  { profile, chain }: Series,
+  error: Omit<SeenError, "sampledMs" | "firstMs"> & { readonly firstMs: number | null },
+  /** Only of errors that no rule knows. */
+  rule: ErrorRuleEntry | null,
+) {
+  const { provider, method, category, code, httpStatus, sample, count, firstMs, lastMs } = error;
+  return {
+    profile,
+    chain,
+    provider,
+    method,
+    category,
+    group: errorGroupOf(category),
+    code,
+    http_status: httpStatus === 0 ? null : httpStatus,
+    sample,
+    count,
+    first_seen: firstMs === null ? null : new Date(firstMs).toISOString(),
+    last_seen: new Date(lastMs).toISOString(),
+    rule,
+  };
+}
+
+/** One shape of several processes. */
+function mergedShape(same: readonly ErrorShape[]): ErrorShape {
+  const newest = same.reduce((best, each) => (each.last_seen > best.last_seen ? each : best));
+  const firsts = same.flatMap(({ first_seen }) => (first_seen === null ? [] : [first_seen]));
+  return {
+    ...newest,
+    count: sumOf(same, ({ count }) => count),
+    first_seen: firsts.sort()[0] ?? null,
+  };
+}
+
+function newestFirst(shapes: readonly ErrorShape[]): readonly ErrorShape[] {
   const sorted = shapes.toSorted(
     (left, right) =>
       Number(left.category !== "unknown") - Number(right.category !== "unknown") ||
       (left.last_seen < right.last_seen ? 1 : -1),
   );
-  return { total, shapes: sorted.slice(0, MAX_SHAPES) };
+  return sorted.slice(0, MAX_SHAPES);
 }
 
-function ownStreams({ observer, subscriptions }: ReportParts): StreamsReport {
-  const open = subscriptions.reports();
-  const counts = subscriptions.counts();
-  const checks = subscriptions.checks();
-  const sum = <T>(list: readonly T[], of: (item: T) => number): number =>
-    list.reduce((total, item) => total + of(item), 0);
-  const failovers = Object.fromEntries(
-    FAILOVER_REASONS.map((reason) => [reason, sum(counts, (each) => each.failovers[reason])]),
-  ) as StreamTotals["failovers"];
-  const totals: StreamTotals = {
-    streams: open.length,
-    subscribers: sum(open, ({ subscribers }) => subscribers),
-    events: sum(open, ({ events }) => events),
-    failovers,
-    blocks_filled:
-      sum(counts, ({ filledBlocks }) => filledBlocks) +
-      sum(open, ({ filledBlocks }) => filledBlocks),
-    ended: sum(counts, ({ ended }) => ended),
-    log_checks: Object.fromEntries(
-      CHECK_RESULTS.map(([name, member]) => [name, sum(checks, (each) => each[member])]),
-    ),
-  };
-  const { worker } = observer.feed;
-  const streams = open.map((report) => streamView(report, worker));
-  return withinBounds(totals, streams, false);
-}
+/** The subscriptions upstream, the most subscribed first, and sums over all of them. */
+export const STREAMS = new ServiceReport(
+  "streams",
+  ({ observer, subscriptions }, _: object) => {
+    const open = subscriptions.reports();
+    return {
+      open: {
+        streams: open.length,
+        subscribers: sumOf(open, ({ subscribers }) => subscribers),
+        events: sumOf(open, ({ events }) => events),
+        filledBlocks: sumOf(open, ({ filledBlocks }) => filledBlocks),
+      },
+      counts: subscriptions.counts(),
+      checks: subscriptions.checks(),
+      streams: mostSubscribed(open.map((report) => streamView(report, observer.feed.worker))),
+    };
+  },
+  (answers) => {
+    const open = answers.map((answer) => answer.open);
+    const counts = answers.flatMap((answer) => answer.counts);
+    const checks = answers.flatMap((answer) => answer.checks);
+    const totals = {
+      streams: sumOf(open, ({ streams }) => streams),
+      subscribers: sumOf(open, ({ subscribers }) => subscribers),
+      events: sumOf(open, ({ events }) => events),
+      failovers: Object.fromEntries(
+        FAILOVER_REASONS.map((reason) => [reason, sumOf(counts, (of) => of.failovers[reason])]),
+      ),
+      blocks_filled: sumOf([...counts, ...open], ({ filledBlocks }) => filledBlocks),
+      ended: sumOf(counts, ({ ended }) => ended),
+      log_checks: Object.fromEntries(
+        CHECK_RESULTS.map(([name, member]) => [name, sumOf(checks, (of) => of[member])]),
+      ),
+    };
+    const streams = mostSubscribed(answers.flatMap((answer) => answer.streams));
+    return { totals, streams, truncated: streams.length < totals.streams };
+  },
+);
 
 function streamView(report: SubscriptionReport, worker: string) {
   const { provider, height, behind, filledBlocks, lagMs, ...stream } = report;
@@ -229,90 +234,12 @@ function streamView(report: SubscriptionReport, worker: string) {
   };
 }
 
-/** The most subscribed ones first, as far as they are shown. */
-function withinBounds(
-  totals: StreamTotals,
-  streams: readonly StreamView[],
-  truncated: boolean,
-): StreamsReport {
-  const sorted = streams.toSorted((left, right) => right.subscribers - left.subscribers);
-  return {
-    totals,
-    streams: sorted.slice(0, MAX_STREAMS),
-    truncated: truncated || streams.length > MAX_STREAMS,
-  };
+function mostSubscribed<S extends { readonly subscribers: number }>(streams: readonly S[]) {
+  return streams
+    .toSorted((left, right) => right.subscribers - left.subscribers)
+    .slice(0, MAX_STREAMS);
 }
 
-/** How the answers of several processes to each kind of question become one. */
-const MERGES: {
-  readonly [K in ReportQuery["kind"]]: (answers: readonly ReportAnswers[K][]) => ReportAnswers[K];
-} = {
-  decisions: (answers) => ({
-    calls: answers
-      .flatMap(({ calls }) => calls)
-      .sort((left, right) => (left.at < right.at ? 1 : -1)),
-    uses: answers.flatMap(({ uses }) => uses),
-  }),
-  decision: (answers) => answers.find((answer) => answer !== null) ?? null,
-  what_if: (answers) => answers.find((answer) => answer !== null) ?? null,
-  errors: mergeErrors,
-  streams: mergeStreams,
-};
-
-/** The answers of several processes as one; there is at least one. */
-export function mergeReports<K extends ReportQuery["kind"]>(
-  kind: K,
-  answers: readonly ReportAnswers[K][],
-): ReportAnswers[K] {
-  return MERGES[kind](answers);
-}
-
-function mergeErrors(answers: readonly ReportAnswers["errors"][]): ReportAnswers["errors"] {
-  const groups = Map.groupBy(
-    answers.flatMap(({ shapes }) => shapes),
-    ({ profile, chain, provider, category, code, sample }) =>
-      JSON.stringify([
-        profile,
-        chain,
-        provider,
-        category,
-        category === "unknown" ? [code, sample] : 0,
-      ]),
-  );
-  const merged = Array.from(groups.values(), (same) => {
-    const newest = same.reduce((best, each) => (each.last_seen > best.last_seen ? each : best));
-    const firsts = same.flatMap(({ first_seen }) => (first_seen === null ? [] : [first_seen]));
-    return {
-      ...newest,
-      count: same.reduce((sum, { count }) => sum + count, 0),
-      first_seen: firsts.sort()[0] ?? null,
-    };
-  });
-  return sortedErrors(merged);
-}
-
-function mergeStreams(answers: readonly StreamsReport[]): StreamsReport {
-  const totals = answers.map((answer) => answer.totals);
-  const sum = (of: (each: StreamTotals) => number): number =>
-    totals.reduce((total, each) => total + of(each), 0);
-  const names = [...new Set(totals.flatMap(({ log_checks }) => Object.keys(log_checks)))];
-  const merged: StreamTotals = {
-    streams: sum(({ streams }) => streams),
-    subscribers: sum(({ subscribers }) => subscribers),
-    events: sum(({ events }) => events),
-    failovers: Object.fromEntries(
-      FAILOVER_REASONS.map((reason) => [reason, sum(({ failovers }) => failovers[reason])]),
-    ) as StreamTotals["failovers"],
-    blocks_filled: sum(({ blocks_filled }) => blocks_filled),
-    ended: sum(({ ended }) => ended),
-    log_checks: Object.fromEntries(
-      names.map((name) => [name, sum(({ log_checks }) => log_checks[name] ?? 0)]),
-    ),
-  };
-  const truncated = answers.some((answer) => answer.truncated);
-  return withinBounds(
-    merged,
-    answers.flatMap(({ streams }) => streams),
-    truncated,
-  );
+function sumOf<T>(list: readonly T[], of: (item: T) => number): number {
+  return list.reduce((total, item) => total + of(item), 0);
 }

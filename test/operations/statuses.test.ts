@@ -324,7 +324,7 @@ function brokenLive(bug: () => never): LiveView {
   return {
     ...live,
     hub: new Proxy(live.hub, { get: bug }),
-    reports: { read: bug },
+    report: bug,
     history,
     nodes: bug,
   };

@@ -5,7 +5,7 @@ import type { Bus } from "../../core/workers/bus.ts";
 import { FeedHub } from "../../observe/feed/feed-hub.ts";
 import { HistoryClock } from "../../observe/history/history-clock.ts";
 import type { Observer } from "../../observe/observer.ts";
-import type { ReportParts } from "../../observe/operator-report.ts";
+import { openReports, type ReportParts } from "../../observe/operator-report.ts";
 import type { Runtime } from "../../runtime.ts";
 import { newProcessId } from "../../shared/nodes/node-rows.ts";
 import type { Store } from "../../shared/store/store.ts";
@@ -18,7 +18,6 @@ import { createFeedExchange } from "./feed-exchange.ts";
 import { type HistoryService, historyOver } from "./history-service.ts";
 import { createHourReader } from "./hour-history.ts";
 import { NodeReports } from "./node-reports.ts";
-import { operatorReports } from "./operator-reports.ts";
 import { openSupervisedHistory } from "./supervised-history.ts";
 
 export interface OperatorViewParts {
@@ -72,7 +71,7 @@ export class OperatorView {
     this.#stops = [noteNodes(feed, parts.node), noteWorkers(feed, bus)];
     this.live = {
       runtime,
-      reports: operatorReports(parts, bus),
+      report: openReports(parts, bus),
       history: { ...history, hours: createHourReader(history, store, runtime) },
       nodes: () => this.#nodeReports.read(),
       hub: this.#hub,

@@ -274,9 +274,6 @@ function shownMessage(provider: Provider, message: string | null): string | null
   return message === null ? null : redactedMessage(provider, message);
 }
 
-/** A decision with all that is known of it, as the operator sees it. */
-export type DecisionView = ReturnType<typeof decisionView>;
-
 /** A decision with all that is known of it, for the operator. */
 export function decisionView(decision: RoutingDecision) {
   const { inputs, order, excluded, attempts, messages, strategy, cacheUse, startedAtMs } = decision;
@@ -307,9 +304,6 @@ export function decisionView(decision: RoutingDecision) {
     strategies: STRATEGY_NAMES,
   };
 }
-
-/** Another plan of a decision, as the operator sees it, or why there is none. */
-export type WhatIfView = ReturnType<typeof whatIfView>;
 
 /**
  * What the plan of a decision would have been. `unrecorded`: its inputs were not kept.

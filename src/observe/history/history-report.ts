@@ -109,7 +109,7 @@ function subjectOf({
 
 type Rows = (number[] | null)[];
 
-/** Adds up rows of steps or hours as they are read. The whole is told of even where it is unknown. */
+/** Adds up rows of steps or hours as they are read. Tells of the whole even where it is unknown. */
 export class HistoryReport {
   readonly #query: HistoryQuery;
   readonly #series = new Map<string, { readonly row: RowSubject; readonly rows: Rows }>();

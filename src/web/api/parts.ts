@@ -21,7 +21,7 @@ import type {
 import type { ProfileRef } from "../../hosted/profiles/profiles.ts";
 import type { FeedHub } from "../../observe/feed/feed-hub.ts";
 import type { HistoryReader } from "../../observe/history/service-history.ts";
-import type { OperatorReports } from "../../observe/operator-report.ts";
+import type { ReadReport } from "../../observe/operator-report.ts";
 import type { Payments } from "../../payments/payments.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
@@ -118,7 +118,7 @@ export interface InstanceParts {
 /** What the operator sees of the running service, and its history. */
 export interface LiveView {
   readonly runtime: Pick<Runtime, "wallMs" | "after">;
-  readonly reports: OperatorReports;
+  readonly report: ReadReport;
   readonly history: HistoryReader;
   readonly nodes: () => Promise<z.output<typeof nodes>>;
   readonly hub: FeedHub;

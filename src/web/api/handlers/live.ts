@@ -5,6 +5,7 @@ import type { CallFilter } from "../../../observe/feed/call-filter.ts";
 import { MAX_FILTERS, WATCHED_PER_S } from "../../../observe/feed/event-feed.ts";
 import { type HubRefusal, MAX_READERS } from "../../../observe/feed/feed-hub.ts";
 import type { DecisionUse } from "../../../observe/feed/kept-decisions.ts";
+import { DECISION, DECISIONS, ERRORS, STREAMS, WHAT_IF } from "../../../observe/operator-report.ts";
 import type { Handlers } from "../../contract/contract.ts";
 import { EventStream } from "../../http/event-stream.ts";
 import type { LiveView } from "../parts.ts";
@@ -23,12 +24,12 @@ const RETRY_MS = 5_000;
 
 /** Creates the handlers. */
 export function liveHandlers(parts: LiveView): LiveHandlers {
-  const { reports } = parts;
+  const { report } = parts;
   return {
     watchEvents: (input) => watch(parts, input),
     async listDecisions({ query }) {
       const filter = filterOf(query);
-      const found = await reports.read({ kind: "decisions", filter, limit: query.limit });
+      const found = await report(DECISIONS, { filter, limit: query.limit });
       if (found === null) return silent();
       return ok({
         decisions: [...found.calls.slice(0, query.limit)],
@@ -37,23 +38,23 @@ export function liveHandlers(parts: LiveView): LiveHandlers {
       });
     },
     async getDecision({ params }) {
-      const decision = await reports.read({ kind: "decision", id: params.id });
+      const decision = await report(DECISION, params.id);
       return decision === null
         ? apiFault("not_found", "this decision is not in memory, or no longer", ADVICE)
         : ok(decision);
     },
     getWhatIf: (input) => whatIf(parts, input),
     async listProviderErrors({ query }) {
-      const found = await reports.read({ kind: "errors" });
+      const found = await report(ERRORS, {});
       if (found === null) return silent();
-      const shapes = found.shapes.filter((shape) =>
+      const shapes = found.filter((shape) =>
         MATCHED.every((name) => query[name] === undefined || query[name] === shape[name]),
       );
       const total = shapes.reduce((sum, { count }) => sum + count, 0);
       return ok({ total, shapes: shapes.slice(0, query.limit) });
     },
     async listStreams({ query }) {
-      const found = await reports.read({ kind: "streams" });
+      const found = await report(STREAMS, {});
       if (found === null) return silent();
       const streams = found.streams.filter(
         ({ profile, chain }) =>
@@ -101,17 +102,17 @@ const REFUSALS: Readonly<Record<HubRefusal, string>> = {
 type Input<Id extends keyof LiveHandlers> = Parameters<LiveHandlers[Id]>[0];
 
 async function whatIf(
-  { reports }: LiveView,
+  { report }: LiveView,
   { params: { id }, query }: Input<"getWhatIf">,
 ): Promise<Awaited<ReturnType<LiveHandlers["getWhatIf"]>>> {
-  const decision = await reports.read({ kind: "decision", id });
+  const decision = await report(DECISION, id);
   if (decision === null)
     return apiFault("not_found", "this decision is not in memory, or no longer", ADVICE);
   const change = {
     strategy: query.strategy ?? decision.strategy,
     without: query.without ?? null,
   };
-  const other = await reports.read({ kind: "what_if", id, change });
+  const other = await report(WHAT_IF, { id, change });
   if (other === null || other === "unrecorded")
     return apiFault("not_found", "the inputs of the plan of this call were not recorded", {
       nextAction: "ask of a decision whose `what_if` is true",

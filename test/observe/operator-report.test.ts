@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
-import { operatorReports } from "../../src/app/live/operator-reports.ts";
 import { Observer } from "../../src/observe/observer.ts";
+import { openReports, STREAMS } from "../../src/observe/operator-report.ts";
 import type { SubscriptionReport } from "../../src/upstream/stream/subscriptions.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
 import { fakeProvider } from "../fakes/providers.ts";
@@ -49,13 +49,13 @@ test("streams of all workers are one list with their lag, the most subscribed fi
       counts: () => [{ ...OF, failovers: FAILOVERS, filledBlocks: 5, ended: 1 }],
       checks: () => [{ ...OF, ...checks, calls: 9 }],
     };
-    return operatorReports({ observer, subscriptions }, bus);
+    return openReports({ observer, subscriptions }, bus);
   };
   const [first] = [
     open("1", [stream({ subscribers: 2 }), stream({ lagMs: null, provider: null, events: 0 })]),
     open("2", [stream({ subscribers: 7, lagMs: 0 })]),
   ];
-  const read = first?.read({ kind: "streams" });
+  const read = first?.(STREAMS, {});
   world.advance(10);
   const report = await read;
   assert.ok(report != null);
@@ -77,7 +77,7 @@ test("streams of all workers are one list with their lag, the most subscribed fi
     [totals.streams, totals.subscribers, totals.events, totals.blocks_filled, totals.ended],
     [3, 10, 20, 2 * 5 + 3 * 3, 2],
   );
-  assert.deepEqual([totals.failovers.lost, totals.failovers.far], [4, 2]);
+  assert.deepEqual([totals.failovers["lost"], totals.failovers["far"]], [4, 2]);
   assert.deepEqual(
     [totals.log_checks["agreed"], totals.log_checks["given_up"], totals.log_checks["missing"]],
     [8, 4, 2],
