@@ -6,7 +6,6 @@ import type { Bus } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
 import type { AcceptedTransactions } from "../upstream/engine/exchange/accepted-transactions.ts";
 import { ViewExchange } from "../upstream/engine/exchange/view-exchange.ts";
-import { HeadWatch } from "../upstream/health/head-watch.ts";
 import type { FactListener } from "../upstream/health/health-messages.ts";
 import { Prober } from "../upstream/health/prober.ts";
 import { SharedHealth } from "../upstream/health/shared-health.ts";
@@ -32,7 +31,6 @@ export class HealthUpdates {
   /** Exchanges views of the chain with the other processes of the service. */
   readonly viewExchange: ViewExchange;
   readonly #prober: Prober;
-  readonly #headWatch: HeadWatch;
   /** Null = there are no other workers. */
   readonly #shared: SharedHealth | null;
 
@@ -46,25 +44,19 @@ export class HealthUpdates {
       if (fact.kind === "head" && fact.head !== null) headSeen(tracker, provider, fact.head);
       this.#shared?.tell(tracker, provider, fact);
     };
+    const sockets = upstreams.ws;
     const common = { runtime, timerWheel, consistency, tell };
-    const prober = new Prober({ ...common, upstreams, finality: true });
-    const headWatch = new HeadWatch({ ...common, sockets: upstreams.ws });
+    const prober = new Prober({ ...common, upstreams, sockets, finality: true });
     this.#prober = prober;
-    this.#headWatch = headWatch;
     this.viewExchange = new ViewExchange({ runtime, accepted, trackersByKey, bus });
     this.#shared =
-      bus === null
-        ? null
-        : new SharedHealth({ bus, runtime, prober, headWatch, headSeen, trackersByKey });
+      bus === null ? null : new SharedHealth({ bus, runtime, prober, headSeen, trackersByKey });
   }
 
   /** Watches the providers of these trackers, which are those that are served now. */
   watch(trackers: readonly Tracker[]): void {
     if (this.#shared !== null) this.#shared.watch();
-    else {
-      this.#prober.watch(trackers);
-      this.#headWatch.watch(trackers);
-    }
+    else this.#prober.watch(trackers);
     this.viewExchange.watch();
   }
 
@@ -72,6 +64,5 @@ export class HealthUpdates {
     this.#shared?.close();
     this.viewExchange.close();
     this.#prober.close();
-    this.#headWatch.close();
   }
 }

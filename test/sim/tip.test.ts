@@ -15,7 +15,7 @@ import { readSubscription } from "../../src/core/stream/subscription.ts";
 import type { Outcome } from "../../src/upstream/engine/answer.ts";
 import type { RouteRequest } from "../../src/upstream/engine/call-context.ts";
 import { Router } from "../../src/upstream/engine/router.ts";
-import { HeadWatch } from "../../src/upstream/health/head-watch.ts";
+import { Prober } from "../../src/upstream/health/prober.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import type { StreamPosition } from "../../src/upstream/stream/subscriber.ts";
 import { Subscriptions } from "../../src/upstream/stream/subscriptions.ts";
@@ -61,7 +61,7 @@ function createFixture({ seed = 1, consistency = DEFAULT_CONSISTENCY }: Options 
     },
   };
   const ofWatch = { runtime, timerWheel, consistency: () => DEFAULT_CONSISTENCY };
-  const watch = new HeadWatch({ ...ofWatch, sockets: kept });
+  const watch = new Prober({ ...ofWatch, upstreams: {}, sockets: kept });
   watch.watch([tracker]);
   /** A call at the view; `avoid` = the id of a provider that is not asked. */
   const ask = (

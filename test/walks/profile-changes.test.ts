@@ -10,7 +10,6 @@ import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { Router } from "../../src/upstream/engine/router.ts";
-import { HeadWatch } from "../../src/upstream/health/head-watch.ts";
 import { Prober } from "../../src/upstream/health/prober.ts";
 import { HTTP_LIMITS, HttpUpstream } from "../../src/upstream/http/http-upstream.ts";
 import { ProfileUpdater } from "../../src/upstream/profile-updater.ts";
@@ -56,23 +55,16 @@ function wing(t: TestContext, chain: Profile) {
     router: streamRouter,
     sockets: ws,
   });
-  const prober = new Prober({ runtime, timerWheel, upstreams });
-  const headWatch = new HeadWatch({ runtime, timerWheel, sockets: ws });
+  const prober = new Prober({ runtime, timerWheel, upstreams, sockets: ws });
   const profileUpdater = new ProfileUpdater({
     registry,
-    health: {
-      watch(trackers) {
-        prober.watch(trackers);
-        headWatch.watch(trackers);
-      },
-    },
+    health: prober,
     subscriptions,
     upstreams: Object.values(upstreams),
   });
   profileUpdater.begin();
   t.after(async () => {
     prober.close();
-    headWatch.close();
     subscriptions.close();
     await Promise.all(Object.values(upstreams).map((it) => it.close()));
   });

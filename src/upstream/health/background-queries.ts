@@ -10,13 +10,15 @@ import { readHead } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
 import { rpcCall, verdictOn } from "../rpc-call.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
-import type { Upstream } from "../transport.ts";
+import type { Sockets, Upstream } from "../transport.ts";
 import type { FactListener } from "./health-messages.ts";
 import type { NamedTag } from "./provider-records.ts";
 import type { Tracker } from "./tracker.ts";
 
-/** Dependencies. */
-export interface BackgroundQueriesParts extends ProbeCallParts {
+/** What the health of providers is watched with. */
+export interface HealthParts extends ProbeCallParts {
+  /** Absent = heads are not heard. */
+  readonly sockets?: Sockets;
   /** True = providers are also asked for their finalized block. */
   readonly finality?: boolean;
   /** Which view callers get of sets that say nothing of it; absent = `off`. */
@@ -37,7 +39,7 @@ const ANYBODY = "0x0000000000000000000000000000000000000000";
 
 /** The queries to one provider on one transport. */
 export class BackgroundQueries {
-  readonly #parts: BackgroundQueriesParts;
+  readonly #parts: HealthParts;
   readonly #tracker: Tracker;
   readonly target: Channel;
   /** When the block of a tag may be asked for again. */
@@ -51,12 +53,7 @@ export class BackgroundQueries {
   readonly #stopListening: () => void;
   readonly #cancels = new Map<NamedTag | "hash reads", () => void>();
 
-  constructor(
-    parts: BackgroundQueriesParts,
-    tracker: Tracker,
-    target: Channel,
-    asking: Set<string>,
-  ) {
+  constructor(parts: HealthParts, tracker: Tracker, target: Channel, asking: Set<string>) {
     this.#parts = parts;
     this.#tracker = tracker;
     this.target = target;

@@ -1,5 +1,5 @@
-// Probes every provider at intervals for its chain id and height. Its requests are never counted
-// among callers' requests.
+// Probes every provider at intervals for its chain id and height, and listens to its heads. Its
+// requests are never counted among callers' requests.
 
 import type { Channel } from "../../core/provider/attempt.ts";
 import { type Provider, transportsOf } from "../../core/provider/profile.ts";
@@ -8,10 +8,11 @@ import { isAnswer } from "../../core/rpc/failure.ts";
 import { readQuantity, rpcCall } from "../rpc-call.ts";
 import {
   BackgroundQueries,
-  type BackgroundQueriesParts,
   callNumber,
   type FailedProbeCall,
+  type HealthParts,
 } from "./background-queries.ts";
+import { HeadListener } from "./head-listener.ts";
 import type { Probe } from "./provider-state.ts";
 import type { Tracker } from "./tracker.ts";
 
@@ -34,10 +35,10 @@ const SUSPECT_MS = 5_000;
 
 /** Probes the providers of trackers until closed. */
 export class Prober {
-  readonly #parts: BackgroundQueriesParts;
+  readonly #parts: HealthParts;
   #watched: ReadonlyMap<Tracker, SetProbes> = new Map();
 
-  constructor(parts: BackgroundQueriesParts) {
+  constructor(parts: HealthParts) {
     this.#parts = parts;
   }
 
@@ -51,6 +52,7 @@ export class Prober {
     this.#watched = new Map(
       trackers.map((tracker) => [tracker, this.#probesOf(tracker, isOurs(tracker))]),
     );
+    // Old listeners leave after new ones have joined, so that no socket closes in between.
     for (const [tracker, probes] of before) if (!this.#watched.has(tracker)) probes.stop();
   }
 
@@ -75,9 +77,10 @@ export class Prober {
 class SetProbes {
   /** False = another worker probes them. */
   readonly isOurs: boolean;
-  readonly #parts: BackgroundQueriesParts;
+  readonly #parts: HealthParts;
   readonly #tracker: Tracker;
   readonly #loops: readonly ProbeLoop[];
+  readonly #heads: readonly HeadListener[];
   readonly #stopListening: () => void;
   /** When each provider was last probed because of a call, by id. */
   readonly #suspectedAtMs = new Map<string, number>();
@@ -87,12 +90,7 @@ class SetProbes {
   /**
    * `isTakenOver` = another worker has probed them until now, and each is probed when that is due.
    */
-  constructor(
-    parts: BackgroundQueriesParts,
-    tracker: Tracker,
-    isOurs: boolean,
-    isTakenOver: boolean,
-  ) {
+  constructor(parts: HealthParts, tracker: Tracker, isOurs: boolean, isTakenOver: boolean) {
     const { providers, probeIntervalMs } = tracker.set;
     const targets = isOurs ? providers.flatMap(targetsOf) : [];
     const spreadMs = Math.min(2_000, probeIntervalMs) / targets.length;
@@ -109,6 +107,12 @@ class SetProbes {
       const queries = new BackgroundQueries(parts, tracker, target, asking);
       return new ProbeLoop(parts, tracker, queries, firstMs);
     });
+    const { sockets } = parts;
+    const pushing = isOurs ? providers.filter(({ wsUrl }) => wsUrl !== null) : [];
+    this.#heads =
+      sockets === undefined
+        ? []
+        : pushing.map((provider) => new HeadListener(parts, sockets, tracker, provider));
     this.#stopListening = tracker.attend({
       outage: () => {
         for (const loop of this.#loops) loop.hurry();
@@ -126,6 +130,7 @@ class SetProbes {
     this.#stopListening();
     for (const cancel of this.#cancelChecks.values()) cancel();
     for (const loop of this.#loops) loop.stop();
+    for (const listener of this.#heads) listener.close();
   }
 
   /** A call was refused: the provider is probed, which may exclude it. */
@@ -169,7 +174,7 @@ function targetsOf(provider: Provider): readonly Channel[] {
  * no provider of its set is usable.
  */
 class ProbeLoop {
-  readonly #parts: BackgroundQueriesParts;
+  readonly #parts: HealthParts;
   readonly #tracker: Tracker;
   /** What is asked after good probes. */
   readonly #queries: BackgroundQueries;
@@ -188,12 +193,7 @@ class ProbeLoop {
   #cancelWait: () => void;
   #cancelProbe = (): void => {};
 
-  constructor(
-    parts: BackgroundQueriesParts,
-    tracker: Tracker,
-    queries: BackgroundQueries,
-    firstMs: number,
-  ) {
+  constructor(parts: HealthParts, tracker: Tracker, queries: BackgroundQueries, firstMs: number) {
     this.#parts = parts;
     this.#tracker = tracker;
     this.#queries = queries;
@@ -297,7 +297,7 @@ class ProbeLoop {
  * second answer. Returns the function that cancels.
  */
 function probeOnce(
-  parts: BackgroundQueriesParts,
+  parts: HealthParts,
   target: Channel,
   timeoutMs: number,
   done: (result: Probe["result"], latencyMs: number) => void,

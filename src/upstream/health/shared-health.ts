@@ -8,7 +8,6 @@ import type { Head } from "../../core/stream/chain-event.ts";
 import type { Bus, WorkerId } from "../../core/workers/bus.ts";
 import { ownerAmong } from "../../core/workers/rendezvous.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { HeadWatch } from "./head-watch.ts";
 import {
   FACTS,
   FactLimit,
@@ -30,7 +29,6 @@ export interface SharedHealthParts {
   /** The trackers that this worker serves now, by profile id and chain name. */
   readonly trackersByKey: () => ReadonlyMap<string, Tracker>;
   readonly prober: Prober;
-  readonly headWatch: HeadWatch;
   /** Hears the heads that another worker has heard. */
   readonly headSeen: (tracker: Tracker, provider: Provider, head: Head) => void;
 }
@@ -317,7 +315,6 @@ export class SharedHealth {
   #settle(): void {
     this.#cancelSettle?.();
     this.#cancelSettle = null;
-    const { prober, headWatch } = this.#parts;
     for (const shared of this.#sets.values()) {
       const owner = this.#ownerOf(shared);
       if (owner === shared.owner) continue;
@@ -335,8 +332,7 @@ export class SharedHealth {
     const ours = new Set(
       all.filter((shared) => this.#isOurs(shared)).map(({ tracker }) => tracker),
     );
-    prober.watch(trackers, (tracker) => ours.has(tracker));
-    headWatch.watch([...ours]);
+    this.#parts.prober.watch(trackers, (tracker) => ours.has(tracker));
   }
 
   /** One of the serving workers that have the set; null = none has. */

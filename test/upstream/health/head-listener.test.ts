@@ -6,7 +6,7 @@ import { quietMs } from "../../../src/core/provider/blocks/head.ts";
 import type { Consistency, ProviderSet } from "../../../src/core/provider/profile.ts";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
-import { HeadWatch } from "../../../src/upstream/health/head-watch.ts";
+import { Prober } from "../../../src/upstream/health/prober.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Sockets, SubscriptionListener } from "../../../src/upstream/transport.ts";
@@ -66,8 +66,9 @@ function createFixture(overrides: Partial<ProviderSet> = {}) {
     watchers[index]?.event(Buffer.from(blockText(number)));
   const seen: string[] = [];
   const begin = (consistency: Consistency = "off"): void =>
-    new HeadWatch({
+    new Prober({
       runtime,
+      upstreams: {},
       timerWheel: new TimerWheel(runtime),
       sockets,
       consistency: () => consistency,

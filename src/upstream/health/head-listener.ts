@@ -1,29 +1,17 @@
-// Subscribes to the heads of every provider with a socket, and reports heights and socket failures
-// to the trackers. Asks for the newest block when it begins to listen; and whether anybody is there
+// Subscribes to the heads of a provider with a socket, and reports heights and socket failures to
+// its tracker. Asks for the newest block when it begins to listen; and whether anybody is there
 // when the provider's circuit opens or others have newer blocks: a socket on which nothing is
 // answered is renewed, so that subscriptions leave it.
 
 import { quietMs } from "../../core/provider/blocks/head.ts";
-import type { Consistency, Provider } from "../../core/provider/profile.ts";
+import type { Provider } from "../../core/provider/profile.ts";
 import type { Failure } from "../../core/rpc/failure.ts";
 import { type Head, inLiveShape, readHead } from "../../core/stream/chain-event.ts";
-import type { Runtime } from "../../runtime.ts";
-import { rpcCall, verdictOn } from "../rpc-call.ts";
-import type { Timer, TimerWheel } from "../timer-wheel.ts";
+import { type RpcCallListener, rpcCall, verdictOn } from "../rpc-call.ts";
+import type { Timer } from "../timer-wheel.ts";
 import type { Sockets } from "../transport.ts";
-import type { FactListener } from "./health-messages.ts";
+import type { HealthParts } from "./background-queries.ts";
 import type { Tracker } from "./tracker.ts";
-
-/** Dependencies. */
-export interface HeadWatchParts {
-  readonly runtime: Runtime;
-  readonly timerWheel: TimerWheel;
-  readonly sockets: Sockets;
-  /** Hears of heads, and of subscriptions to them that start or end; absent = nobody does. */
-  readonly tell?: FactListener;
-  /** Which view callers get of sets that say nothing of it; absent = `off`. */
-  readonly consistency?: () => Consistency;
-}
 
 /** A socket that closes within this time counts as failed, however it was closed. */
 const SHORT_LIFE_MS = 5_000;
@@ -43,43 +31,10 @@ const HEADS = '["newHeads"]';
 const NEWEST_MS = 5_000;
 const MAX_BLOCK_BYTES = 1_048_576;
 
-/** Watches the heads of providers until closed. */
-export class HeadWatch {
-  readonly #parts: HeadWatchParts;
-  #watched: ReadonlyMap<Tracker, readonly Listening[]> = new Map();
-
-  constructor(parts: HeadWatchParts) {
-    this.#parts = parts;
-  }
-
-  /**
-   * Watches the providers of these trackers, and no others, from now on; known trackers are not
-   * disturbed.
-   */
-  watch(trackers: readonly Tracker[]): void {
-    const before = this.#watched;
-    this.#watched = new Map(
-      trackers.map((tracker) => [tracker, before.get(tracker) ?? this.#listenTo(tracker)]),
-    );
-    // Old listeners leave after new ones have joined, so that no socket closes in between.
-    for (const [tracker, listeners] of before)
-      if (!this.#watched.has(tracker)) for (const listener of listeners) listener.close();
-  }
-
-  close(): void {
-    this.watch([]);
-  }
-
-  #listenTo(tracker: Tracker): readonly Listening[] {
-    return tracker.set.providers
-      .filter((provider) => provider.wsUrl !== null)
-      .map((provider) => new Listening(this.#parts, tracker, provider));
-  }
-}
-
-/** Watches the heads of one provider. */
-class Listening {
-  readonly #parts: HeadWatchParts;
+/** Listens to the heads of one provider until it is closed. */
+export class HeadListener {
+  readonly #parts: HealthParts;
+  readonly #sockets: Sockets;
   readonly #tracker: Tracker;
   readonly #provider: Provider;
   readonly #release: () => void;
@@ -93,8 +48,9 @@ class Listening {
   readonly #stopAttending: () => void;
   #closed = false;
 
-  constructor(parts: HeadWatchParts, tracker: Tracker, provider: Provider) {
+  constructor(parts: HealthParts, sockets: Sockets, tracker: Tracker, provider: Provider) {
     this.#parts = parts;
+    this.#sockets = sockets;
     this.#tracker = tracker;
     this.#provider = provider;
     this.#stopAttending = tracker.attend({
@@ -102,7 +58,7 @@ class Listening {
         if (change.event === "circuit_opened" && change.provider.id === provider.id) this.#doubt();
       },
     });
-    this.#release = parts.sockets.keep(provider, {
+    this.#release = sockets.keep(provider, {
       up: () => this.#subscribe(),
       down: (failure, livedMs) => this.#down(failure, livedMs),
     });
@@ -124,7 +80,7 @@ class Listening {
     if (this.#closed || !this.#tracker.set.socketHeads) return;
     this.#again?.clear();
     this.#leave();
-    const dispatch = this.#parts.sockets.subscribe(this.#provider, HEADS, {
+    const dispatch = this.#sockets.subscribe(this.#provider, HEADS, {
       started: () => {
         this.#setListening(true);
         // The provider need not push heads that were known before it was subscribed.
@@ -150,17 +106,9 @@ class Listening {
    */
   #askNewest(): void {
     this.#cancelNewest();
-    const { sockets, timerWheel, consistency } = this.#parts;
+    const { consistency } = this.#parts;
     if ((this.#tracker.set.consistency ?? consistency?.() ?? "off") === "off") return;
-    const call = {
-      upstream: sockets,
-      provider: this.#provider,
-      method: "eth_getBlockByNumber",
-      params: '["latest",false]',
-      timeoutMs: NEWEST_MS,
-      isProbe: true,
-    } as const;
-    this.#cancelNewest = rpcCall(timerWheel, call, {
+    this.#cancelNewest = this.#send("eth_getBlockByNumber", '["latest",false]', NEWEST_MS, {
       // Without its transactions it is as short as a pushed head, and is passed on to workers.
       result: (raw) => {
         if (raw.length > MAX_BLOCK_BYTES) return;
@@ -200,7 +148,7 @@ class Listening {
     this.#stale = this.#parts.timerWheel.set(quiet, () => {
       if (isBehind()) this.#doubt();
       this.#stale = this.#parts.timerWheel.set(Math.min(newHeadsTimeoutMs, silence) - quiet, () => {
-        if (isBehind()) this.#parts.sockets.renew(this.#provider);
+        if (isBehind()) this.#sockets.renew(this.#provider);
         else this.#watchStale();
       });
     });
@@ -208,27 +156,24 @@ class Listening {
 
   /** Renews an open socket on which a call is not answered: its provider hangs. */
   #doubt(): void {
-    const { sockets, timerWheel } = this.#parts;
-    const isOpen = sockets.report(this.#provider).state === "open";
+    const isOpen = this.#sockets.report(this.#provider).state === "open";
     if (this.#closed || this.#cancelDoubt !== null || !isOpen) return;
-    const call = {
-      upstream: sockets,
-      provider: this.#provider,
-      method: "eth_chainId",
-      params: "[]",
-      timeoutMs: ANYBODY_MS,
-      isProbe: true,
-    } as const;
     // A socket that cannot send says so synchronously.
     this.#cancelDoubt = () => {};
-    const cancel = rpcCall(timerWheel, call, {
+    const cancel = this.#send("eth_chainId", "[]", ANYBODY_MS, {
       result: () => this.#believe(),
       failed: ({ kind }) => {
         this.#believe();
-        if (kind === "timeout") sockets.renew(this.#provider);
+        if (kind === "timeout") this.#sockets.renew(this.#provider);
       },
     });
     if (this.#cancelDoubt !== null) this.#cancelDoubt = cancel;
+  }
+
+  #send(method: string, params: string, timeoutMs: number, listener: RpcCallListener): () => void {
+    const [upstream, provider] = [this.#sockets, this.#provider];
+    const call = { upstream, provider, method, params, timeoutMs, isProbe: true } as const;
+    return rpcCall(this.#parts.timerWheel, call, listener);
   }
 
   #believe(): void {
