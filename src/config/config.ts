@@ -12,7 +12,7 @@ import type { DeadlineClass } from "../core/rpc/method.ts";
 import type { ConfiguredMethod } from "../core/rpc/method-table.ts";
 import { usualVerification } from "../core/stream/log-verification.ts";
 import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config-fault.ts";
-import { type ConfigDocument, readDocument, type Variables } from "./document.ts";
+import { ConfigDocument, type Variables } from "./document.ts";
 import { hostedOf } from "./hosted.ts";
 import { bytesOf, camel, named, schemaOf } from "./kinds.ts";
 import { brokenRules } from "./rules.ts";
@@ -46,7 +46,7 @@ export type Config = Readonly<ReturnType<typeof configOf>>;
 /** Checks all settings and builds the configuration. Never throws. */
 export function loadConfig(input: ConfigInput): ConfigResult {
   const production = input.env["NODE_ENV"] === "production";
-  const document = readDocument(input.text, input.env);
+  const document = new ConfigDocument(input.text, input.env);
   const file = configFile.safeParse(document.data);
   const variables = numbersRead(input.env, Object.keys(environment.shape));
   const switches = numbersRead(input.flags, Object.keys(flagTable.shape));
