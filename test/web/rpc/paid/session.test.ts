@@ -15,6 +15,7 @@ import type { RoutedCall, Router } from "../../../../src/upstream/engine/router.
 import { ProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
 import type { CallPrice, PaidCall } from "../../../../src/web/payment/call-paywall.ts";
+import { readDirectives } from "../../../../src/web/rpc/directives.ts";
 import { serveSession } from "../../../../src/web/rpc/paid/session.ts";
 import type { SessionAnswer } from "../../../../src/web/rpc/paid/session-answer.ts";
 import { TargetResolver } from "../../../../src/web/rpc/target.ts";
@@ -122,7 +123,7 @@ function sessionFixture(body: string, failing: Error | null = null, fromCache = 
         url: URL_PATH,
         address: "192.0.2.1",
         payment: { kind: "payment", given: { protocol: "mpp", text: "Payment e30" } },
-        header: () => undefined,
+        directives: readDirectives(URL_PATH, () => undefined),
       } as never,
       view: viewOff(),
       identity: { key: "test" },
