@@ -82,6 +82,8 @@ function paramsOf(
   }
 }
 
+const WITH_ID = ", with the id of the account (GET /api/v1/accounts/current)";
+
 /**
  * Removed paths and their replacements; the first match wins. `{name}` matches one segment, a final
  * `*` any number.
@@ -97,26 +99,11 @@ export const RETIRED: readonly (readonly [path: string, instead: string])[] = [
   ["/api/v1/management/keys", "/api/v1/keys"],
   ["/api/v1/management/keys/{id}", "/api/v1/keys/{id}"],
   ["/api/v1/management/keys/{id}/rotate", "POST /api/v1/keys/{id}/rotate"],
-  [
-    "/api/v1/management/keys/{id}/credit",
-    "POST /api/v1/accounts/{id}/credit, with the id of the account (GET /api/v1/accounts/current)",
-  ],
-  [
-    "/api/v1/management/keys/{id}/custom-access",
-    "POST /api/v1/accounts/{id}/custom-access, with the id of the account (GET " +
-      "/api/v1/accounts/current)",
-  ],
-  ["/api/v1/management/keys/{id}/claim-link", "POST /api/v1/accounts/current/claim-link"],
-  [
-    "/api/v1/management/credit",
-    "POST /api/v1/accounts/{id}/credit, with the id of the account (GET /api/v1/accounts/current)",
-  ],
-  [
-    "/api/v1/management/custom-access",
-    "POST /api/v1/accounts/{id}/custom-access, with the id of the account (GET " +
-      "/api/v1/accounts/current)",
-  ],
-  ["/api/v1/management/claim-link", "POST /api/v1/accounts/current/claim-link"],
+  ...["/api/v1/management/keys/{id}", "/api/v1/management"].flatMap((before) => [
+    [`${before}/credit`, `POST /api/v1/accounts/{id}/credit${WITH_ID}`] as const,
+    [`${before}/custom-access`, `POST /api/v1/accounts/{id}/custom-access${WITH_ID}`] as const,
+    [`${before}/claim-link`, "POST /api/v1/accounts/current/claim-link"] as const,
+  ]),
   ["/api/v1/management/connections", "/api/v1/connections"],
   ["/api/v1/management/connections/*", "/api/v1/connections/{id}"],
   ["/api/v1/management/profiles", "/api/v1/profiles"],

@@ -5,7 +5,7 @@ import { RANGE_RULE } from "../../core/billing/price.ts";
 import type { Auth } from "../contract/operation.ts";
 import { byStatus, type ErrorEntry } from "./errors.ts";
 import type { DocumentFacts, HostedFacts } from "./facts.ts";
-import { COMPONENTS, type Schemas } from "./schema-text.ts";
+import { COMPONENTS, Schemas } from "./schema-text.ts";
 import type { Json } from "./sections.ts";
 
 const text = (description: string, more: Json = {}): Json => ({
@@ -210,21 +210,16 @@ const SECURITY: Readonly<Record<Auth, readonly Json[]>> = {
   connection_token: [{ connectionToken: [] }],
 };
 
-/** Responses shared by several operations. */
-export class SharedAnswers {
-  readonly components: Record<string, Json> = {};
+/** Collects the components of a document. */
+export class Components {
+  readonly schemas = new Schemas();
+  readonly responses: Record<string, Json> = {};
 
-  /** Stores a response under a name and returns a reference to it. */
+  /** Keeps a response of several operations under a name, and returns a reference to it. */
   keep(name: string, answer: Json): Json {
-    this.components[name] = answer;
+    this.responses[name] = answer;
     return { $ref: `#/components/responses/${name}` };
   }
-}
-
-/** Collects the components of a document. */
-export interface Components {
-  readonly schemas: Schemas;
-  readonly answers: SharedAnswers;
 }
 
 /** How one API writes refusals. */
@@ -233,8 +228,8 @@ export interface Refusals {
   readonly prefix: string;
   /** Name of the envelope's schema. */
   readonly envelope: string;
-  /** Inserts the schema of allowed codes at its place in the envelope. */
-  readonly narrow: (codes: Json) => Json;
+  /** Where the envelope has the code. */
+  readonly codeAt: readonly string[];
   readonly example: (entry: ErrorEntry) => unknown;
   readonly headers: readonly HeaderName[];
 }
@@ -243,11 +238,11 @@ export interface Refusals {
 export function refusalResponses(
   entries: readonly ErrorEntry[],
   how: Refusals,
-  shared: SharedAnswers,
+  components: Components,
 ): Json {
   const answers = byStatus(entries).map(([status, some]): readonly [string, Json] => {
     const name = [how.prefix, String(status), ...some.map((entry) => entry.code)].join("_");
-    return [String(status), shared.keep(name, refusalResponse(some, how))];
+    return [String(status), components.keep(name, refusalResponse(some, how))];
   });
   return Object.fromEntries(answers);
 }
@@ -256,11 +251,14 @@ const PAYMENT_REQUIRED = 402;
 
 function refusalResponse(
   entries: readonly ErrorEntry[],
-  { envelope, narrow, example, headers }: Refusals,
+  { envelope, codeAt, example, headers }: Refusals,
 ): Json {
   const waits = entries.some((entry) => entry.retryable);
   const requiresPayment = entries.some((entry) => entry.status === PAYMENT_REQUIRED);
-  const codes = entries.map((entry) => entry.code);
+  const codes = codeAt.reduceRight<Json>(
+    (inner, name) => ({ type: "object", properties: { [name]: inner } }),
+    { enum: entries.map((entry) => entry.code) },
+  );
   return {
     description: entries.map((entry) => `\`${entry.code}\`: ${entry.meaning}`).join(" "),
     headers: headersOf([
@@ -271,7 +269,7 @@ function refusalResponse(
     ]),
     content: {
       "application/json": {
-        schema: { allOf: [{ $ref: COMPONENTS + envelope }, narrow({ enum: codes })] },
+        schema: { allOf: [{ $ref: COMPONENTS + envelope }, codes] },
         examples: Object.fromEntries(
           entries.map((entry) => [entry.code, { value: example(entry) }]),
         ),

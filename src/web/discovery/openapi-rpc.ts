@@ -22,18 +22,24 @@ interface RpcForm {
   readonly id: string;
   readonly path: string;
   readonly summary: string;
+  /** What a payment buys: one call, or credit for the key; absent = it takes none. */
+  readonly pays?: "call" | "fund_key";
 }
 
-const KEYED: RpcForm = {
-  id: "rpcKeyed",
-  path: "/rpc/k/{key}/{strategy}/{chain}",
-  summary: "Call a chain with the key in the path",
-};
-const SESSION: RpcForm = {
-  id: "rpcSession",
-  path: SESSION_FORM,
-  summary: "Call a chain and pay for each call",
-};
+const PAID_FORMS: readonly RpcForm[] = [
+  {
+    id: "rpcKeyed",
+    path: "/rpc/k/{key}/{strategy}/{chain}",
+    summary: "Call a chain with the key in the path",
+    pays: "fund_key",
+  },
+  {
+    id: "rpcSession",
+    path: SESSION_FORM,
+    summary: "Call a chain and pay for each call",
+    pays: "call",
+  },
+];
 const FORMS: readonly RpcForm[] = [
   { id: "rpc", path: "/rpc/{chain}", summary: "Call a chain with the default strategy" },
   { id: "rpcStrategy", path: "/rpc/{strategy}/{chain}", summary: "Call a chain with a strategy" },
@@ -50,20 +56,18 @@ const FORMS: readonly RpcForm[] = [
 ];
 
 /** The ids of JSON-RPC operations. */
-export const RPC_OPERATIONS: readonly string[] = [KEYED, SESSION, ...FORMS].map((form) => form.id);
+export const RPC_OPERATIONS: readonly string[] = [...PAID_FORMS, ...FORMS].map(({ id }) => id);
 
 /** The path items of JSON-RPC. */
-export function rpcPaths(
-  facts: DocumentFacts,
-  components: Components,
-): Readonly<Record<string, Json>> {
-  const shared = sharedParts(facts, components);
-  const forms =
-    facts.hosted === null
-      ? FORMS
-      : [KEYED, ...(sellsCalls(facts.hosted.payments) ? [SESSION] : []), ...FORMS];
+export function rpcPaths(facts: DocumentFacts, components: Components): Json {
+  const { hosted } = facts;
+  const shared = sharedParts(hosted !== null, components);
+  const forms = [...PAID_FORMS, ...FORMS].filter(
+    ({ pays }) =>
+      pays === undefined || (hosted !== null && (pays !== "call" || sellsCalls(hosted.payments))),
+  );
   return Object.fromEntries(
-    forms.map((form) => [form.path, { post: operationOf(form, facts, shared) }]),
+    forms.map((form) => [form.path, { post: { ...operationOf(form, facts), ...shared } }]),
   );
 }
 
@@ -77,41 +81,36 @@ function isOverHttp({ surface, status, code }: ErrorEntry): boolean {
   );
 }
 
-function sharedParts(
-  facts: DocumentFacts,
-  { schemas, answers }: Components,
-): { readonly requestBody: Json; readonly responses: Json } {
-  const body = { schema: schemas.of(rpcBody) };
-  const answer = { schema: schemas.of(rpcAnswers) };
-  schemas.of(rpcError);
-  const billed: readonly HeaderName[] = facts.hosted === null ? [] : BILLED;
-  const limited: readonly HeaderName[] =
-    facts.hosted === null ? [] : ["RateLimitPolicy", "RateLimit"];
-  const entries = errorEntries(facts.hosted !== null).filter(
-    (entry) => isOverHttp(entry) && (facts.hosted !== null || entry.code !== "rate_limit_exceeded"),
+function sharedParts(hosted: boolean, components: Components): Json {
+  const body = { schema: components.schemas.of(rpcBody) };
+  const answer = { schema: components.schemas.of(rpcAnswers) };
+  components.schemas.of(rpcError);
+  const entries = errorEntries(hosted).filter(
+    (entry) => isOverHttp(entry) && (hosted || entry.code !== "rate_limit_exceeded"),
   );
   return {
     requestBody: { required: true, content: { "application/json": body } },
     responses: {
-      "200": answers.keep("Rpc_200", {
+      "200": components.keep("Rpc_200", {
         description: "The answer. A provider's error passes unchanged, also with status 200.",
-        headers: headersOf(["RequestId", "Meta", "Node", "Cache", "Seen", ...billed]),
+        headers: headersOf([...UNBILLED, ...(hosted ? BILLED : [])]),
         content: { "application/json": answer },
       }),
       "204": { description: "Only notifications were sent.", headers: headersOf(["RequestId"]) },
-      ...refusalResponses(entries, { ...REFUSALS, headers: limited }, answers),
+      ...refusalResponses(entries, { ...REFUSALS, headers: hosted ? LIMITS : [] }, components),
     },
   };
 }
 
+const UNBILLED = ["RequestId", "Meta", "Node", "Cache", "Seen"] as const;
+const LIMITS = ["RateLimitPolicy", "RateLimit"] as const;
 const BILLED: readonly HeaderName[] = [
   "Access",
   "Fallback",
   "Cu",
   "Usd",
   "BalanceUsd",
-  "RateLimitPolicy",
-  "RateLimit",
+  ...LIMITS,
   "Receipt",
   "PaymentResponse",
 ];
@@ -119,10 +118,7 @@ const BILLED: readonly HeaderName[] = [
 const REFUSALS: Omit<Refusals, "headers"> = {
   prefix: "Rpc",
   envelope: "RpcError",
-  narrow: (codes) => {
-    const data = { type: "object", properties: { code: codes } };
-    return { type: "object", properties: { error: { type: "object", properties: { data } } } };
-  },
+  codeAt: ["error", "data", "code"],
   example: ({ code, rpcCode, meaning, nextAction, retryable }) => {
     const data = {
       code,
@@ -134,32 +130,7 @@ const REFUSALS: Omit<Refusals, "headers"> = {
   },
 };
 
-/**
- * What a payment at a URL form buys: one call, or credit for its key; null = it takes no payment.
- */
-type FormPayment = "call" | "fund_key" | null;
-
-function paymentOf(id: string, keyed: boolean): FormPayment {
-  if (id === SESSION.id) return "call";
-  return keyed ? "fund_key" : null;
-}
-
-function securityOf(pays: FormPayment, hosted: DocumentFacts["hosted"]): readonly Json[] {
-  switch (pays) {
-    case "call":
-      return [{ mpp: [] }];
-    case "fund_key":
-      return [];
-    case null:
-      return rpcSecurity(hosted);
-  }
-}
-
-function operationOf(
-  { id, path, summary }: RpcForm,
-  facts: DocumentFacts,
-  shared: ReturnType<typeof sharedParts>,
-): Json {
+function operationOf({ id, path, summary, pays }: RpcForm, facts: DocumentFacts): Json {
   const named = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = ""]) => name);
   const inPath = named.map((name) => ({
     name,
@@ -167,36 +138,37 @@ function operationOf(
     required: true,
     ...pathParameter(name, facts),
   }));
-  const strategy = named.includes("strategy") ? [] : [STRATEGY];
-  const keyed = named.includes("key");
-  const pays = paymentOf(id, keyed);
-  const info = pays === null ? null : paymentInfo(facts.hosted?.payments ?? null, pays);
+  const info = pays === undefined ? null : paymentInfo(facts.hosted?.payments ?? null, pays);
+  const unpaid = pays === undefined ? rpcSecurity(facts.hosted) : [];
   return {
     operationId: id,
     tags: ["rpc"],
     summary,
-    description: pays === "call" ? PAID_EACH : `${DESCRIPTION}${keyed ? KEY_IN_PATH : ""}`,
-    security: securityOf(pays, facts.hosted),
+    description: DESCRIPTIONS[pays ?? "none"],
+    security: pays === "call" ? [{ mpp: [] }] : unpaid,
     ...(info === null ? {} : { "x-payment-info": info }),
     parameters: [
       ...inPath,
-      ...strategy,
+      ...(named.includes("strategy") ? [] : [STRATEGY]),
       ...(named.includes("provider_id") ? [] : [PROVIDER]),
       META,
       CONSISTENCY,
       SEEN,
     ],
-    ...shared,
   };
 }
 
 const DESCRIPTION = "A JSON-RPC 2.0 call or a batch. The same path under `/ws` is a WebSocket.";
-const KEY_IN_PATH =
-  " Security: the key in the path. Where payments are taken, a 402 `balance_exhausted` offers " +
-  "to fund the key: the same request with the payment is credited and served.";
-const PAID_EACH =
-  "A JSON-RPC 2.0 call or a batch, over HTTP. Needs no key: every call is paid for from a " +
-  "channel (MPP `tempo`/`session`), after it was answered. The challenge says what it costs.";
+const DESCRIPTIONS = {
+  none: DESCRIPTION,
+  fund_key:
+    `${DESCRIPTION} Security: the key in the path. Where payments are taken, a 402 ` +
+    "`balance_exhausted` offers to fund the key: the same request with the payment is credited " +
+    "and served.",
+  call:
+    "A JSON-RPC 2.0 call or a batch, over HTTP. Needs no key: every call is paid for from a " +
+    "channel (MPP `tempo`/`session`), after it was answered. The challenge says what it costs.",
+} as const;
 /** An optional parameter of the query. */
 const inQuery = (name: string, description: string, schema: Json): Json => ({
   name,

@@ -6,27 +6,20 @@ import type { NamedOperation } from "../contract/contract.ts";
 import { errorEnvelope } from "../contract/instance.ts";
 import { isIdempotent } from "../contract/operation.ts";
 import { type ErrorEntry, errorEntries, errorUrl, managementError } from "./errors.ts";
+import { type DocumentFacts, rpcForms, type Site, servedOperations } from "./facts.ts";
 import {
-  type DocumentFacts,
-  type PaymentTerms,
-  rpcForms,
-  type Site,
-  servedOperations,
-} from "./facts.ts";
-import {
-  type Components,
+  Components,
   headerComponents,
   headersOf,
   type Refusals,
   refusalResponses,
-  SharedAnswers,
   securityOf,
   securitySchemes,
 } from "./openapi-parts.ts";
 import { rpcPaths } from "./openapi-rpc.ts";
 import { DOCUMENT_PATHS } from "./paths.ts";
 import { paymentInfo } from "./pay.ts";
-import { fieldsOf, Schemas } from "./schema-text.ts";
+import { fieldsOf, type Schemas } from "./schema-text.ts";
 import type { Json } from "./sections.ts";
 
 /** Version of the API. */
@@ -34,14 +27,9 @@ export const INTERFACE_VERSION = "1.0.0";
 
 /** The document. */
 export function openApiDocument(facts: DocumentFacts, { baseUrl, socketUrl }: Site): Json {
-  const schemas = new Schemas();
-  const answers = new SharedAnswers();
-  const components = { schemas, answers };
+  const components = new Components();
   const operations = servedOperations(facts);
-  const paths = {
-    ...apiPaths(operations, components, { baseUrl, payments: facts.hosted?.payments ?? null }),
-    ...rpcPaths(facts, components),
-  };
+  const paths = { ...apiPaths(facts, baseUrl, components), ...rpcPaths(facts, components) };
   const tags = new Set(["rpc", ...operations.map((operation) => operation.tag)]);
   return {
     openapi: "3.1.0",
@@ -56,8 +44,8 @@ export function openApiDocument(facts: DocumentFacts, { baseUrl, socketUrl }: Si
     tags: [...tags].map((name) => ({ name, description: TAGS[name] })),
     paths,
     components: {
-      schemas: schemas.components,
-      responses: answers.components,
+      schemas: components.schemas.components,
+      responses: components.responses,
       headers: headerComponents(facts.hosted !== null),
       securitySchemes: securitySchemes(facts),
     },
@@ -99,51 +87,30 @@ const TAGS: Readonly<Record<string, string>> = {
   console: "Signing in to the console.",
 };
 
-/** The parts of an instance on which its operations depend. */
-export interface Instance {
-  readonly baseUrl: string;
-  readonly payments: PaymentTerms | null;
-}
-
 /** The path items of operations. */
-function apiPaths(
-  operations: readonly NamedOperation[],
-  components: Components,
-  { baseUrl, payments }: Instance,
-): Readonly<Record<string, Json>> {
-  const refusals = managementRefusals(baseUrl);
-  const paths: Record<string, Json> = {};
-  if (operations.some((operation) => operation.faults.length > 0))
-    components.schemas.of(errorEnvelope);
-  for (const operation of operations)
-    paths[operation.path] = {
-      ...paths[operation.path],
-      [operation.method.toLowerCase()]: {
-        ...operationOf(operation, components, refusals),
-        ...infoOf(operation, payments),
-      },
-    };
-  return paths;
-}
-
-function infoOf({ pays }: NamedOperation, payments: PaymentTerms | null): Json {
-  const info = pays === undefined ? null : paymentInfo(payments, pays);
-  return info === null ? {} : { "x-payment-info": info };
-}
-
-function managementRefusals(baseUrl: string): Refusals {
-  return {
+function apiPaths(facts: DocumentFacts, baseUrl: string, components: Components): Json {
+  const refusals: Refusals = {
     prefix: "Api",
     envelope: "Error",
-    narrow: (codes) => ({
-      type: "object",
-      properties: { error: { type: "object", properties: { code: codes } } },
-    }),
+    codeAt: ["error", "code"],
     example: ({ code, meaning, nextAction }) => ({
       error: { code, message: meaning, next_action: nextAction, docs_url: errorUrl(baseUrl, code) },
     }),
     headers: [],
   };
+  const operations = servedOperations(facts);
+  if (operations.some(({ faults }) => faults.length > 0)) components.schemas.of(errorEnvelope);
+  const paths: Record<string, Json> = {};
+  for (const operation of operations) {
+    const { path, method, pays } = operation;
+    const info = pays === undefined ? null : paymentInfo(facts.hosted?.payments ?? null, pays);
+    const item = operationOf(operation, components, refusals);
+    paths[path] = {
+      ...paths[path],
+      [method.toLowerCase()]: info === null ? item : { ...item, "x-payment-info": info },
+    };
+  }
+  return paths;
 }
 
 function operationOf(operation: NamedOperation, components: Components, refusals: Refusals): Json {
@@ -176,20 +143,17 @@ function parametersOf({ params, query, faults }: NamedOperation, schemas: Schema
     ["path", params],
     ["query", query],
   ] as const;
-  const parameters = places.flatMap(([place, shape]) => {
-    if (shape === undefined) return [];
-    return fieldsOf(schemas.of(shape)).map(
-      ({ name, schema: { description, ...schema }, required }) => {
-        return {
-          name,
-          in: place,
-          required: place === "path" || required,
-          ...(description === undefined ? {} : { description }),
-          schema,
-        };
-      },
-    );
-  });
+  const parameters = places.flatMap(([place, shape]) =>
+    (shape === undefined ? [] : fieldsOf(schemas.of(shape))).map(
+      ({ name, schema: { description, ...schema }, required }) => ({
+        name,
+        in: place,
+        required: place === "path" || required,
+        ...(description === undefined ? {} : { description }),
+        schema,
+      }),
+    ),
+  );
   const all = faults.includes("revision_conflict") ? [...parameters, IF_MATCH] : parameters;
   return all.length === 0 ? {} : { parameters: all };
 }
@@ -201,31 +165,21 @@ function bodyOf(schemas: Schemas, shape: NonNullable<NamedOperation["body"]>): J
 
 function responsesOf(
   { answers, faults, pays }: NamedOperation,
-  { schemas, answers: shared }: Components,
+  components: Components,
   refusals: Refusals,
 ): Json {
-  const good = Object.entries(answers).map(
-    ([status, { description, schema }]): readonly [string, Json] => {
-      const receipts = pays === undefined ? [] : (["Receipt", "PaymentResponse"] as const);
-      const headers = headersOf([
-        "RequestId",
-        ...(status === "503" ? (["RetryAfter"] as const) : []),
-        ...receipts,
-      ]);
-      return [
-        status,
-        {
-          description,
-          headers,
-          ...(schema === null
-            ? {}
-            : { content: { "application/json": { schema: schemas.of(schema) } } }),
-        },
-      ];
-    },
-  );
+  const good = Object.entries(answers).map(([status, { description, schema }]) => {
+    const headers = headersOf([
+      "RequestId",
+      ...(status === "503" ? (["RetryAfter"] as const) : []),
+      ...(pays === undefined ? [] : (["Receipt", "PaymentResponse"] as const)),
+    ]);
+    if (schema === null) return [status, { description, headers }];
+    const content = { "application/json": { schema: components.schemas.of(schema) } };
+    return [status, { description, headers, content }];
+  });
   return {
     ...Object.fromEntries(good),
-    ...refusalResponses([...new Set(faults)].map(managementError), refusals, shared),
+    ...refusalResponses([...new Set(faults)].map(managementError), refusals, components),
   };
 }
