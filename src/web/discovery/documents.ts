@@ -30,31 +30,25 @@ interface Form {
 const JSON_TYPE = "application/json";
 const MARKDOWN = "text/markdown; charset=utf-8";
 
-const FORMS: ReadonlyMap<string, Form> = new Map([
-  [
-    DOCUMENT_PATHS.openapi,
-    {
-      contentType: JSON_TYPE,
-      render: (facts, site) => JSON.stringify(openApiDocument(facts, site)),
-    },
-  ],
-  [
-    DOCUMENT_PATHS.agent,
-    { contentType: JSON_TYPE, render: (facts, site) => JSON.stringify(agentDocument(facts, site)) },
-  ],
-  [DOCUMENT_PATHS.llms, { contentType: "text/plain; charset=utf-8", render: llmsText }],
-  [DOCUMENT_PATHS.skill, { contentType: MARKDOWN, render: skillText }],
-  [DOCUMENT_PATHS.docs, { contentType: MARKDOWN, render: indexText, rendersFor: "browsers" }],
-  [DOCUMENT_PATHS.errors, { contentType: MARKDOWN, render: errorsText, rendersFor: "browsers" }],
-  [
-    DOCUMENT_PATHS.api,
-    {
-      contentType: MARKDOWN,
-      render: (facts, { baseUrl }) => apiReference(servedOperations(facts), baseUrl),
-      rendersFor: "browsers",
-    },
-  ],
-] satisfies readonly (readonly [string, Form])[]);
+const FORMS: Readonly<Record<string, Form>> = {
+  [DOCUMENT_PATHS.openapi]: {
+    contentType: JSON_TYPE,
+    render: (facts, site) => JSON.stringify(openApiDocument(facts, site)),
+  },
+  [DOCUMENT_PATHS.agent]: {
+    contentType: JSON_TYPE,
+    render: (facts, site) => JSON.stringify(agentDocument(facts, site)),
+  },
+  [DOCUMENT_PATHS.llms]: { contentType: "text/plain; charset=utf-8", render: llmsText },
+  [DOCUMENT_PATHS.skill]: { contentType: MARKDOWN, render: skillText },
+  [DOCUMENT_PATHS.docs]: { contentType: MARKDOWN, render: indexText, rendersFor: "browsers" },
+  [DOCUMENT_PATHS.errors]: { contentType: MARKDOWN, render: errorsText, rendersFor: "browsers" },
+  [DOCUMENT_PATHS.api]: {
+    contentType: MARKDOWN,
+    render: (facts, { baseUrl }) => apiReference(servedOperations(facts), baseUrl),
+    rendersFor: "browsers",
+  },
+};
 
 /** Placeholder for the base URL in rendered documents. */
 const NOWHERE = siteOf("https://base-url.invalid");
@@ -79,7 +73,7 @@ export class Documents {
 
   /** The document of a path at a base URL without a trailing slash; undefined = none. */
   get(path: string, baseUrl: string): SentDocument | undefined {
-    const form = FORMS.get(path);
+    const form = Object.hasOwn(FORMS, path) ? FORMS[path] : undefined;
     if (form === undefined) return undefined;
     const now = this.#facts();
     if (now !== this.#known) {
@@ -96,45 +90,34 @@ export class Documents {
     return made;
   }
 
-  #templateOf(path: string, form: Form, now: DocumentFacts): Template {
-    const template = this.#templates.get(path) ?? cut(form.render(now, NOWHERE));
+  #templateOf(path: string, { render }: Form, now: DocumentFacts): Template {
+    const known = this.#templates.get(path);
+    if (known !== undefined) return known;
+    const text = render(now, NOWHERE);
+    const template = { text, hash: hashOf(text) };
     this.#templates.set(path, template);
     return template;
   }
 }
 
-/** A rendered document, split at the places of base URLs. */
+/** A document as it is rendered once, for no address. */
 interface Template {
-  /** The text between base URLs: the URL of kind `addresses[n]` follows `pieces[n]`. */
-  readonly pieces: readonly Buffer[];
-  readonly addresses: readonly (keyof Site)[];
+  readonly text: string;
   readonly hash: string;
-}
-
-function cut(text: string): Template {
-  const addresses = Array.from(text.matchAll(ADDRESSES), ([address]): keyof Site =>
-    address === NOWHERE.baseUrl ? "baseUrl" : "socketUrl",
-  );
-  return {
-    pieces: text.split(ADDRESSES).map((piece) => Buffer.from(piece)),
-    addresses,
-    hash: hashOf(text),
-  };
 }
 
 function documentOf(
   { contentType, rendersFor }: Form,
-  { pieces, addresses, hash }: Template,
+  { text, hash }: Template,
   site: Site,
 ): SentDocument {
-  const written = (url: string): Buffer =>
-    Buffer.from(contentType === JSON_TYPE ? JSON.stringify(url).slice(1, -1) : url);
-  const at = { baseUrl: written(site.baseUrl), socketUrl: written(site.socketUrl) };
-  const parts = pieces.flatMap((piece, i) => {
-    const address = addresses[i];
-    return address === undefined ? [piece] : [piece, at[address]];
-  });
-  const body = Buffer.concat(parts);
+  const written = (url: string): string =>
+    contentType === JSON_TYPE ? JSON.stringify(url).slice(1, -1) : url;
+  const at = {
+    [NOWHERE.baseUrl]: written(site.baseUrl),
+    [NOWHERE.socketUrl]: written(site.socketUrl),
+  };
+  const body = Buffer.from(text.replace(ADDRESSES, (address) => at[address] ?? address));
   const tag = hashOf(hash + site.baseUrl).slice(0, ETAG_CHARS);
   return {
     contentType,

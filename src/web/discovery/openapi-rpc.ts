@@ -139,13 +139,13 @@ function operationOf({ id, path, summary, pays }: RpcForm, facts: DocumentFacts)
     ...pathParameter(name, facts),
   }));
   const info = pays === undefined ? null : paymentInfo(facts.hosted?.payments ?? null, pays);
-  const unpaid = pays === undefined ? rpcSecurity(facts.hosted) : [];
+  const byKey = pays === undefined ? rpcSecurity(facts.hosted) : [];
   return {
     operationId: id,
     tags: ["rpc"],
     summary,
     description: DESCRIPTIONS[pays ?? "none"],
-    security: pays === "call" ? [{ mpp: [] }] : unpaid,
+    security: pays === "call" ? [{ mpp: [] }] : byKey,
     ...(info === null ? {} : { "x-payment-info": info }),
     parameters: [
       ...inPath,

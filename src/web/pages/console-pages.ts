@@ -52,32 +52,61 @@ interface Asset {
   readonly encoded: readonly { readonly name: string; readonly bytes: Buffer }[];
 }
 
-/** The pages of the console. */
+/** The pages of the console; its files are read at the first request, and kept. */
 export class ConsolePages {
   readonly #folder: string;
-  readonly #asset: PageHandler;
-  readonly #document: PageHandler;
   #files: ConsoleFiles | null = null;
 
-  /** Creates the pages; the files are read at the first request, and kept. */
   constructor(folder: string = BUILT) {
     this.#folder = folder;
-    this.#asset = assetPage(() => this.#read());
-    this.#document = documentPage(() => this.#read());
   }
 
   /** The handler of a path below `/dashboard`; undefined = the path is another one. */
   page(path: string): PageHandler | undefined {
-    if (path.startsWith(ASSETS)) return this.#asset;
     const isPage = path === PAGE || path.startsWith(`${PAGE}/`);
-    return isPage && !DOT_SEGMENT.test(path) ? this.#document : undefined;
+    if (!isPage || DOT_SEGMENT.test(path)) return undefined;
+    return path.startsWith(ASSETS) ? this.#showAsset : this.#showDocument;
   }
 
   #read(): ConsoleFiles | null {
     this.#files ??= readFiles(this.#folder);
     return this.#files;
   }
+
+  /**
+   * Every address of the console gets the same document; its script reads the address. Paths are
+   * relative, so that the service may stand below any path of a proxy.
+   */
+  readonly #showDocument: PageHandler = (response, headers, { path, known }) => {
+    const files = this.#read();
+    if (files === null) return writeFault(response, headers, NOT_BUILT);
+    const depth = path.split("/").length - 2;
+    if (depth > MAX_DEPTH) return writeFault(response, headers, NOTHING);
+    const root = depth === 0 ? "dashboard/" : "../".repeat(depth - 1);
+    const body = Buffer.from(files.document.replaceAll("ROOT", root));
+    const etag = etagOf(body);
+    headers.push("Cache-Control", "no-cache", "Content-Security-Policy", POLICY);
+    headers.push("Referrer-Policy", "no-referrer", "Cross-Origin-Opener-Policy", "same-origin");
+    headers.push("ETag", etag);
+    if (known === etag) return writeUnchanged(response, headers);
+    writeDocument(response, "text/html; charset=utf-8", headers, body);
+  };
+
+  readonly #showAsset: PageHandler = (response, headers, { path, client, known }) => {
+    const asset = this.#read()?.assets.get(path.slice(ASSETS.length));
+    if (asset === undefined) return writeFault(response, headers, NOTHING);
+    const accepted = client.header("accept-encoding") ?? "";
+    const chosen = asset.encoded.find(({ name }) => accepts(accepted, name));
+    const etag = chosen === undefined ? asset.etag : `${asset.etag.slice(0, -1)}-${chosen.name}"`;
+    headers.push("Cache-Control", "public, max-age=31536000, immutable", "Vary", "Accept-Encoding");
+    headers.push("ETag", etag);
+    if (known === etag) return writeUnchanged(response, headers);
+    if (chosen !== undefined) headers.push("Content-Encoding", chosen.name);
+    writeDocument(response, asset.contentType, headers, chosen?.bytes ?? asset.plain);
+  };
 }
+
+const NOTHING = fault("not_found", "nothing is served at this path");
 
 /** Null = nothing was built. */
 function readFiles(folder: string): ConsoleFiles | null {
@@ -103,59 +132,8 @@ function readAsset(folder: string, name: string): Asset {
   };
 }
 
-function etagOf(bytes: Buffer | string): string {
+function etagOf(bytes: Buffer): string {
   return `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`;
-}
-
-/** Every address of the console gets the same document; its script reads the address. */
-function documentPage(files: () => ConsoleFiles | null): PageHandler {
-  const rendered = new Map<number, { readonly body: Buffer; readonly etag: string }>();
-  return (response, headers, { path, known }) => {
-    const found = files();
-    if (found === null) return writeFault(response, headers, NOT_BUILT);
-    const depth = path.split("/").length - 2;
-    if (depth > MAX_DEPTH)
-      return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
-    const page = rendered.get(depth) ?? render(found.document, depth);
-    rendered.set(depth, page);
-    headers.push("Cache-Control", "no-cache", "Content-Security-Policy", POLICY);
-    headers.push("Referrer-Policy", "no-referrer", "Cross-Origin-Opener-Policy", "same-origin");
-    headers.push("ETag", page.etag);
-    if (known === page.etag) return writeUnchanged(response, headers);
-    writeDocument(response, "text/html; charset=utf-8", headers, page.body);
-  };
-}
-
-/** Paths are relative, so that the service may stand below any path of a proxy. */
-function render(document: string, depth: number): { readonly body: Buffer; readonly etag: string } {
-  const root = depth === 0 ? "dashboard/" : "../".repeat(depth - 1);
-  const text = document.replaceAll("ROOT", root);
-  return { body: Buffer.from(text), etag: etagOf(text) };
-}
-
-function assetPage(files: () => ConsoleFiles | null): PageHandler {
-  return (response, headers, request) => {
-    const asset = files()?.assets.get(request.path.slice(ASSETS.length));
-    if (asset === undefined)
-      return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
-    sendAsset(response, headers, request, asset);
-  };
-}
-
-function sendAsset(
-  response: ServerResponse,
-  headers: Headers,
-  { client, known }: PageRequest,
-  asset: Asset,
-): void {
-  const accepted = client.header("accept-encoding") ?? "";
-  const chosen = asset.encoded.find(({ name }) => accepts(accepted, name));
-  const etag = chosen === undefined ? asset.etag : `${asset.etag.slice(0, -1)}-${chosen.name}"`;
-  headers.push("Cache-Control", "public, max-age=31536000, immutable", "Vary", "Accept-Encoding");
-  headers.push("ETag", etag);
-  if (known === etag) return writeUnchanged(response, headers);
-  if (chosen !== undefined) headers.push("Content-Encoding", chosen.name);
-  writeDocument(response, asset.contentType, headers, chosen?.bytes ?? asset.plain);
 }
 
 /** Whether `Accept-Encoding` names an encoding, and not with weight 0. */

@@ -1,7 +1,6 @@
 // A table of all pages that answer GET: path and handler. Pages read memory only and answer
 // synchronously.
 import { readFileSync } from "node:fs";
-import type { ServerResponse } from "node:http";
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { DocumentQuery, ServiceDocuments } from "../../core/workers/service-documents.ts";
 import { familiesText, METRICS_TYPE } from "../../observe/exposition.ts";
@@ -12,7 +11,7 @@ import type { MetricFacts, NodeLabels } from "../../observe/readings.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { MemoryBudget } from "../../upstream/memory-budget.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
-import type { Documents, SentDocument } from "../discovery/documents.ts";
+import type { Documents } from "../discovery/documents.ts";
 import { DOCUMENT_PATHS } from "../discovery/paths.ts";
 import { READING_POLICY } from "../discovery/reading-page.ts";
 import {
@@ -29,7 +28,7 @@ import {
   type Encoding,
   MIN_COMPRESSED_BYTES,
 } from "../rpc/answers/compression.ts";
-import { ConsolePages, type PageHandler, type PageRequest } from "./console-pages.ts";
+import { ConsolePages, type PageHandler } from "./console-pages.ts";
 import {
   chainsDocument,
   healthDocument,
@@ -72,7 +71,7 @@ const CHAIN_METRICS = "/api/metrics/";
 export class Pages {
   readonly #parts: PageParts;
   readonly #startedAtMs: number;
-  readonly #source: MetricsSource;
+  readonly #documents: ServiceDocuments;
   readonly #chainMetrics: PageHandler;
   readonly #document: PageHandler;
   readonly #console = new ConsolePages();
@@ -81,21 +80,21 @@ export class Pages {
   constructor(parts: PageParts) {
     this.#parts = parts;
     this.#startedAtMs = parts.runtime.now();
-    const documents = parts.service ?? { read: (query, use) => use(this.own(query)) };
-    this.#source = { ...parts, documents };
-    this.#chainMetrics = chainMetricsPage(parts, documents);
+    this.#documents = parts.service ?? { read: (query, use) => use(this.own(query)) };
+    this.#chainMetrics = (response, headers, request) =>
+      this.#showChainMetrics(response, headers, request);
     this.#document = documentPage(parts);
     this.#pages = {
-      ...instancePages(parts, () => this.#uptimeMs(), documents),
-      ...filePages(),
-      "/metrics": (response, headers, { isOperator, isLocal, mayReadStatus }) => {
-        const realIds = isOperator || (isLocal && !parts.metricsApart);
-        if (!realIds && !mayReadStatus) return writeFault(response, headers, METRICS_NOT_PUBLIC);
-        metricsText(this.#source, realIds, (text) => {
-          if (text === null) return writeFault(response, headers, WORKERS_SILENT);
-          writeDocument(response, METRICS_TYPE, headers, Buffer.from(text));
-        });
+      "/api/chains": (response, headers) =>
+        json(response, 200, headers, chainsDocument(parts.registry)),
+      "/api/health": (response, headers) => {
+        const { runtime, cluster, version, region } = parts;
+        const now = { wallMs: runtime.wallMs(), uptimeMs: this.#uptimeMs(), cluster: cluster() };
+        json(response, 200, headers, healthDocument({ ...now, version, region }));
       },
+      "/api/ready": (response, headers, request) => this.#showReady(response, headers, request),
+      "/metrics": (response, headers, request) => this.#showMetrics(response, headers, request),
+      "/favicon.ico": iconPage(),
       "/": redirectTo("/dashboard"),
       "/dashboard/": redirectTo("/dashboard"),
       "/docs/": redirectTo("/docs"),
@@ -111,26 +110,33 @@ export class Pages {
 
   /** `/metrics`, with real provider ids; null = the other workers cannot be asked now. */
   operatorMetrics(use: (text: string | null) => void): void {
-    metricsText(this.#source, true, use);
+    this.#metrics(true, use);
   }
 
   /** What this process alone knows; null = it does not have such a document. */
   own(query: DocumentQuery): unknown {
-    const { registry, observer, isDraining, serves } = this.#parts;
+    const { registry, observer, budget, isDraining, serves } = this.#parts;
     switch (query.kind) {
-      case "metrics":
-        return collectFamilies(METRICS, metricFacts(this.#parts, this.#uptimeMs(), query.realIds));
+      case "metrics": {
+        const { user, system } = process.cpuUsage();
+        return collectFamilies(METRICS, {
+          ...this.#parts,
+          uptimeMs: this.#uptimeMs(),
+          residentBytes: process.memoryUsage.rss(),
+          cpuSeconds: (user + system) / 1e6,
+          inFlightBytes: budget.used,
+          realIds: query.realIds,
+        });
+      }
       case "ready":
         return readyDocument(registry, isDraining(), serves());
       case "chain": {
         const chain = registry.chain(query.chain);
         if (chain === undefined) return null;
-        const { realIds } = query;
-        const openSockets = observer.sockets.open;
         return metricsDocument(registry, chain, {
           ...this.#parts,
-          realIds,
-          openSockets,
+          realIds: query.realIds,
+          openSockets: observer.sockets.open,
           series: (slug, name) => observer.series(slug, name),
         });
       }
@@ -140,35 +146,46 @@ export class Pages {
   #uptimeMs(): number {
     return this.#parts.runtime.now() - this.#startedAtMs + this.#parts.uptimeBeforeMs;
   }
-}
 
-function metricFacts(parts: PageParts, uptimeMs: number, realIds: boolean): MetricFacts {
-  const { user, system } = process.cpuUsage();
-  return {
-    ...parts,
-    uptimeMs,
-    residentBytes: process.memoryUsage.rss(),
-    cpuSeconds: (user + system) / 1e6,
-    inFlightBytes: parts.budget.used,
-    realIds,
-  };
-}
+  #metrics(realIds: boolean, use: (text: string | null) => void): void {
+    const { node, publicNode } = this.#parts;
+    this.#documents.read({ kind: "metrics", realIds }, (document) => {
+      const families = parseFamilies(document);
+      use(families && familiesText(METRICS, families, realIds ? node : publicNode));
+    });
+  }
 
-function metricsText(
-  { node, publicNode, documents }: MetricsSource,
-  realIds: boolean,
-  use: (text: string | null) => void,
-): void {
-  documents.read({ kind: "metrics", realIds }, (document) => {
-    const families = parseFamilies(document);
-    const of = realIds ? node : publicNode;
-    use(families === null ? null : familiesText(METRICS, families, of));
-  });
-}
+  #showMetrics(...[response, headers, request]: Parameters<PageHandler>): void {
+    const { isOperator, isLocal, mayReadStatus } = request;
+    const realIds = isOperator || (isLocal && !this.#parts.metricsApart);
+    if (!realIds && !mayReadStatus) return writeFault(response, headers, METRICS_NOT_PUBLIC);
+    this.#metrics(realIds, (text) => {
+      if (text === null) return writeFault(response, headers, WORKERS_SILENT);
+      writeDocument(response, METRICS_TYPE, headers, Buffer.from(text));
+    });
+  }
 
-/** Whose metrics they are, and where they are read. */
-interface MetricsSource extends Pick<PageParts, "node" | "publicNode"> {
-  readonly documents: ServiceDocuments;
+  #showReady(...[response, headers, { query }]: Parameters<PageHandler>): void {
+    const asked = new URLSearchParams(query).get("for") === "traffic" ? "traffic" : "ready";
+    this.#documents.read({ kind: "ready" }, (merged) => {
+      const document = merged ?? this.own({ kind: "ready" });
+      const isReady = isObject(document) && document[asked] === true;
+      if (!isReady) headers.push("Retry-After", "1");
+      json(response, isReady ? 200 : 503, headers, document);
+    });
+  }
+
+  #showChainMetrics(...[response, headers, request]: Parameters<PageHandler>): void {
+    const { path, isOperator, mayReadStatus } = request;
+    if (!mayReadStatus) return writeFault(response, headers, NOT_PUBLIC);
+    const chain = this.#parts.registry.chain(path.slice(CHAIN_METRICS.length));
+    if (chain === undefined) return writeFault(response, headers, NO_SUCH_CHAIN);
+    const query = { kind: "chain", chain: chain.chainName, realIds: isOperator } as const;
+    this.#documents.read(query, (document) => {
+      if (document === null) return writeFault(response, headers, WORKERS_SILENT);
+      json(response, 200, headers, document);
+    });
+  }
 }
 
 const NOT_PUBLIC = fault("unauthorized", "the status of this instance is for those who sign in", {
@@ -180,58 +197,16 @@ const METRICS_NOT_PUBLIC = fault("unauthorized", "the metrics of this instance a
 });
 /** Between the death of a supervisor and the end of its workers. */
 const WORKERS_SILENT = fault("unavailable", "the other workers of this service do not answer");
+const NO_SUCH_CHAIN = fault("unknown_chain", "no chain has this name or id", {
+  status: 404,
+  nextAction: "GET /api/chains lists the chains",
+});
 
-function instancePages(
-  { registry, runtime, version, isDraining, serves, region, cluster }: PageParts,
-  uptimeMs: () => number,
-  documents: ServiceDocuments,
-): Readonly<Record<string, PageHandler>> {
-  return {
-    "/api/chains": (response, headers) => json(response, 200, headers, chainsDocument(registry)),
-    "/api/health": (response, headers) => {
-      const now = { wallMs: runtime.wallMs(), uptimeMs: uptimeMs(), cluster: cluster() };
-      json(response, 200, headers, healthDocument({ ...now, version, region }));
-    },
-    "/api/ready": (response, headers, { query }) => {
-      const asked = new URLSearchParams(query).get("for") === "traffic" ? "traffic" : "ready";
-      documents.read({ kind: "ready" }, (merged) => {
-        const document = merged ?? readyDocument(registry, isDraining(), serves());
-        const isReady = isObject(document) && document[asked] === true;
-        if (!isReady) headers.push("Retry-After", "1");
-        json(response, isReady ? 200 : 503, headers, document);
-      });
-    },
-  };
-}
-
-function filePages(): Readonly<Record<string, PageHandler>> {
-  const favicon = readFileSync(new URL("favicon.ico", import.meta.url));
-  return {
-    "/favicon.ico": (response, headers) => {
-      headers.push("Cache-Control", "public, max-age=86400");
-      writeDocument(response, "image/x-icon", headers, favicon);
-    },
-  };
-}
-
-function chainMetricsPage({ registry }: PageParts, documents: ServiceDocuments): PageHandler {
-  return (response, headers, { path, isOperator, mayReadStatus }) => {
-    if (!mayReadStatus) return writeFault(response, headers, NOT_PUBLIC);
-    const chain = registry.chain(path.slice(CHAIN_METRICS.length));
-    if (chain === undefined)
-      return writeFault(
-        response,
-        headers,
-        fault("unknown_chain", "no chain has this name or id", {
-          status: 404,
-          nextAction: "GET /api/chains lists the chains",
-        }),
-      );
-    const query = { kind: "chain", chain: chain.chainName, realIds: isOperator } as const;
-    documents.read(query, (document) => {
-      if (document === null) return writeFault(response, headers, WORKERS_SILENT);
-      json(response, 200, headers, document);
-    });
+function iconPage(): PageHandler {
+  const icon = readFileSync(new URL("favicon.ico", import.meta.url));
+  return (response, headers) => {
+    headers.push("Cache-Control", "public, max-age=86400");
+    writeDocument(response, "image/x-icon", headers, icon);
   };
 }
 
@@ -243,59 +218,38 @@ function documentPage({
   documents,
   compression,
 }: Pick<PageParts, "documents" | "compression">): PageHandler {
+  const show: (...exchange: Parameters<PageHandler>) => Promise<void> = async (
+    response,
+    headers,
+    { path, baseUrl, client, known },
+  ) => {
+    const found = (await documents()).get(path, baseUrl);
+    if (found === undefined)
+      return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
+    headers.push("Cache-Control", "no-cache", "Vary", "Host, Accept, Accept-Encoding");
+    const isPage = found.page !== null && wantsHtml(client.header("accept"));
+    if (isPage) headers.push("Content-Security-Policy", READING_POLICY);
+    const { contentType, body, etag } = isPage ? await found.page() : found;
+    const tags = [etag, ...ENCODINGS.map((encoding) => encodedTag(etag, encoding))];
+    if (known !== undefined && tags.includes(known)) {
+      headers.push("ETag", known);
+      return writeUnchanged(response, headers);
+    }
+    const isCompressed =
+      body.length >= MIN_COMPRESSED_BYTES && compression?.concerns(client) === true;
+    const job = isCompressed ? compression.take(client) : null;
+    const compressed = await job?.whole([body]);
+    if (job == null || compressed == null) {
+      headers.push("ETag", etag);
+      return writeDocument(response, contentType, headers, body);
+    }
+    headers.push("Content-Encoding", job.encoding, "ETag", encodedTag(etag, job.encoding));
+    writeDocument(response, contentType, headers, Buffer.concat(compressed));
+  };
+  const failed = fault("internal", "the service failed to render this document");
   return (response, headers, request) => {
-    const send = async (): Promise<void> => {
-      const found = (await documents()).get(request.path, request.baseUrl);
-      if (found === undefined)
-        return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
-      headers.push("Cache-Control", "no-cache", "Vary", "Host, Accept, Accept-Encoding");
-      const isPage = found.page !== null && wantsHtml(request.client.header("accept"));
-      const document = isPage ? await found.page() : found;
-      if (isPage) headers.push("Content-Security-Policy", READING_POLICY);
-      sendDocument({ response, headers, request, compression }, document);
-    };
-    send().catch(() =>
-      writeFault(
-        response,
-        headers,
-        fault("internal", "the service failed to render this document"),
-      ),
-    );
+    show(response, headers, request).catch(() => writeFault(response, headers, failed));
   };
-}
-
-/** A request for a document, with what is needed to answer it. */
-interface DocumentExchange {
-  readonly response: ServerResponse;
-  readonly headers: Headers;
-  readonly request: PageRequest;
-  readonly compression: Compression | null;
-}
-
-function sendDocument(
-  { response, headers, request, compression }: DocumentExchange,
-  { contentType, body, etag }: SentDocument,
-): void {
-  const tags = [etag, ...ENCODINGS.map((encoding) => encodedTag(etag, encoding))];
-  const writeAs = (tag: string, bytes: Buffer): void => {
-    headers.push("ETag", tag);
-    writeDocument(response, contentType, headers, bytes);
-  };
-  if (request.known !== undefined && tags.includes(request.known)) {
-    headers.push("ETag", request.known);
-    return writeUnchanged(response, headers);
-  }
-  const isLong = body.length >= MIN_COMPRESSED_BYTES;
-  const job =
-    isLong && compression?.concerns(request.client) === true
-      ? compression.take(request.client)
-      : null;
-  if (job === null) return writeAs(etag, body);
-  void job.whole([body]).then((compressed) => {
-    if (compressed === null) return writeAs(etag, body);
-    headers.push("Content-Encoding", job.encoding);
-    writeAs(encodedTag(etag, job.encoding), Buffer.concat(compressed));
-  });
 }
 
 /** The ETag of one encoding of a document. */

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { ConsoleSessions } from "../api/console-sessions.ts";
+import type { Api } from "../api/operation-server.ts";
 import type { Activity } from "../http/activity.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { cookieRequestOf } from "../http/console-cookie.ts";
@@ -16,18 +17,13 @@ import type { RpcParts } from "../rpc/parts.ts";
 import { isRpcPath, isSocketPath } from "../rpc/target.ts";
 import { refuseHandshake } from "../socket/client-sockets.ts";
 
-/** Serves every method on its paths, and reads request bodies itself. */
-export interface HttpApi {
-  serves(path: string): boolean;
-  handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
-}
-
 export interface RequestParts {
   readonly activity: Activity;
   readonly rpc: RpcParts;
   /** The page at a path; undefined = none. */
   readonly page: (path: string) => PageHandler | undefined;
-  readonly api: HttpApi;
+  /** Serves every method on its paths, and reads request bodies itself. */
+  readonly api: Api;
   readonly sessions: Pick<ConsoleSessions, "callerOf" | "operatorBy">;
   /** Whether status pages are open to everyone. */
   readonly isStatusPublic: () => boolean;
