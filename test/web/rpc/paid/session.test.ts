@@ -123,6 +123,7 @@ function sessionFixture(body: string, failing: Error | null = null, fromCache = 
         url: URL_PATH,
         address: "192.0.2.1",
         payment: { kind: "payment", given: { protocol: "mpp", text: "Payment e30" } },
+        header: () => undefined,
         directives: readDirectives(URL_PATH, () => undefined),
       } as never,
       view: viewOff(),
