@@ -1,6 +1,8 @@
 // What leased credit asks of the store while calls are served: to write what was spent, to lease
 // more, and to return leases. Each operation is one transaction, so that the process with the store
 // runs it in one go.
+import type { Runtime } from "../../runtime.ts";
+import type { NodeIdentity } from "../../shared/nodes/identity.ts";
 import type { Epoch } from "../../shared/nodes/node-rows.ts";
 import { type Store, urgently } from "../../shared/store/store.ts";
 import {
@@ -12,7 +14,7 @@ import {
   lease,
 } from "./lease.ts";
 import { type FlushInput, type FlushOutcome, flush } from "./node.ts";
-import { isDryHere, type ReturnedCredits, recall, returnCredit } from "./recall.ts";
+import { type ReturnedCredits, recall, returnCredit } from "./recall.ts";
 
 /** Requests for credit of many accounts. */
 export interface RefillInput {
@@ -42,10 +44,7 @@ export function creditOn(store: Store): CreditStore {
     refill: (epoch, { requests, terms, recallable }) =>
       store.transaction(async (tx) => {
         const grants = await lease(tx, epoch, { requests, terms });
-        const dry = requests.filter((request, at) => {
-          const grant = grants?.[at];
-          return grant !== undefined && isDryHere(request, grant);
-        });
+        const dry = requests.filter((_, at) => grants?.[at]?.isDry === true);
         const called = dry.map(({ accountId }) => accountId);
         await recall(
           tx,
@@ -63,4 +62,32 @@ const MAX_STEPS = 10_000;
 export async function closeEnded(credit: Pick<CreditStore, "close">, atMs: number): Promise<void> {
   for (let step = 0; step < MAX_STEPS; step++)
     if ((await credit.close({ kind: "ended" }, atMs)) === 0) return;
+}
+
+/** Times, slices and bounds of the credit. */
+export interface CreditSettings {
+  readonly flushIntervalMs: number;
+  readonly nodeTimeoutMs: number;
+  /** The smallest lease, nano-USD. */
+  readonly minSliceN: number;
+  /** The price of the cheapest call, nano-USD: an account with less has run out. */
+  readonly smallestN: number;
+  /** A wallet unused for this long is returned. */
+  readonly idleMs: number;
+  /** Wallets in memory; beyond, accounts read "unreachable" until some wallets are returned. */
+  readonly maxWallets: number;
+}
+
+/** What all of credit works with. */
+export interface CreditContext {
+  readonly store: Store;
+  /** Runs the transactions of credit; absent = they are run on the store from here. */
+  readonly transactions: CreditStore;
+  readonly runtime: Runtime;
+  readonly node: NodeIdentity;
+  readonly settings: CreditSettings;
+  /** The clock that nodes agree on, in milliseconds since the epoch; absent = that of `runtime`. */
+  readonly agreedMs: () => number;
+  /** Receives failures in the background, and reports of lost usage. */
+  readonly onError: (error: unknown) => void;
 }

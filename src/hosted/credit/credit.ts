@@ -3,9 +3,7 @@
 // keys and methods by name only.
 
 import type { MeteredCu } from "../../core/billing/charging.ts";
-import type { Runtime } from "../../runtime.ts";
 import { chunks } from "../../shared/ledger/ledger.ts";
-import type { NodeIdentity } from "../../shared/nodes/identity.ts";
 import {
   type Epoch,
   join,
@@ -13,14 +11,10 @@ import {
   newProcessId,
   type Presence,
 } from "../../shared/nodes/node-rows.ts";
-import type { Store } from "../../shared/store/store.ts";
-import { type CreditStore, closeEnded, creditOn } from "./credit-store.ts";
+import { type CreditContext, type CreditSettings, closeEnded, creditOn } from "./credit-store.ts";
 import { FlushLoop, type FlushLoopStart } from "./flush-loop.ts";
-import type { LeaseGrant, LeaseRequest } from "./lease.ts";
 import {
   awaitRecall,
-  type DryWallet,
-  isDryHere,
   mayRecall,
   RECALL_MS,
   type ReturnedCredit,
@@ -29,14 +23,7 @@ import {
 } from "./recall.ts";
 import { RefillBatcher, ROUND_MS } from "./refill-batcher.ts";
 import { type Counted, UsageBuffer } from "./usage-buffer.ts";
-import {
-  leaseRequestOf,
-  OpenWallet,
-  parseWallet,
-  receive,
-  takeBack,
-  type Wallet,
-} from "./wallet.ts";
+import { leaseRequestOf, receive, takeBack, Wallet } from "./wallet.ts";
 
 export type { Wallet } from "./wallet.ts";
 
@@ -48,41 +35,20 @@ export interface CreditUse extends Counted {
   readonly heldFreeCu?: number;
 }
 
-/** Times, slices and bounds of the credit. */
-export interface CreditSettings {
-  readonly flushIntervalMs: number;
-  readonly nodeTimeoutMs: number;
-  /** The smallest lease, nano-USD. */
-  readonly minSliceN: number;
-  /** The price of the cheapest call, nano-USD: an account with less has run out. */
-  readonly smallestN: number;
-  /** A wallet unused for this long is returned. */
-  readonly idleMs: number;
-  /** Wallets in memory; beyond, accounts read "unreachable" until some wallets are returned. */
-  readonly maxWallets: number;
-}
-
 /** What credit needs. */
-export interface CreditParts {
-  readonly store: Store;
-  /** Runs the transactions of credit; absent = they are run on the store from here. */
-  readonly transactions?: CreditStore;
-  readonly runtime: Runtime;
-  readonly node: NodeIdentity;
+export interface CreditParts
+  extends Omit<CreditContext, "transactions" | "agreedMs" | "settings">,
+    Partial<Pick<CreditContext, "transactions" | "agreedMs">> {
   /** A living row under the id of this node that it may take over; all unless given. */
   readonly replaces?: MayReplace;
   /** What the row of this node has of this process; made up unless given. */
   readonly processId?: string;
   readonly settings: Pick<CreditSettings, "flushIntervalMs" | "nodeTimeoutMs" | "minSliceN"> &
     Partial<CreditSettings>;
-  /** The clock that nodes agree on, in milliseconds since the epoch; absent = that of `runtime`. */
-  readonly agreedMs?: () => number;
   /** Whether other nodes may have some of an account idle, and hear when it is called back. */
   readonly recalls?: boolean;
   /** Called after a recall or a return was written for the others to read. */
   readonly recorded?: () => void;
-  /** Receives failures in the background, and reports of lost usage. */
-  readonly onError: (error: unknown) => void;
 }
 
 /** The bounds unless the settings name others. */
@@ -105,12 +71,8 @@ export async function openCredit(parts: CreditParts): Promise<Credit> {
 
 /** The leased credit of this node. */
 export class Credit {
-  readonly #parts: CreditParts;
-  readonly #runtime: Runtime;
-  readonly #settings: CreditSettings;
-  readonly #transactions: CreditStore;
-  readonly #agreedMs: () => number;
-  readonly #wallets = new Map<string, OpenWallet>();
+  readonly #parts: CreditParts & CreditContext;
+  readonly #wallets = new Map<string, Wallet>();
   readonly #usage: UsageBuffer;
   readonly #refills: RefillBatcher;
   readonly #flushLoop: FlushLoop;
@@ -121,13 +83,15 @@ export class Credit {
   /** Counts returns, so that each has a name of its own. */
   #returns = 0;
 
-  constructor(given: CreditParts, start: FlushLoopStart) {
-    const { store, runtime, node, settings, onError } = given;
-    this.#parts = given;
-    this.#runtime = runtime;
-    this.#transactions = given.transactions ?? creditOn(store);
-    this.#agreedMs = given.agreedMs ?? (() => runtime.wallMs());
-    this.#settings = { ...DEFAULT_BOUNDS, ...settings };
+  constructor(parts: CreditParts, start: FlushLoopStart) {
+    const { store, runtime, onError, agreedMs = () => runtime.wallMs() } = parts;
+    const { transactions = creditOn(store), settings } = parts;
+    this.#parts = {
+      ...parts,
+      transactions,
+      agreedMs,
+      settings: { ...DEFAULT_BOUNDS, ...settings },
+    };
     this.#usage = new UsageBuffer(runtime.wallMs());
     this.#refills = new RefillBatcher({
       runtime,
@@ -135,19 +99,8 @@ export class Credit {
       failed: (wallets, error) => this.#refillFailed(wallets, error),
       onError,
     });
-    const parts = {
-      store,
-      transactions: this.#transactions,
-      runtime,
-      agreedMs: this.#agreedMs,
-      node,
-      settings: this.#settings,
-      wallets: this.#wallets,
-      usage: this.#usage,
-      refills: this.#refills,
-      onError,
-    };
-    this.#flushLoop = new FlushLoop(parts, start);
+    const own = { wallets: this.#wallets, usage: this.#usage, refills: this.#refills };
+    this.#flushLoop = new FlushLoop({ ...this.#parts, ...own }, start);
   }
 
   /** Wallets in memory. */
@@ -160,13 +113,12 @@ export class Credit {
    * the store and forgotten.
    */
   wallet(accountId: string): Wallet {
-    return this.#wallets.get(accountId) ?? this.#openWallet(accountId);
+    return this.#wallets.get(accountId) ?? this.#begin(accountId);
   }
 
   /** Takes a hold; false = not enough is available here now, and a refill was requested. */
-  hold(given: Wallet, amountN: number): boolean {
-    const wallet = parseWallet(given);
-    const nowMs = this.#runtime.now();
+  hold(wallet: Wallet, amountN: number): boolean {
+    const nowMs = this.#parts.runtime.now();
     wallet.usedAtMs = nowMs;
     if (wallet.availableN < amountN || nowMs >= this.#flushLoop.stopAtMs)
       return this.#holdNothing(wallet, { amountN, nowMs });
@@ -180,15 +132,13 @@ export class Credit {
    * Holds compute units of the month's free allowance; the caller has compared `freeUsedCu` with
    * it.
    */
-  holdFree(given: Wallet, cu: number): void {
-    const wallet = parseWallet(given);
+  holdFree(wallet: Wallet, cu: number): void {
     wallet.freeHeldCu += cu;
-    wallet.usedAtMs = this.#runtime.now();
+    wallet.usedAtMs = this.#parts.runtime.now();
   }
 
   /** Releases a hold; `freeCu` = compute units held of the free allowance. */
-  release(given: Wallet, amountN: number, freeCu = 0): void {
-    const wallet = parseWallet(given);
+  release(wallet: Wallet, amountN: number, freeCu = 0): void {
     wallet.freeHeldCu -= freeCu;
     takeBack(wallet, amountN, 0);
   }
@@ -197,8 +147,7 @@ export class Credit {
    * Settles a hold. `chargeN` ≤ `heldN`; 0 = served for free. Of the units held of the
    * month's free allowance `freeCu` are now used.
    */
-  settle(given: Wallet, use: CreditUse): void {
-    const wallet = parseWallet(given);
+  settle(wallet: Wallet, use: CreditUse): void {
     wallet.freeHeldCu -= use.heldFreeCu ?? use.freeCu;
     const chargedN = takeBack(wallet, use.heldN, use.chargeN);
     if (chargedN > 0 && !wallet.isSpending) this.#flushLoop.spends(wallet);
@@ -211,7 +160,7 @@ export class Credit {
    * cancels.
    */
   refilled(wallet: Wallet, run: () => void): () => void {
-    return this.#refills.wait(parseWallet(wallet), run);
+    return this.#refills.wait(wallet, run);
   }
 
   /** An account was credited: its empty wallet requests a refill. */
@@ -246,7 +195,7 @@ export class Credit {
    * transaction.
    */
   recall(accountIds: Iterable<string>): void {
-    const untilMs = this.#runtime.now() + RECALL_MS;
+    const untilMs = this.#parts.runtime.now() + RECALL_MS;
     for (const accountId of accountIds)
       if (this.#wallets.has(accountId)) this.#recalled.set(accountId, untilMs);
     this.#answerRecalls();
@@ -262,8 +211,7 @@ export class Credit {
    * Estimate of the account's remaining credit: available here, and leased to no node. Null =
    * unknown.
    */
-  estimateN(given: Wallet): number | null {
-    const wallet = parseWallet(given);
+  estimateN(wallet: Wallet): number | null {
     return wallet.storeN < 0 ? null : wallet.availableN + wallet.storeN;
   }
 
@@ -271,8 +219,7 @@ export class Credit {
    * Free compute units that the account has used or holds this month, as far as this node knows.
    * Null = not known yet; it was requested.
    */
-  freeUsedCu(given: Wallet): number | null {
-    const wallet = parseWallet(given);
+  freeUsedCu(wallet: Wallet): number | null {
     if (wallet.freeMonth === this.#usage.month) return wallet.freeCu + wallet.freeHeldCu;
     this.#refills.request(wallet);
     return null;
@@ -323,16 +270,16 @@ export class Credit {
     await this.#flushLoop.close();
   }
 
-  #openWallet(accountId: string): OpenWallet {
-    const isKept = this.#wallets.size < this.#settings.maxWallets;
-    const wallet = new OpenWallet(accountId, { nowMs: this.#runtime.now(), isKept });
+  #begin(accountId: string): Wallet {
+    const isKept = this.#wallets.size < this.#parts.settings.maxWallets;
+    const wallet = new Wallet(accountId, { nowMs: this.#parts.runtime.now(), isKept });
     if (isKept) this.#wallets.set(accountId, wallet);
     return wallet;
   }
 
   /** Records an unmet hold for the next refill. */
   #holdNothing(
-    wallet: OpenWallet,
+    wallet: Wallet,
     { amountN, nowMs }: { readonly amountN: number; readonly nowMs: number },
   ): false {
     wallet.needN = Math.max(wallet.needN, amountN);
@@ -357,7 +304,7 @@ export class Credit {
     if (this.#returning !== null || this.#recalled.size === 0) return;
     this.#returning = this.#returnRecalled().finally(() => {
       this.#returning = null;
-      this.#cancelRecalls = this.#runtime.after(ROUND_MS, () => this.#answerRecalls());
+      this.#cancelRecalls = this.#parts.runtime.after(ROUND_MS, () => this.#answerRecalls());
     });
   }
 
@@ -375,9 +322,9 @@ export class Credit {
   #sparedOf(
     { nodeId, epoch }: Epoch,
     recalled: readonly (readonly [string, number])[],
-  ): ReadonlyMap<OpenWallet, ReturnedCredit> {
-    const nowMs = this.#runtime.now();
-    const spared = new Map<OpenWallet, ReturnedCredit>();
+  ): ReadonlyMap<Wallet, ReturnedCredit> {
+    const nowMs = this.#parts.runtime.now();
+    const spared = new Map<Wallet, ReturnedCredit>();
     for (const [accountId, untilMs] of recalled) {
       const wallet = this.#wallets.get(accountId);
       const amountN = wallet === undefined ? 0 : spareN(wallet, nowMs);
@@ -391,11 +338,11 @@ export class Credit {
   }
 
   /** Returns parts of wallets; what became of them, the next refill learns. */
-  async #return(epoch: Epoch, spared: ReadonlyMap<OpenWallet, ReturnedCredit>): Promise<void> {
+  async #return(epoch: Epoch, spared: ReadonlyMap<Wallet, ReturnedCredit>): Promise<void> {
     if (spared.size === 0) return;
-    const given = { returns: [...spared.values()], atMs: this.#runtime.wallMs() };
+    const given = { returns: [...spared.values()], atMs: this.#parts.runtime.wallMs() };
     const returned = new Set(
-      await this.#transactions.returnParts(epoch, given).catch((error: unknown) => {
+      await this.#parts.transactions.returnParts(epoch, given).catch((error: unknown) => {
         this.#flushLoop.report(error);
         return [];
       }),
@@ -411,49 +358,34 @@ export class Credit {
     }
   }
 
-  /** Wallets that are dry here while other nodes have some. */
-  #dryOf(
-    wallets: readonly OpenWallet[],
-    requests: readonly LeaseRequest[],
-    answers: readonly LeaseGrant[],
-  ): readonly DryWallet[] {
-    if (this.#parts.recalls !== true) return [];
-    return wallets.flatMap((wallet, index) => {
-      const request = requests[index];
-      const answer = answers[index];
-      const isDry = request !== undefined && answer !== undefined && isDryHere(request, answer);
-      return isDry ? [{ wallet, request }] : [];
-    });
-  }
-
-  async #refill(wallets: readonly OpenWallet[]): Promise<void> {
+  async #refill(wallets: readonly Wallet[]): Promise<void> {
     const epoch = await this.#flushLoop.resume();
-    const nowMs = this.#runtime.now();
-    const { minSliceN, smallestN, nodeTimeoutMs } = this.#settings;
+    const nowMs = this.#parts.runtime.now();
+    const { minSliceN, smallestN, nodeTimeoutMs } = this.#parts.settings;
     // Calls of keys are served for so long without the store.
     const leasing = { minSliceN, leasedMs: nodeTimeoutMs / 2 };
     const requests = wallets.map((wallet) => leaseRequestOf(wallet, nowMs, leasing));
-    const terms = { minSliceN, smallestN, atMs: this.#agreedMs(), month: this.#usage.month };
-    const recallable =
-      this.#parts.recalls === true
-        ? wallets.filter((wallet) => mayRecall(wallet, nowMs)).map(({ accountId }) => accountId)
-        : [];
-    const answers = await this.#transactions.refill(epoch, { requests, terms, recallable });
-    const dry = this.#dryOf(wallets, requests, answers ?? []);
-    if (dry.length > 0) this.#parts.recorded?.();
+    const terms = { minSliceN, smallestN, atMs: this.#parts.agreedMs(), month: this.#usage.month };
+    const recalls = this.#parts.recalls === true;
+    const recallable = wallets
+      .filter((wallet) => recalls && mayRecall(wallet, nowMs))
+      .map(({ accountId }) => accountId);
+    const answers = await this.#parts.transactions.refill(epoch, { requests, terms, recallable });
+    if (recalls && answers?.some(({ isDry }) => isDry) === true) this.#parts.recorded?.();
     if (answers === null) this.#flushLoop.fence(epoch);
     if (answers === null || this.#flushLoop.epoch !== epoch)
       throw new Error("this node's epoch is over: it joins again");
-    const at = { nowMs: this.#runtime.now(), month: terms.month };
+    const at = { nowMs: this.#parts.runtime.now(), month: terms.month };
     for (const [index, wallet] of wallets.entries()) {
-      const answer = answers[index];
+      const [answer, request] = [answers[index], requests[index]];
       if (answer !== undefined) receive(wallet, answer, at);
-      wallet.retryAtMs = at.nowMs + this.#settings.flushIntervalMs;
+      wallet.retryAtMs = at.nowMs + this.#parts.settings.flushIntervalMs;
+      if (recalls && answer?.isDry === true && request !== undefined)
+        awaitRecall(wallet, request, nowMs);
     }
-    for (const each of dry) awaitRecall(each, nowMs);
   }
 
-  #refillFailed(wallets: readonly OpenWallet[], error: unknown): void {
+  #refillFailed(wallets: readonly Wallet[], error: unknown): void {
     for (const wallet of wallets) {
       wallet.state = "unreachable";
       wallet.isUncertain = true;

@@ -2,37 +2,21 @@
 // declared dead. Beside that, and never in its way, returns idle leases and detects dead nodes.
 // Knows nothing of calls.
 
-import type { Runtime } from "../../runtime.ts";
 import { chunks } from "../../shared/ledger/ledger.ts";
 import { DeadNodeWatch } from "../../shared/nodes/dead-nodes.ts";
-import type { NodeIdentity } from "../../shared/nodes/identity.ts";
 import { type Epoch, join, leave } from "../../shared/nodes/node-rows.ts";
-import { type Store, urgently } from "../../shared/store/store.ts";
-import { type CreditStore, closeEnded } from "./credit-store.ts";
+import { urgently } from "../../shared/store/store.ts";
+import { type CreditContext, closeEnded } from "./credit-store.ts";
 import type { FlushBatch } from "./node.ts";
 import type { RefillBatcher } from "./refill-batcher.ts";
 import { forgetCounters, type UsageBuffer } from "./usage-buffer.ts";
-import { mayHaveRunOut, type OpenWallet, orphan } from "./wallet.ts";
+import { mayHaveRunOut, orphan, type Wallet } from "./wallet.ts";
 
-/** What the loop needs. */
-export interface FlushLoopParts {
-  readonly store: Store;
-  readonly transactions: Pick<CreditStore, "flush" | "close">;
-  readonly runtime: Runtime;
-  /** The clock that nodes agree on, in milliseconds since the epoch. */
-  readonly agreedMs: () => number;
-  readonly node: NodeIdentity;
-  readonly settings: {
-    readonly flushIntervalMs: number;
-    readonly nodeTimeoutMs: number;
-    readonly idleMs: number;
-    readonly maxWallets: number;
-    readonly smallestN: number;
-  };
-  readonly wallets: Map<string, OpenWallet>;
+/** What the loop writes, beside what all of credit works with. */
+export interface FlushLoopParts extends CreditContext {
+  readonly wallets: Map<string, Wallet>;
   readonly usage: UsageBuffer;
   readonly refills: RefillBatcher;
-  readonly onError: (error: unknown) => void;
 }
 
 /** How this node joined. */
@@ -82,7 +66,7 @@ export class FlushLoop {
   readonly #parts: FlushLoopParts;
   #seq = 0n;
   #pending: PendingBatch | null = null;
-  #spending: OpenWallet[] = [];
+  #spending: Wallet[] = [];
   #lostN = 0;
   #running: Promise<void> = Promise.resolve();
   #turning: Promise<void> = Promise.resolve();
@@ -94,8 +78,8 @@ export class FlushLoop {
   #isCutOff = false;
   /** The flush after the one under way; null = not requested. */
   #next: Promise<void> | null = null;
-  #returning: readonly OpenWallet[] = [];
-  #scan: Iterator<OpenWallet> | null = null;
+  #returning: readonly Wallet[] = [];
+  #scan: Iterator<Wallet> | null = null;
   readonly #processId: string;
   readonly #deadNodes: DeadNodeWatch;
   #checks = 0;
@@ -118,7 +102,7 @@ export class FlushLoop {
   }
 
   /** A wallet spends for the first time since the last batch. */
-  spends(wallet: OpenWallet): void {
+  spends(wallet: Wallet): void {
     wallet.isSpending = true;
     this.#spending.push(wallet);
   }
@@ -373,9 +357,9 @@ export class FlushLoop {
   /**
    * The next wallets whose leases are to be returned; idle wallets without a lease are forgotten.
    */
-  #idle(): readonly OpenWallet[] {
+  #idle(): readonly Wallet[] {
     const { wallets } = this.#parts;
-    const idle: OpenWallet[] = [];
+    const idle: Wallet[] = [];
     const count = Math.max(MIN_SCANNED, Math.ceil(wallets.size * SCANNED_SHARE));
     this.#scan ??= wallets.values();
     for (let looked = 0; looked < count; looked++) {
@@ -397,7 +381,7 @@ export class FlushLoop {
     return idle;
   }
 
-  #isIdle(wallet: OpenWallet): boolean {
+  #isIdle(wallet: Wallet): boolean {
     const { runtime, settings, wallets } = this.#parts;
     const idleMs =
       wallets.size > settings.maxWallets * CROWDED
@@ -419,7 +403,7 @@ export class FlushLoop {
     );
   }
 
-  #forget(wallet: OpenWallet): void {
+  #forget(wallet: Wallet): void {
     forgetCounters(wallet);
     this.#parts.wallets.delete(wallet.accountId);
   }

@@ -33,8 +33,8 @@ export interface LeaseGrant {
   readonly grantedN: number;
   /** The balance that no node has leased. */
   readonly leftN: number;
-  /** What other nodes have of it and have not written as spent; 0 where no call waits. */
-  readonly elsewhereN: number;
+  /** Whether a call waits that it does not pay for, while other nodes have some of the balance. */
+  readonly isDry: boolean;
   /** Free compute units used this month. */
   readonly usedCu: number;
   /**
@@ -106,9 +106,8 @@ export async function lease(
       runsOut &&
       (await markExhausted(tx, epoch, { accountId, shortN: needN - hereN, atMs: terms.atMs }));
     const exhaustedAtMs = isOut ? Math.floor(terms.atMs) : (account?.exhaustedAtMs ?? null);
-    const elsewhereN = elsewhere.get(accountId) ?? 0;
-    const usedNow = used.get(accountId) ?? 0;
-    answers.push({ grantedN, leftN, elsewhereN, usedCu: usedNow, exhaustedAtMs });
+    const isDry = leftN === 0 && hereN < request.needN && (elsewhere.get(accountId) ?? 0) > 0;
+    answers.push({ grantedN, leftN, isDry, usedCu: used.get(accountId) ?? 0, exhaustedAtMs });
   }
   return answers;
 }

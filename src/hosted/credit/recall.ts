@@ -5,8 +5,8 @@ import { recordChange } from "../../shared/changes/change-log.ts";
 import { lockAccount, lockAccounts, type Tx } from "../../shared/ledger/ledger.ts";
 import { moveOn, withTargets } from "../../shared/ledger/merged-accounts.ts";
 import type { Epoch } from "../../shared/nodes/node-rows.ts";
-import { addToBalances, type LeaseGrant, type LeaseRequest } from "./lease.ts";
-import type { OpenWallet } from "./wallet.ts";
+import { addToBalances, type LeaseRequest } from "./lease.ts";
+import type { Wallet } from "./wallet.ts";
 
 /** For how long a dry wallet waits for what was called back. */
 export const RECALL_MS = 500;
@@ -17,28 +17,16 @@ const IN_USE_MS = 1_000;
 /** A node returns something of an account no sooner than this after the last time. */
 const RETURN_EVERY_MS = 250;
 
-/** Whether a call waits that the answer does not pay for, and other nodes have some of it. */
-export function isDryHere(
-  { needN, hereN, grantedN }: LeaseRequest,
-  { leftN, elsewhereN, ...answer }: LeaseGrant,
-): boolean {
-  const nowHereN = hereN + answer.grantedN - grantedN;
-  return needN > 0 && leftN === 0 && elsewhereN > 0 && nowHereN < needN;
-}
-
 /** Whether a dry wallet may call back now. */
-export function mayRecall({ recalledAtMs }: OpenWallet, nowMs: number): boolean {
+export function mayRecall({ recalledAtMs }: Wallet, nowMs: number): boolean {
   return nowMs - recalledAtMs >= RECALL_EVERY_MS;
 }
 
-/** A wallet that is dry, and what was asked for it in vain. */
-export interface DryWallet {
-  readonly wallet: OpenWallet;
-  readonly request: LeaseRequest;
-}
-
-/** Has the calls of a dry wallet wait for what was called back; after some time they do not. */
-export function awaitRecall({ wallet, request }: DryWallet, nowMs: number): void {
+/**
+ * Has the calls of a dry wallet, for which this was requested in vain, wait for what was called
+ * back; after some time they do not.
+ */
+export function awaitRecall(wallet: Wallet, request: LeaseRequest, nowMs: number): void {
   if (mayRecall(wallet, nowMs)) wallet.recalledAtMs = nowMs;
   if (nowMs - wallet.recalledAtMs >= RECALL_MS) return;
   wallet.isRecalling = true;
@@ -56,7 +44,7 @@ export async function recall(tx: Tx, accountIds: readonly string[]): Promise<voi
  * The amount that a wallet can spare for another node. Null = not known yet: the wallet waits for
  * the store, or has just returned credit.
  */
-export function spareN(wallet: OpenWallet, nowMs: number): number | null {
+export function spareN(wallet: Wallet, nowMs: number): number | null {
   if (wallet.isRecalling) return 0;
   if (wallet.isClosing || wallet.isRefilling) return null;
   if (wallet.grantedN === 0) return 0;
@@ -70,7 +58,7 @@ export function spareN(wallet: OpenWallet, nowMs: number): number | null {
  * Takes what is to be returned out of a wallet, before the store is told: whether that arrived or
  * not, the next refill learns what was granted in all.
  */
-export function setAside(wallet: OpenWallet, amountN: number, nowMs: number): void {
+export function setAside(wallet: Wallet, amountN: number, nowMs: number): void {
   wallet.isClosing = true;
   wallet.returnedAtMs = nowMs;
   wallet.availableN -= amountN;

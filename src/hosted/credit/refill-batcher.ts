@@ -2,7 +2,7 @@
 // Decides when to refill; its parts say how.
 import { type Runtime, runWithin } from "../../runtime.ts";
 import { RECALL_MS } from "./recall.ts";
-import type { OpenWallet, Waiter } from "./wallet.ts";
+import type { Waiter, Wallet } from "./wallet.ts";
 
 /** What a batcher needs. */
 export interface RefillBatcherParts {
@@ -11,9 +11,9 @@ export interface RefillBatcherParts {
    * Refills these wallets from the store; throws when the store does not answer. Calls of a wallet
    * that is recalling afterwards go on waiting.
    */
-  readonly run: (wallets: readonly OpenWallet[]) => Promise<void>;
+  readonly run: (wallets: readonly Wallet[]) => Promise<void>;
   /** Called when the store failed. */
-  readonly failed: (wallets: readonly OpenWallet[], error: unknown) => void;
+  readonly failed: (wallets: readonly Wallet[], error: unknown) => void;
   /** Called when a callback threw: a bug. */
   readonly onError: (error: unknown) => void;
 }
@@ -29,7 +29,7 @@ const MAX_PER_ROUND = 500;
 /** Batches refills. */
 export class RefillBatcher {
   readonly #parts: RefillBatcherParts;
-  #queue: OpenWallet[] = [];
+  #queue: Wallet[] = [];
   #running: Promise<void> | null = null;
   #nextAtMs = 0;
   #startedAtMs = 0;
@@ -43,7 +43,7 @@ export class RefillBatcher {
   }
 
   /** Adds a wallet to the next round; repetitions change nothing. */
-  request(wallet: OpenWallet): void {
+  request(wallet: Wallet): void {
     if (wallet.isRefilling || wallet.isRecalling || !wallet.isKept || this.#isClosed) return;
     wallet.isRefilling = true;
     this.#queue.push(wallet);
@@ -54,7 +54,7 @@ export class RefillBatcher {
    * Calls back once after the next round that includes this wallet, or after the longest wait. A
    * store that is silent is waited for once: until it answers again, it calls back at once.
    */
-  wait(wallet: OpenWallet, run: () => void): () => void {
+  wait(wallet: Wallet, run: () => void): () => void {
     const waitMs = wallet.isKept && !this.#isClosed ? this.#longestWaitMs() : 0;
     const waiter = runWithin(this.#parts.runtime, waitMs, run);
     wallet.waiters ??= [];
@@ -149,7 +149,7 @@ export class RefillBatcher {
   }
 
   /** What others have of its account comes back, or does not: until then its calls wait. */
-  #keepWaiting(wallet: OpenWallet, waiters: Map<OpenWallet, readonly Waiter[]>): void {
+  #keepWaiting(wallet: Wallet, waiters: Map<Wallet, readonly Waiter[]>): void {
     wallet.waiters = [...(waiters.get(wallet) ?? []), ...(wallet.waiters ?? [])];
     waiters.delete(wallet);
     this.#parts.runtime.after(RECALL_MS, () => {
@@ -170,7 +170,7 @@ export class RefillBatcher {
   }
 }
 
-function takeWaiters(wallet: OpenWallet): readonly Waiter[] {
+function takeWaiters(wallet: Wallet): readonly Waiter[] {
   const waiters = wallet.waiters ?? [];
   wallet.waiters = null;
   return waiters;

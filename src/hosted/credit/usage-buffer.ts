@@ -2,7 +2,7 @@
 // month. Counts; knows no price and no store.
 import type { MeteredCu } from "../../core/billing/charging.ts";
 import type { AllowanceMonthTable, UsageHourRow } from "../../shared/store/tables.ts";
-import { type OpenWallet, type UsageCounter, zeroUsage } from "./wallet.ts";
+import { type UsageCounter, type Wallet, zeroUsage } from "./wallet.ts";
 
 /** One call, as it is counted. */
 export interface Counted {
@@ -37,7 +37,7 @@ export class UsageBuffer {
   #month: number;
   /** Those that do not stand at zero. */
   #counters: UsageCounter[] = [];
-  #free: OpenWallet[] = [];
+  #free: Wallet[] = [];
   #fullCu = 0;
   #cachedCu = 0;
   /** What was counted under an hour or a month that is over. */
@@ -68,7 +68,7 @@ export class UsageBuffer {
   }
 
   /** Counts a call of a wallet's account, of which so much was charged. */
-  count(wallet: OpenWallet, call: Counted, chargedN: number): void {
+  count(wallet: Wallet, call: Counted, chargedN: number): void {
     const last = wallet.lastCounter;
     const counter =
       last !== null && last.keyId === call.keyId && last.method === call.method
@@ -123,12 +123,12 @@ export class UsageBuffer {
 }
 
 /** Drops the counters of a wallet; those that do not stand at zero are still written. */
-export function forgetCounters(wallet: OpenWallet): void {
+export function forgetCounters(wallet: Wallet): void {
   wallet.counters = null;
   wallet.lastCounter = null;
 }
 
-function counterOf(wallet: OpenWallet, { keyId, method }: Counted): UsageCounter {
+function counterOf(wallet: Wallet, { keyId, method }: Counted): UsageCounter {
   if (wallet.counters !== null && wallet.counters.size >= MAX_KEYS) wallet.counters = null;
   wallet.counters ??= new Map();
   let ofKey = wallet.counters.get(keyId);

@@ -2,21 +2,6 @@
 // spent and not written yet. Pure arithmetic on one record: no clock, no store.
 import type { LeaseGrant, LeaseRequest } from "./lease.ts";
 
-/** Money of one account that this node may spend without the store; nano-USD as safe integers. */
-export interface Wallet {
-  readonly accountId: string;
-  readonly availableN: number;
-  /** The store's last answer. */
-  readonly state: "unknown" | "open" | "empty" | "unreachable";
-  /**
-   * Since when no credit of the account is left anywhere, by the last answer, on the wall clock;
-   * null = some was left.
-   */
-  readonly exhaustedAtMs: number | null;
-  /** The store does not answer now, and by its last answer it had nothing left for this account. */
-  readonly wasEmpty: boolean;
-}
-
 /** Usage of one method by one key since the last batch. */
 export interface UsageCounter {
   readonly accountId: string;
@@ -41,12 +26,17 @@ export interface Waiter {
 }
 
 /**
- * The full record of a wallet. A class because it has an identity, and because there may be very
- * many.
+ * Money of one account that this node may spend without the store; nano-USD as safe integers. Only
+ * this folder changes it.
  */
-export class OpenWallet implements Wallet {
+export class Wallet {
   readonly accountId: string;
-  state: Wallet["state"] = "unknown";
+  /** The store's last answer. */
+  state: "unknown" | "open" | "empty" | "unreachable" = "unknown";
+  /**
+   * Since when no credit of the account is left anywhere, by the last answer, on the wall clock;
+   * null = some was left.
+   */
   exhaustedAtMs: number | null = null;
   /** False if there were too many wallets to keep this one: it leases nothing. */
   readonly isKept: boolean;
@@ -116,19 +106,14 @@ export class OpenWallet implements Wallet {
     if (!isKept) this.state = "unreachable";
   }
 
+  /** The store does not answer now, and by its last answer it had nothing left for this account. */
   get wasEmpty(): boolean {
     return this.state === "unreachable" && this.storeN === 0;
   }
 }
 
-/** The full record of a wallet that this folder handed out. */
-export function parseWallet(wallet: Wallet): OpenWallet {
-  if (wallet instanceof OpenWallet) return wallet;
-  throw new TypeError("a wallet from elsewhere");
-}
-
 /** Takes back a hold of which a part was charged; returns what was charged in this epoch. */
-export function takeBack(wallet: OpenWallet, heldN: number, chargeN: number): number {
+export function takeBack(wallet: Wallet, heldN: number, chargeN: number): number {
   let ownN = heldN;
   if (wallet.orphanN > 0) {
     ownN = Math.max(0, heldN - wallet.orphanN);
@@ -159,7 +144,7 @@ export interface LeaseSize {
 
 /** The wallet's request to the store; its unmet demand is part of it from now on. */
 export function leaseRequestOf(
-  wallet: OpenWallet,
+  wallet: Wallet,
   nowMs: number,
   { leasedMs, minSliceN }: LeaseSize,
 ): LeaseRequest {
@@ -186,7 +171,7 @@ export function leaseRequestOf(
 
 /** Applies the store's answer to a wallet. */
 export function receive(
-  wallet: OpenWallet,
+  wallet: Wallet,
   answer: LeaseGrant,
   { nowMs, month }: { readonly nowMs: number; readonly month: number },
 ): void {
@@ -217,15 +202,12 @@ export function receive(
  * Whether less than the cheapest call costs is left here, and was left in the store at its last
  * answer: then the account may have run out.
  */
-export function mayHaveRunOut(
-  { availableN, heldN, storeN }: OpenWallet,
-  smallestN: number,
-): boolean {
+export function mayHaveRunOut({ availableN, heldN, storeN }: Wallet, smallestN: number): boolean {
   return availableN + heldN < smallestN && storeN < smallestN;
 }
 
 /** Empties a wallet whose epoch is over; returns what was spent and never written. */
-export function orphan(wallet: OpenWallet): number {
+export function orphan(wallet: Wallet): number {
   const lostN = wallet.spentN;
   wallet.orphanN += wallet.heldN;
   wallet.heldN = 0;

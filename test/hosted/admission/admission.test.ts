@@ -16,7 +16,7 @@ import {
   type Wait,
 } from "../../../src/hosted/admission/admission.ts";
 import type { Grant } from "../../../src/hosted/admission/grant.ts";
-import type { Wallet } from "../../../src/hosted/credit/credit.ts";
+import { Wallet } from "../../../src/hosted/credit/wallet.ts";
 import type { KeyCache } from "../../../src/hosted/keys/key-cache.ts";
 import { type KeyContext, type SocketEnd, UNBOUND } from "../../../src/hosted/keys/key-context.ts";
 import type { OwnProfiles } from "../../../src/hosted/profiles/custom-access.ts";
@@ -90,21 +90,12 @@ function createFixture(
     cachedCu: 0,
     settled: [],
   };
-  const wallet: Wallet = {
-    accountId: "acc_1",
-    get availableN() {
-      return purse.availableN;
-    },
-    get state() {
-      return purse.state;
-    },
-    get exhaustedAtMs() {
-      return purse.exhaustedAtMs;
-    },
-    get wasEmpty() {
-      return purse.wasEmpty;
-    },
-  };
+  const wallet = Object.defineProperties(new Wallet("acc_1", { nowMs: 0, isKept: true }), {
+    availableN: { get: () => purse.availableN },
+    state: { get: () => purse.state },
+    exhaustedAtMs: { get: () => purse.exhaustedAtMs },
+    wasEmpty: { get: () => purse.wasEmpty },
+  });
   const credit: AdmissionParts["credit"] = {
     wallet: () => wallet,
     hold(_, amountN) {

@@ -3,12 +3,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import {
-  type Credit,
-  type CreditSettings,
-  openCredit,
-  type Wallet,
-} from "../../../src/hosted/credit/credit.ts";
+import { type Credit, openCredit, type Wallet } from "../../../src/hosted/credit/credit.ts";
+import type { CreditSettings } from "../../../src/hosted/credit/credit-store.ts";
 import { grantOf } from "../../../src/hosted/credit/lease.ts";
 import { ROUND_MS, WAIT_MS } from "../../../src/hosted/credit/refill-batcher.ts";
 import { openStore, type Store } from "../../../src/shared/store/store.ts";

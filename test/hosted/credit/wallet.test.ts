@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grantOf } from "../../../src/hosted/credit/lease.ts";
 import { RefillBatcher, WAIT_MS } from "../../../src/hosted/credit/refill-batcher.ts";
-import { leaseRequestOf, OpenWallet, receive } from "../../../src/hosted/credit/wallet.ts";
+import { leaseRequestOf, receive, Wallet } from "../../../src/hosted/credit/wallet.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
 const SLICE = 500_000;
@@ -13,7 +13,7 @@ const STEP_MS = 10;
 
 /** A wallet that is spent at a steady rate, refilled from a balance as it asks. */
 class Spending {
-  readonly wallet = new OpenWallet("acc_a", { nowMs: 0, isKept: true });
+  readonly wallet = new Wallet("acc_a", { nowMs: 0, isKept: true });
   balanceN: number;
   nowMs = 0;
   refills = 0;
@@ -43,7 +43,7 @@ class Spending {
     const request = leaseRequestOf(wallet, nowMs, terms);
     const grantN = grantOf(this.balanceN, request, SLICE);
     this.balanceN -= grantN;
-    const none = { elsewhereN: 0, usedCu: 0, exhaustedAtMs: null };
+    const none = { isDry: false, usedCu: 0, exhaustedAtMs: null };
     const answer = { grantedN: wallet.grantedN + grantN, leftN: this.balanceN, ...none };
     receive(wallet, answer, { nowMs, month: 0 });
   }
@@ -84,7 +84,7 @@ test("calls wait once for a store that is silent; then they are told at once, un
   const call = (): void => {
     const at = world.now();
     const nowMs = at;
-    const wallet = new OpenWallet(`acc_${++wallets}`, { nowMs, isKept: true });
+    const wallet = new Wallet(`acc_${++wallets}`, { nowMs, isKept: true });
     batcher.wait(wallet, () => waits.push(world.now() - at));
   };
   const pass = async (ms: number): Promise<void> => {
