@@ -8,9 +8,9 @@ import { COUNTED_KINDS } from "../core/stream/subscription.ts";
 import type { PaymentGauges } from "../payments/payments.ts";
 import { REASK_REASONS } from "../upstream/engine/layers/consistency.ts";
 import { FILTER_ENDS, FILTER_KINDS } from "../upstream/filter/filters.ts";
-import type { ServedView } from "../upstream/health/served-view.ts";
+import type { Tracker } from "../upstream/health/tracker.ts";
 import { FAILOVER_REASONS } from "../upstream/stream/subscriber.ts";
-import type { ProviderReading, Readings } from "./readings.ts";
+import { type ProviderReading, type Readings, trackersOf } from "./readings.ts";
 import { OUTCOMES, type Series } from "./series.ts";
 
 /** One series of a metric: its label values in order, and its value. */
@@ -451,35 +451,32 @@ export const METRICS: readonly Metric[] = [
     "Time from sending a request to a provider to its answer, of those that delivered one.",
     perProvider(({ health }) => [[[], health.latencies]]),
   ),
-  highest("svc_head_block", CHAIN, "Height the providers of a profile agree on.", ({ registry }) =>
-    registry.profiles.flatMap(({ profile, trackers }) =>
-      [...trackers.values()].flatMap((tracker) =>
-        known(tracker.head()).map(
-          ([, head]): Sample => [[profile.slug, tracker.set.chain.chainName], head],
-        ),
-      ),
-    ),
+  highest(
+    "svc_head_block",
+    CHAIN,
+    "Height the providers of a profile agree on.",
+    perTracker((tracker) => tracker.head()),
   ),
   highest(
     "svc_tip_block",
     CHAIN,
     "The newest block that callers are shown, the highest that two operators of providers " +
       "report. Of several workers the highest.",
-    perView(({ tip }) => tip?.number ?? null),
+    perTracker(({ blocks }) => blocks.view.tip?.number ?? null),
   ),
   lowest(
     "svc_tip_in_force",
     CHAIN,
     "1 while that block was confirmed lately, and block tags name it; 0 while tags go to " +
       "providers as written. Of several workers 0 if it is so at one.",
-    perView((view) => Number(view.current() !== null)),
+    perTracker(({ blocks }) => Number(blocks.view.current() !== null)),
   ),
   highest(
     "svc_tip_alone",
     CHAIN,
     "1 while one operator alone defines that block although others are configured. Of several " +
       "workers 1 if it is so at one.",
-    perView((view) => Number(view.current()?.isAlone === true)),
+    perTracker(({ blocks }) => Number(blocks.view.current()?.isAlone === true)),
   ),
   counter(
     "svc_view_reasks_total",
@@ -601,13 +598,11 @@ function perSeries(samplesOf: (series: Series) => readonly Sample[]): Metric["co
   return ({ observer }) => perChain(observer.allSeries(), samplesOf);
 }
 
-/** Collects from the view of every profile and chain; null = unknown. */
-function perView(readingOf: (view: ServedView) => number | null): Metric["collect"] {
+/** Collects from the tracker of every profile and chain; null = unknown. */
+function perTracker(readingOf: (tracker: Tracker) => number | null): Metric["collect"] {
   return ({ registry }) =>
-    registry.profiles.flatMap(({ profile, trackers }) =>
-      [...trackers.values()].flatMap(({ blocks, set }) =>
-        prefixed([profile.slug, set.chain.chainName], known(readingOf(blocks.view))),
-      ),
+    trackersOf(registry).flatMap(({ labels, tracker }) =>
+      prefixed(labels, known(readingOf(tracker))),
     );
 }
 

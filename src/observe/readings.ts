@@ -93,35 +93,37 @@ export function takeReadings(facts: MetricFacts): Readings {
   };
 }
 
+/** The tracker of every profile and chain, with the values of the labels `profile` and `chain`. */
+export function trackersOf({ profiles }: MetricFacts["registry"]) {
+  return profiles.flatMap(({ profile, trackers }) =>
+    Array.from(trackers.values(), (tracker) => ({
+      profile,
+      tracker,
+      labels: [profile.slug, tracker.set.chain.chainName],
+    })),
+  );
+}
+
 /** What operators bought of their vendors is theirs to see. */
 function budgetsOf({ registry, realIds }: MetricFacts): readonly BudgetReading[] {
   if (!realIds) return [];
-  return registry.profiles.flatMap(({ profile, trackers }) =>
-    [...trackers.values()].flatMap((tracker) =>
-      tracker.set.providers.flatMap((provider): readonly BudgetReading[] => {
-        const budget = tracker.budget(provider);
-        const labels = [profile.slug, tracker.set.chain.chainName, provider.id];
-        return budget === null ? [] : [{ labels, budget }];
-      }),
-    ),
+  return trackersOf(registry).flatMap(({ tracker, labels }) =>
+    tracker.set.providers.flatMap((provider): readonly BudgetReading[] => {
+      const budget = tracker.budget(provider);
+      return budget === null ? [] : [{ labels: [...labels, provider.id], budget }];
+    }),
   );
 }
 
 function providersOf({ registry, socketOf, realIds }: MetricFacts): readonly ProviderReading[] {
-  return registry.profiles.flatMap(({ profile, trackers }) =>
-    [...trackers.values()].flatMap((tracker) =>
-      tracker.set.providers.flatMap((provider) =>
-        transportsOf(provider).map((transport) => ({
-          labels: [
-            profile.slug,
-            tracker.set.chain.chainName,
-            profile.managed && !realIds ? provider.alias : provider.id,
-            transport,
-          ],
-          health: tracker.health(provider, transport),
-          socket: transport === "ws" ? socketOf(provider) : null,
-        })),
-      ),
-    ),
+  return trackersOf(registry).flatMap(({ profile, tracker, labels }) =>
+    tracker.set.providers.flatMap((provider) => {
+      const name = profile.managed && !realIds ? provider.alias : provider.id;
+      return transportsOf(provider).map((transport) => ({
+        labels: [...labels, name, transport],
+        health: tracker.health(provider, transport),
+        socket: transport === "ws" ? socketOf(provider) : null,
+      }));
+    }),
   );
 }

@@ -4,20 +4,11 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { crc32 } from "node:zlib";
 
 /**
- * What a secret opens: `key` = RPC calls, `token` = the management of an account, `claim` = a claim
- * link, `connection` = the poll of a connection, `approval` = its page, `session` = the console,
- * `sign_in` = a session in the console, once.
+ * How secrets begin, by what they open: `key` = RPC calls, `token` = the management of an account,
+ * `claim` = a claim link, `connection` = the poll of a connection, `approval` = its page, `session`
+ * = the console, `sign_in` = a session in the console, once.
  */
-export type SecretKind =
-  | "key"
-  | "token"
-  | "claim"
-  | "connection"
-  | "approval"
-  | "session"
-  | "sign_in";
-
-const PREFIXES: Readonly<Record<SecretKind, string>> = {
+const PREFIXES = {
   key: "svc_ak_",
   token: "svc_mt_",
   claim: "svc_cl_",
@@ -25,16 +16,12 @@ const PREFIXES: Readonly<Record<SecretKind, string>> = {
   approval: "svc_ca_",
   session: "svc_cs_",
   sign_in: "svc_si_",
-};
-const KINDS: readonly SecretKind[] = [
-  "key",
-  "token",
-  "claim",
-  "connection",
-  "approval",
-  "session",
-  "sign_in",
-];
+} as const;
+
+/** What a secret opens. */
+export type SecretKind = keyof typeof PREFIXES;
+
+const KINDS = ["key", "token", "claim", "connection", "approval", "session", "sign_in"] as const;
 const PREFIX_CHARS = 7;
 /** 226 bits; at least 192 stay unknown when the shown prefix is known. */
 const RANDOM_CHARS = 38;

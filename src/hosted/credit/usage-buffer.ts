@@ -41,8 +41,8 @@ export class UsageBuffer {
   #fullCu = 0;
   #cachedCu = 0;
   /** What was counted under an hour or a month that is over. */
-  #pastUsage: UsageHourRow[] = [];
-  #pastFree: AllowanceMonthTable[] = [];
+  readonly #pastUsage = new Map<string, UsageHourRow>();
+  readonly #pastFree = new Map<string, AllowanceMonthTable>();
 
   constructor(wallMs: number) {
     this.#hour = hourOf(wallMs);
@@ -62,7 +62,7 @@ export class UsageBuffer {
   tick(wallMs: number): void {
     const hour = hourOf(wallMs);
     if (hour === this.#hour) return;
-    if (this.#pastUsage.length < MAX_PAST_ROWS) this.#roll();
+    if (this.#pastUsage.size < MAX_PAST_ROWS) this.#roll();
     this.#hour = hour;
     this.#month = monthOf(wallMs);
   }
@@ -93,16 +93,15 @@ export class UsageBuffer {
   /** Returns everything counted as sorted rows, and starts at zero. */
   drain(): UsageRows {
     this.#roll();
-    const usage = merged(this.#pastUsage.sort(usageOrder), usageOrder, addUsage);
-    const free = merged(this.#pastFree.sort(freeOrder), freeOrder, addFree);
-    this.#pastUsage = [];
-    this.#pastFree = [];
-    return { usage, free };
+    return { usage: drained(this.#pastUsage), free: drained(this.#pastFree) };
   }
 
   #roll(): void {
     for (const counter of this.#counters) {
-      this.#pastUsage.push(rowOf(counter, this.#hour));
+      const row = rowOf(counter, this.#hour);
+      const key = `${row.account_id} ${row.hour} ${row.key_id} ${row.method}`;
+      const past = this.#pastUsage.get(key);
+      this.#pastUsage.set(key, past === undefined ? row : addUsage(past, row));
       counter.calls = 0;
       counter.cu = 0;
       counter.chargeN = 0;
@@ -110,11 +109,10 @@ export class UsageBuffer {
       counter.cachedCu = 0;
     }
     for (const wallet of this.#free) {
-      this.#pastFree.push({
-        account_id: wallet.accountId,
-        month: BigInt(this.#month),
-        used_cu: BigInt(wallet.freeNewCu),
-      });
+      const month = BigInt(this.#month);
+      const key = `${wallet.accountId} ${month}`;
+      const used_cu = (this.#pastFree.get(key)?.used_cu ?? 0n) + BigInt(wallet.freeNewCu);
+      this.#pastFree.set(key, { account_id: wallet.accountId, month, used_cu });
       wallet.freeNewCu = 0;
     }
     this.#counters = [];
@@ -159,29 +157,11 @@ function rowOf(counter: UsageCounter, hour: number): UsageHourRow {
   };
 }
 
-/** Adds up neighbours that are the same row: no row stands twice in a batch. */
-function merged<Row>(
-  rows: readonly Row[],
-  order: (a: Row, b: Row) => number,
-  add: (a: Row, b: Row) => Row,
-): readonly Row[] {
-  const out: Row[] = [];
-  for (const row of rows) {
-    const last = out.at(-1);
-    if (last !== undefined && order(last, row) === 0) out[out.length - 1] = add(last, row);
-    else out.push(row);
-  }
-  return out;
-}
-
-/** The order in which every node writes, so that no two wait for each other. */
-function usageOrder(a: UsageHourRow, b: UsageHourRow): number {
-  return (
-    compare(a.account_id, b.account_id) ||
-    compare(a.hour, b.hour) ||
-    compare(a.key_id, b.key_id) ||
-    compare(a.method, b.method)
-  );
+/** Takes rows out, in the order in which every node writes, so that no two wait for each other. */
+function drained<Row>(rows: Map<string, Row>): readonly Row[] {
+  const sorted = [...rows].sort(([left], [right]) => (left < right ? -1 : 1));
+  rows.clear();
+  return sorted.map(([, row]) => row);
 }
 
 function addUsage(a: UsageHourRow, b: UsageHourRow): UsageHourRow {
@@ -193,19 +173,6 @@ function addUsage(a: UsageHourRow, b: UsageHourRow): UsageHourRow {
     cached_calls: a.cached_calls + b.cached_calls,
     cached_cu: a.cached_cu + b.cached_cu,
   };
-}
-
-function freeOrder(a: AllowanceMonthTable, b: AllowanceMonthTable): number {
-  return compare(a.account_id, b.account_id) || compare(a.month, b.month);
-}
-
-function addFree(a: AllowanceMonthTable, b: AllowanceMonthTable): AllowanceMonthTable {
-  return { ...a, used_cu: a.used_cu + b.used_cu };
-}
-
-function compare<T extends string | bigint>(a: T, b: T): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }
 
 function hourOf(wallMs: number): number {

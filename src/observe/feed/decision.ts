@@ -5,13 +5,8 @@ import { beginningOf } from "../../core/fields.ts";
 import type { Attempt } from "../../core/provider/attempt.ts";
 import { upstreamMsOf } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import { type AnswerSource, providerOf } from "../../core/routing/answer-source.ts";
-import {
-  type Considered,
-  type Plan,
-  type PlanInputs,
-  positionOf,
-} from "../../core/routing/plan.ts";
+import { providerOf } from "../../core/routing/answer-source.ts";
+import { type Considered, type Plan, positionOf } from "../../core/routing/plan.ts";
 import {
   type Entrants,
   latencyWeights,
@@ -38,40 +33,7 @@ export interface DecisionOrigin {
 }
 
 /** One decision as it is kept: nothing that only its caller may see. */
-export interface RoutingDecision {
-  readonly origin: DecisionOrigin;
-  /** In the order of the decisions of the process. */
-  readonly number: number;
-  readonly wallMs: number;
-  readonly startedAtMs: number;
-  readonly totalMs: number;
-  readonly requestId: string;
-  readonly profile: string;
-  readonly chain: string;
-  /** As its caller wrote it: 128 characters at most, not redacted. */
-  readonly methodName: string;
-  readonly strategy: Strategy;
-  readonly keyId: string | null;
-  readonly pinned: boolean;
-  readonly requestBytes: number;
-  readonly answerBytes: number | null;
-  readonly outcome: CallOutcome;
-  readonly fault: string | null;
-  readonly source: AnswerSource;
-  /** The candidates of its plan. */
-  readonly order: readonly Provider[];
-  readonly excluded: Plan["excluded"];
-  readonly isPanic: boolean;
-  readonly isLagWaived: boolean;
-  /** Null = they were not recorded. */
-  readonly inputs: PlanInputs | null;
-  readonly attempts: readonly Attempt[];
-  /** Of failed attempts, not yet redacted; null = no attempt has one. */
-  readonly messages: readonly (string | null)[] | null;
-  readonly cacheUse: RoutedCall["cacheUse"];
-  readonly overBudget: boolean;
-  readonly rechecked: RoutedCall["rechecked"];
-}
+export type RoutingDecision = Readonly<ReturnType<typeof decisionOf>>;
 
 /** A routed call that has ended. */
 export interface EndedCall {
@@ -85,6 +47,7 @@ export interface EndedCall {
 /** What is known of a decision beside its call. */
 export interface DecisionFacts {
   readonly origin: DecisionOrigin;
+  /** In the order of the decisions of the process. */
   readonly number: number;
   readonly wallMs: number;
   readonly nowMs: number;
@@ -101,7 +64,7 @@ const MAX_ATTEMPTS = 64;
 export function decisionOf(
   { route, outcome, requestId, series }: EndedCall,
   { origin, number, wallMs, nowMs }: DecisionFacts,
-): RoutingDecision {
+) {
   const { request, plan, traces } = route;
   const { call, caller } = request;
   return {
@@ -113,6 +76,7 @@ export function decisionOf(
     requestId,
     profile: series.profile,
     chain: series.chain,
+    /** As its caller wrote it: 128 characters at most, not redacted. */
     methodName: call.methodName,
     strategy: request.strategy,
     keyId: caller.keyId ?? null,
@@ -122,12 +86,15 @@ export function decisionOf(
     outcome: outcomeOf(outcome),
     fault: outcome?.kind === "fault" ? outcome.fault.code : null,
     source: route.source,
+    /** The candidates of its plan. */
     order: plan.candidates.map(({ provider }) => provider),
     excluded: plan.excluded,
     isPanic: plan.panic === true,
     isLagWaived: plan.lagWaived === true,
+    /** Null = they were not recorded. */
     inputs: plan.inputs ?? null,
     attempts: attemptsOf(traces),
+    /** Of failed attempts, not yet redacted; null = no attempt has one. */
     messages: messagesOf(traces),
     cacheUse: route.cacheUse,
     overBudget: route.overBudget,
