@@ -36,9 +36,8 @@ export interface FactMessage {
   readonly fact: HealthFact;
 }
 
-/** Which provider sets a worker serves: all of them, or what has changed. */
+/** What has changed in the provider sets that a worker serves. */
 export interface ServedMessage {
-  readonly whole: boolean;
   readonly added: readonly string[];
   readonly removed: readonly string[];
 }

@@ -272,6 +272,10 @@ export class ProviderRecords {
     this.blocks.clear(state);
   }
 
+  isListening(provider: Provider): boolean {
+    return this.stateOf(provider)?.listening === true;
+  }
+
   /** Records a pushed head; without `block` its hash is not known. */
   recordHead(provider: Provider, height: number, block?: PushedBlock): void {
     const state = this.stateOf(provider);

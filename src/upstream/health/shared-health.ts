@@ -58,9 +58,8 @@ interface SharedSet {
   unheardMs: number;
   /** Workers that were passed over as owners, until they are heard of. */
   readonly unheard: Set<WorkerId>;
-  /** Last probes by channel, and providers that are listened to, as the others were told. */
+  /** Last probes by channel, as the others were told. */
   readonly probes: Map<string, { readonly message: ProbeMessage; readonly atMs: number }>;
-  readonly listening: Set<string>;
   readonly detach: () => void;
   cancelOutage: (() => void) | null;
 }
@@ -70,7 +69,7 @@ export class SharedHealth {
   readonly #parts: SharedHealthParts;
   readonly #stops: readonly (() => void)[];
   /** Keys that other workers serve. */
-  readonly #servedBy = new Map<WorkerId, Set<string>>();
+  readonly #servedBy = new Map<WorkerId, ReadonlySet<string>>();
   readonly #limit = new FactLimit();
   #sets: ReadonlyMap<string, SharedSet> = new Map();
   #byTracker: ReadonlyMap<Tracker, SharedSet> = new Map();
@@ -82,15 +81,9 @@ export class SharedHealth {
     const { bus } = parts;
     this.#stops = [
       bus.onWorkers(() => this.#workersChanged()),
-      bus.subscribe(SERVED, ({ whole, added, removed }, from) => {
-        const keys = whole ? new Set<string>() : (this.#servedBy.get(from) ?? new Set<string>());
-        for (const key of added) if (keys.size < MAX_SETS) keys.add(key);
-        for (const key of removed) keys.delete(key);
-        this.#servedBy.set(from, keys);
-        for (const key of added) {
-          const shared = this.#sets.get(key);
-          if (shared !== undefined && this.#isOurs(shared)) this.#tellHashReads(shared);
-        }
+      bus.subscribe(SERVED, ({ added, removed }, from) => {
+        const before = this.#servedBy.get(from) ?? new Set();
+        this.#hearServed(from, before.union(new Set(added)).difference(new Set(removed)));
         this.#settleSoon();
       }),
       bus.subscribe(STATES, (state, from) => this.#hearState(state, from)),
@@ -106,21 +99,15 @@ export class SharedHealth {
   /** Tells the others what was found out here. */
   tell(tracker: Tracker, { id: provider }: Provider, fact: HealthFact): void {
     const shared = this.#byTracker.get(tracker);
-    if (shared !== undefined && this.#isNews(shared, provider, fact))
-      this.#publish({ set: shared.key, provider, fact });
-  }
-
-  /** Keeps what is told again to workers that start later. */
-  #isNews({ key: set, probes, listening }: SharedSet, provider: string, fact: HealthFact): boolean {
-    if (fact.kind === "probe") {
-      const message = { set, provider, fact };
-      probes.set(`${fact.transport} ${provider}`, { message, atMs: this.#parts.runtime.now() });
-    }
-    if (fact.kind !== "listening") return true;
-    if (listening.has(provider) === fact.listening) return false;
-    if (fact.listening) listening.add(provider);
-    else listening.delete(provider);
-    return true;
+    if (shared === undefined) return;
+    const message = { set: shared.key, provider, fact };
+    // Told again to workers that start later.
+    if (fact.kind === "probe")
+      shared.probes.set(`${fact.transport} ${provider}`, {
+        message: { ...message, fact },
+        atMs: this.#parts.runtime.now(),
+      });
+    this.#publish(message);
   }
 
   #publish(message: FactMessage): void {
@@ -151,8 +138,7 @@ export class SharedHealth {
     for (const [key, shared] of before) if (this.#sets.get(key) !== shared) this.#leave(shared);
     const added = [...now.keys()].filter((key) => !before.has(key));
     const removed = [...before.keys()].filter((key) => !now.has(key));
-    if (added.length + removed.length > 0)
-      this.#parts.bus.publish(SERVED, { whole: false, added, removed });
+    if (added.length + removed.length > 0) this.#parts.bus.publish(SERVED, { added, removed });
     this.#settle();
   }
 
@@ -178,7 +164,6 @@ export class SharedHealth {
       unheardMs: 0,
       unheard: new Set(),
       probes: new Map(),
-      listening: new Set(),
       detach,
       cancelOutage: null,
     };
@@ -233,27 +218,33 @@ export class SharedHealth {
   }
 
   #workersChanged(): void {
-    const { bus } = this.#parts;
-    const living = new Set(bus.workers());
+    const living = new Set(this.#parts.bus.workers());
     for (const worker of this.#servedBy.keys())
       if (!living.has(worker)) this.#servedBy.delete(worker);
-    bus.publish(SERVED, { whole: true, added: [...this.#sets.keys()], removed: [] });
-    for (const shared of this.#sets.values()) if (this.#isOurs(shared)) this.#tellAll(shared);
+    this.#tellServed();
+    for (const shared of this.#sets.values()) if (this.#isOurs(shared)) this.#tellProbes(shared);
     this.#settleSoon();
   }
 
-  /** Tells everything anew, and passes over owners that were not heard of for too long. */
-  #tellState(): void {
-    this.#cancelState = this.#parts.runtime.after(STATE_MS, () => this.#tellState());
+  #tellServed(): void {
     const sets = [...this.#sets.values()];
     const ours = sets.filter((shared) => this.#isOurs(shared));
     this.#parts.bus.publish(STATES, {
       served: sets.map(({ key }) => key),
       owned: ours.map(({ key }) => key),
-      listening: ours.flatMap(({ key, listening }) =>
-        [...listening].map((provider) => [key, provider] as const),
+      listening: ours.flatMap(({ key, tracker }) =>
+        tracker.set.providers
+          .filter((provider) => tracker.isListening(provider))
+          .map(({ id }) => [key, id] as const),
       ),
     });
+  }
+
+  /** Tells everything anew, and passes over owners that were not heard of for too long. */
+  #tellState(): void {
+    this.#cancelState = this.#parts.runtime.after(STATE_MS, () => this.#tellState());
+    this.#tellServed();
+    const sets = this.#sets.values();
     for (const shared of sets) {
       const { owner, tracker } = shared;
       if (owner === null || this.#isOurs(shared)) continue;
@@ -265,11 +256,10 @@ export class SharedHealth {
   }
 
   #hearState({ served, owned, listening }: StateMessage, from: WorkerId): void {
-    const before = this.#servedBy.get(from);
-    this.#servedBy.set(from, new Set(served));
+    const isChanged = this.#hearServed(from, new Set(served));
     for (const key of owned) this.#heardOf(key, from);
     // Owners first: a new owner is listened to for what it tells here.
-    if (before?.size !== served.length || !served.every((key) => before.has(key))) this.#settle();
+    if (isChanged) this.#settle();
     const heard = new Set(listening.map(([set, provider]) => `${set} ${provider}`));
     for (const key of owned) {
       const shared = this.#sets.get(key);
@@ -277,6 +267,18 @@ export class SharedHealth {
       for (const provider of shared.tracker.set.providers)
         shared.tracker.listen(provider, heard.has(`${key} ${provider.id}`));
     }
+  }
+
+  /** Which sets another worker serves now. True = these are others than before. */
+  #hearServed(from: WorkerId, keys: ReadonlySet<string>): boolean {
+    const before = this.#servedBy.get(from) ?? new Set();
+    this.#servedBy.set(from, keys);
+    const added = keys.difference(before);
+    for (const key of added) {
+      const shared = this.#sets.get(key);
+      if (shared !== undefined && this.#isOurs(shared)) this.#tellHashReads(shared);
+    }
+    return added.size > 0 || keys.size < before.size;
   }
 
   /** Records that a worker told something of a set that it probes. */
@@ -288,14 +290,12 @@ export class SharedHealth {
   }
 
   /** Tells what a worker that has just started needs to know. */
-  #tellAll({ key: set, probes, listening }: SharedSet): void {
+  #tellProbes({ probes }: SharedSet): void {
     const { bus, runtime } = this.#parts;
     for (const { message, atMs } of probes.values()) {
       const ageMs = runtime.now() - atMs;
       if (ageMs < KEPT_MS) bus.publish(FACTS, { ...message, fact: { ...message.fact, ageMs } });
     }
-    const fact = { kind: "listening", listening: true } as const;
-    for (const provider of listening) bus.publish(FACTS, { set, provider, fact });
   }
 
   /** Providers are asked once, so a worker that serves the set later would not hear of it. */
@@ -321,7 +321,6 @@ export class SharedHealth {
       shared.owner = owner;
       shared.unheardMs = 0;
       shared.probes.clear();
-      shared.listening.clear();
       // The new owner says what it listens to.
       for (const provider of shared.tracker.set.providers) shared.tracker.listen(provider, false);
       if (this.#isOurs(shared)) shared.cancelOutage?.();
@@ -352,6 +351,3 @@ export class SharedHealth {
     return owner === this.#parts.bus.self;
   }
 }
-
-/** Most sets of one other worker that are remembered. */
-const MAX_SETS = 10_000;

@@ -410,7 +410,7 @@ test("a message that was lost does no lasting harm: everything is told anew", ()
   const owner = ownerIn(fixture);
   const { bus, world, listeners, workers } = fixture;
   // What its neighbours would hear if the owner had dropped the set, and had it again since.
-  const wrong = { whole: true, added: [], removed: [] };
+  const wrong = { added: [], removed: workers.map(({ tracker }) => tracker.key) };
   bus.worker(owner).bus.publish(SERVED, wrong);
   world.advance(200);
   const both = new Set(listeners.filter(({ isOver }) => !isOver).map(({ worker }) => worker));
