@@ -38,6 +38,7 @@ export type CategoryDecision = readonly [
 
 const IGNORED: Effect = { kind: "ignored" };
 const SERVER: Effect = { kind: "failure", cause: "server" };
+const SUBSCRIPTION: Effect = { kind: "learn", what: "subscription" };
 const LONG_COOLDOWN_MS = 600_000;
 
 const TABLE = {
@@ -69,12 +70,7 @@ const TABLE = {
   // This node cannot serve the request, another may. It has certainly done nothing, so the next
   // provider may be sent a write as well.
   method_unsupported: ["next", "next", { kind: "learn", what: "method" }, "unsupported"],
-  subscription_unsupported: [
-    "next",
-    "next",
-    { kind: "learn", what: "subscription" },
-    "unsupported",
-  ],
+  subscription_unsupported: ["next", "next", SUBSCRIPTION, "unsupported"],
   tag_unsupported: ["next", "return", { kind: "learn", what: "tag" }, "unsupported"],
   dialect: ["next", "return", IGNORED, "unsupported"],
   block_missing: ["next", "return", IGNORED, "behind"],

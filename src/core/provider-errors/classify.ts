@@ -105,14 +105,32 @@ const REAL_NAME = /^[a-z][a-z0-9]{1,15}_[a-z]\w{2,63}$/i;
 /** A prefix naming the gateway that passed the error on. */
 const SPEAKER = /^[\w ]{1,32} (?:said|says|answered|replied): /;
 
-/**
- * A text as the word families read it, with the families found in it so far; prepared on first use.
- */
-interface Wording {
-  readonly source: unknown;
-  readonly methodName: string;
-  text: string | null;
-  has: Map<WordFamily, boolean> | null;
+/** A text as the word families read it; prepared on first use. */
+class Wording {
+  readonly #source: unknown;
+  readonly #methodName: string;
+  #text: string | null = null;
+  /** The families that were looked for so far. */
+  readonly #has = new Map<WordFamily, boolean>();
+
+  constructor(source: unknown, methodName: string) {
+    this.#source = source;
+    this.#methodName = methodName;
+  }
+
+  get text(): string {
+    this.#text ??= prepared(this.#source, this.#methodName);
+    return this.#text;
+  }
+
+  /** Whether a word of the family occurs. */
+  has(family: WordFamily): boolean {
+    const before = this.#has.get(family);
+    if (before !== undefined) return before;
+    const isFound = VOCABULARY[family].test(this.text);
+    this.#has.set(family, isFound);
+    return isFound;
+  }
 }
 
 function shapeOf(failure: Failure, method: Method, { methodName, block }: ClassifyContext): Shape {
@@ -128,8 +146,8 @@ function shapeOf(failure: Failure, method: Method, { methodName, block }: Classi
       block?.kind === "range" && block.from !== null && block.to !== null && block.from > block.to,
     text: read(normalise(message, MESSAGE_CHARS).replace(SPEAKER, "")),
     dataText: read(normalise(dataWords, DATA_CHARS)),
-    wording: wordingOf(message, methodName),
-    dataWording: wordingOf(dataWords, methodName),
+    wording: new Wording(message, methodName),
+    dataWording: new Wording(dataWords, methodName),
   };
 }
 
@@ -143,15 +161,6 @@ function withBlocks(text: string): string {
 /** What gateways wrap around an error: JSON members, gRPC's prefix, links to documents. */
 const WRAPPING =
   /\b(?:rpc error: )?code = unknown desc =|\brpc error:|["']?\b(?:code|message|data|error|jsonrpc|id|desc)["']? ?[:=] ?(?:-?\d+|null)?|https?:\/\/\S+|^[\w -]{1,32}\b(?:said|says|answered|replied): |\b(?:trace|request|req|correlation|ray)[ _-]?id\b|^\[[^\]]{1,32}\]|\[[^\]]{1,16}\]$/gi;
-
-function wordingOf(source: unknown, methodName: string): Wording {
-  return { source, methodName, text: null, has: null };
-}
-
-function textOf(wording: Wording): string {
-  wording.text ??= prepared(wording.source, wording.methodName);
-  return wording.text;
-}
 
 function prepared(source: unknown, methodName: string): string {
   const bare = bounded(source, WORDING_CHARS).replace(WRAPPING, " ");
@@ -187,15 +196,6 @@ function isPrefix(text: string, methodName: string): boolean {
       text.slice(at + methodName.length, at + methodName.length + 12),
     )
   );
-}
-
-function speaksOf(wording: Wording, family: WordFamily): boolean {
-  wording.has ??= new Map();
-  const before = wording.has.get(family);
-  if (before !== undefined) return before;
-  const found = VOCABULARY[family].test(textOf(wording));
-  wording.has.set(family, found);
-  return found;
 }
 
 function operatorCategory(failure: Failure, rules: readonly ErrorRule[]): string | null {
@@ -273,46 +273,17 @@ function firstMatch(shape: Shape, rules: RulesByKind): Rule | undefined {
 }
 
 function matches({ rule, text, data }: CompiledRule, shape: Shape): boolean {
-  const { codes, except, status, methods, reversed, words, without } = rule;
+  const { codes, except, status, methods, when, words, without } = rule;
   const { code, httpStatus } = shape.failure;
   if (codes !== undefined && (code === null || !codes.includes(code))) return false;
   if (except !== undefined && code !== null && except.includes(code)) return false;
   if (status !== undefined && (httpStatus < status[0] || httpStatus > status[1])) return false;
   if (methods !== undefined && !methods.some((group) => shape.groups.has(group))) return false;
-  if (reversed === true && !shape.reversed) return false;
-  if (rule.aheadOfExpected === true && !isAheadOfExpected(shape.text)) return false;
-  if (rule.belowHeight === true && !isBelowHeight(shape.text)) return false;
-  if (rule.plain === true && PAGE.test(shape.text)) return false;
+  if (when !== undefined && !when(shape.text, shape.reversed)) return false;
   if (text !== null && !text.test(shape.text)) return false;
-  if (words !== undefined && !words.every((family) => speaksOf(shape.wording, family)))
-    return false;
-  if (without?.some((family) => speaksOf(shape.wording, family)) === true) return false;
+  if (words !== undefined && !words.every((family) => shape.wording.has(family))) return false;
+  if (without?.some((family) => shape.wording.has(family)) === true) return false;
   return data === null || data.test(shape.dataText);
-}
-
-const GOT_EXPECTED =
-  /\b(?:nonce|sequence)\b.{0,48}?\b(?:got|received|actual|have|given)\b\D{0,12}(\d{1,15})\b.{0,24}?\b(?:expected|expects|want|wanted|needed)\b\D{0,12}(\d{1,15})/;
-const EXPECTED_GOT =
-  /\b(?:expected|expects|want|wanted|needed)\b\D{0,24}(\d{1,15})\b.{0,24}?\b(?:got|received|actual|have|given|but)\b\D{0,12}(\d{1,15})/;
-
-/** "got 9, expected 8": a nonce from the future. */
-function isAheadOfExpected(text: string): boolean {
-  if (!/nonce|sequence/.test(text) || /too (?:low|small|old)/.test(text)) return false;
-  const [, got, wanted] = GOT_EXPECTED.exec(text) ?? [];
-  if (got !== undefined) return Number(got) > Number(wanted);
-  const [, expected, given] = EXPECTED_GOT.exec(text) ?? [];
-  return expected !== undefined && Number(given) > Number(expected);
-}
-
-const PAGE = /<(?:!doctype html|html|head|body|title|center|h1)\b/;
-
-const HEIGHT_REQUESTED =
-  /\b(?:height|head|latest(?: block)?|current(?: block)?)\b\D{0,16}(\d{1,15})\b.{0,24}?\brequested\b(?: (?:was|is|block|height))*:? ?#?(\d{1,15})\b/;
-
-/** "height is 9 but requested was 5": a block that the node had, and keeps no longer. */
-function isBelowHeight(text: string): boolean {
-  const [, height, requested] = HEIGHT_REQUESTED.exec(text) ?? [];
-  return height !== undefined && Number(requested) < Number(height);
 }
 
 const EXECUTING: ReadonlySet<string> = new Set(
@@ -408,7 +379,7 @@ function cooldown(shape: Shape, wallMs: number): Effect {
     MAX_COOLDOWN_MS,
     Math.max(MIN_COOLDOWN_MS, Math.round(waitOf(shape, wallMs) ?? DEFAULT_COOLDOWN_MS)),
   );
-  return OF_ONE_METHOD.test(textOf(shape.wording))
+  return OF_ONE_METHOD.test(shape.wording.text)
     ? { kind: "cooldown", ms, scope: "method" }
     : { kind: "cooldown", ms };
 }

@@ -46,14 +46,8 @@ export interface RuleScope {
   readonly without?: readonly WordFamily[];
   /** Vague by itself: a match of a more specific rule in `data` takes precedence. */
   readonly vague?: true;
-  /** Only if the text is no HTML page: pages speak of many things at once. */
-  readonly plain?: true;
-  /** Only if the block that the text names as requested is below the one it names as its height. */
-  readonly belowHeight?: true;
-  /** Only if the block range of the request is reversed. */
-  readonly reversed?: true;
-  /** Only if the text names a nonce higher than the one it says was expected. */
-  readonly aheadOfExpected?: true;
+  /** What else must hold of the text, and of whether the block range of the request is reversed. */
+  readonly when?: (text: string, isReversed: boolean) => boolean;
 }
 
 /** One shape of failure, and the category that it belongs to. */
@@ -91,7 +85,6 @@ export function status(from: number, to = from): RuleScope {
 }
 
 export const ANY: RuleScope = { kind: "error" };
-export const NO_PAGE: RuleScope = { plain: true };
 export const VAGUE: RuleScope = { vague: true };
 /**
  * Not under the code of invalid parameters, whose message may echo what the caller sent: never read
@@ -112,3 +105,31 @@ export const OTHER: RuleScope = { methods: ["other"] };
  * contain text of a contract.
  */
 export const INERT: RuleScope = { methods: ["inert"] };
+
+const GOT_EXPECTED =
+  /\b(?:nonce|sequence)\b.{0,48}?\b(?:got|received|actual|have|given)\b\D{0,12}(\d{1,15})\b.{0,24}?\b(?:expected|expects|want|wanted|needed)\b\D{0,12}(\d{1,15})/;
+const EXPECTED_GOT =
+  /\b(?:expected|expects|want|wanted|needed)\b\D{0,24}(\d{1,15})\b.{0,24}?\b(?:got|received|actual|have|given|but)\b\D{0,12}(\d{1,15})/;
+
+/** "got 9, expected 8": a nonce from the future. */
+export function isAheadOfExpected(text: string): boolean {
+  if (!/nonce|sequence/.test(text) || /too (?:low|small|old)/.test(text)) return false;
+  const [, got, wanted] = GOT_EXPECTED.exec(text) ?? [];
+  if (got !== undefined) return Number(got) > Number(wanted);
+  const [, expected, given] = EXPECTED_GOT.exec(text) ?? [];
+  return expected !== undefined && Number(given) > Number(expected);
+}
+
+const PAGE = /<(?:!doctype html|html|head|body|title|center|h1)\b/;
+
+/** Pages speak of many things at once. */
+export const NO_PAGE: RuleScope = { when: (text) => !PAGE.test(text) };
+
+const HEIGHT_REQUESTED =
+  /\b(?:height|head|latest(?: block)?|current(?: block)?)\b\D{0,16}(\d{1,15})\b.{0,24}?\brequested\b(?: (?:was|is|block|height))*:? ?#?(\d{1,15})\b/;
+
+/** "height is 9 but requested was 5": a block that the node had, and keeps no longer. */
+export function isBelowHeight(text: string): boolean {
+  const [, height, requested] = HEIGHT_REQUESTED.exec(text) ?? [];
+  return height !== undefined && Number(requested) < Number(height);
+}

@@ -9,6 +9,8 @@ import {
   EXECUTE,
   family,
   INERT,
+  isAheadOfExpected,
+  isBelowHeight,
   LOGS,
   NO_PAGE,
   OTHER,
@@ -372,7 +374,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
     /\bfull (?:transaction |tx )?(?:pool|mempool)\b/,
     /^(?!.*\b(?:account|sender|address)\b).*\b(?:cap|limit|maximum) (?:for|of|on) (?:queued|pending|pooled) (?:transactions|txs)\b/,
   ]),
-  rule("nonce_gap", { ...TRANSACTION, aheadOfExpected: true }),
+  rule("nonce_gap", { ...TRANSACTION, when: isAheadOfExpected }),
   // What is there already may be another transaction: the node is asked for this very one.
   rule("nonce_low", SEND, [
     /\b(?:another|other|different) (?:tx|txn|transaction)\b.{0,48}\balready\b/,
@@ -548,7 +550,7 @@ const LOG_RULES: readonly Rule[] = [
   rule("logs_timeout", LOGS, [
     /^(?!.*\brange exceeds).*(?:\btime(?:d)? ?out\b|deadline exceeded|took too long)/,
   ]),
-  rule("invalid_params", { ...LOGS, reversed: true }, ["block range"]),
+  rule("invalid_params", { ...LOGS, when: (_, isReversed) => isReversed }, ["block range"]),
   rule("invalid_params", LOGS, [
     "invalid block range params",
     /\bto block\b.{0,24}\bmust be (?:after|greater|above|at least)\b.{0,24}\bfrom block\b/,
@@ -631,7 +633,7 @@ const REFUSAL_RULES: readonly Rule[] = [
 ];
 
 const BLOCK_RULES: readonly Rule[] = [
-  rule("pruned", { belowHeight: true }),
+  rule("pruned", { when: isBelowHeight }),
   rule("filter_lost", ANY, [
     /\bfilter(?: id)?(?: (?:with id:? ?)?0x\w+)? (?:is |was |has )?(?:not found|does not exist|doesnt exist|expired|unknown|gone)\b/,
     /\bfilter (?:with id:? \S+ )?(?:is |was )?(?:not found|does not exist|expired)|(?:unknown|no such|expired|no) filter\b/,

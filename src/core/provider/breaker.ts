@@ -2,6 +2,7 @@
 // errors, only success, failure with a cause, ignored, and successful probes. If a stored time lies
 // in the future, the clock has jumped back: the wait that started then counts as over, so that no
 // circuit stays open forever.
+import { isFresh, leftMs } from "../fresh.ts";
 
 /** The cause of a counted failure; some causes open the circuit after fewer failures. */
 export type Cause = "server" | "network" | "timeout" | "auth";
@@ -116,9 +117,10 @@ export function settled(
           });
     case "half_open": {
       if (breaker.trialAtMs === null) return breaker;
-      const ageMs = nowMs - breaker.trialAtMs;
       const expiryMs = heardAtMs > breaker.trialAtMs ? OVERDUE_TRIAL_MS : PERMIT_EXPIRY_MS;
-      return ageMs >= 0 && ageMs < expiryMs ? breaker : { ...breaker, trialAtMs: null };
+      return isFresh(breaker.trialAtMs, expiryMs, nowMs)
+        ? breaker
+        : { ...breaker, trialAtMs: null };
     }
   }
 }
@@ -215,9 +217,7 @@ export function warned(breaker: Breaker): Breaker {
 
 /** Milliseconds until an open circuit becomes half-open; 0 in every other state. */
 export function openRemainingMs(breaker: Breaker, nowMs: number): number {
-  if (breaker.kind !== "open") return 0;
-  const elapsedMs = nowMs - breaker.sinceMs;
-  return elapsedMs < 0 ? 0 : Math.max(0, breaker.waitMs - elapsedMs);
+  return breaker.kind === "open" ? leftMs(breaker.sinceMs, breaker.waitMs, nowMs) : 0;
 }
 
 function afterSuccess({ recovery }: Closed): Breaker {

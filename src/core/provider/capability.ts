@@ -1,6 +1,7 @@
 // Whether a provider can serve a call at all, from its declared limits, what its refusals taught,
 // and the head of the chain. Knows neither strategies nor circuits.
 
+import { isFresh } from "../fresh.ts";
 import { type BlockRef, type Call, OPTIONAL_TAGS, type OptionalTag } from "../rpc/call.ts";
 import { isKnownByName, METHODS, type Method, RESOURCES, type Resource } from "../rpc/method.ts";
 import type { Shortage } from "./budget/budget-limits.ts";
@@ -198,7 +199,7 @@ export function learnRange(
 
 /** The learned largest block range, if still valid; null = none. */
 export function learnedRange(facts: LearnedFacts | null, nowMs: number): number | null {
-  return facts !== null && holds(facts.rangeAtMs, RANGE_FACT_MS, nowMs)
+  return facts !== null && isFresh(facts.rangeAtMs, RANGE_FACT_MS, nowMs)
     ? facts.maxBlockRange
     : null;
 }
@@ -224,7 +225,7 @@ export function rangeLimit(
 export function learnedMethods(facts: LearnedFacts | null, nowMs: number): readonly string[] {
   return facts === null
     ? []
-    : METHODS.filter((method) => holds(facts.methodAtMs[method.index], FACT_MS, nowMs)).map(
+    : METHODS.filter((method) => isFresh(facts.methodAtMs[method.index], FACT_MS, nowMs)).map(
         (method) => method.name,
       );
 }
@@ -244,7 +245,7 @@ export function mayLackOldLogs(provider: Provider, call: Call, view: SetView): b
 }
 
 function isPruned(facts: LearnedFacts, resource: Resource, nowMs: number): boolean {
-  return holds(facts.prunedAtMs[RESOURCES.indexOf(resource)], FACT_MS, nowMs);
+  return isFresh(facts.prunedAtMs[RESOURCES.indexOf(resource)], FACT_MS, nowMs);
 }
 
 /** Whether block range limits apply to a method: to log queries and filters, not to traces. */
@@ -271,9 +272,9 @@ function unsupported(
   if (unserved || provider.unsupportedMethods.has(call.methodName)) return "method_unsupported";
   if (provider.unsupportedCategories.has(call.method.category)) return "category_unsupported";
   if (facts === null) return null;
-  if (holds(facts.methodAtMs[call.method.index], FACT_MS, nowMs)) return "method_unsupported";
+  if (isFresh(facts.methodAtMs[call.method.index], FACT_MS, nowMs)) return "method_unsupported";
   return call.block.kind === "tag" &&
-    holds(facts.tagAtMs[tagCell(call.method, call.block.tag)], FACT_MS, nowMs)
+    isFresh(facts.tagAtMs[tagCell(call.method, call.block.tag)], FACT_MS, nowMs)
     ? "tag_unsupported"
     : null;
 }
@@ -312,7 +313,7 @@ function keeps(
   if (!archival && ARCHIVED.has(resource)) return false;
   if (facts === null) return true;
   return (
-    !isPruned(facts, resource, nowMs) && !holds(facts.prunedMethodAtMs[index], BRIEF_MS, nowMs)
+    !isPruned(facts, resource, nowMs) && !isFresh(facts.prunedMethodAtMs[index], BRIEF_MS, nowMs)
   );
 }
 
@@ -352,12 +353,6 @@ function blockAge(block: BlockRef, head: number | null): number | null {
 
 function tagCell(method: Method, tag: OptionalTag): number {
   return method.index * OPTIONAL_TAGS.length + OPTIONAL_TAGS.indexOf(tag);
-}
-
-/** Whether a fact is still valid. One from the future (the clock jumped back) is not. */
-function holds(atMs: number | undefined, forMs: number, nowMs: number): boolean {
-  const ageMs = nowMs - (atMs ?? NEVER);
-  return ageMs >= 0 && ageMs < forMs;
 }
 
 // Reasons for excluding a provider from a plan.

@@ -2,6 +2,7 @@
 // latency. Attempts change it only here. Knows no clock, no other provider and no errors, only
 // verdicts.
 
+import { isFresh, leftMs } from "../fresh.ts";
 import type { BlockRef } from "../rpc/call.ts";
 import { isKnownByName, METHODS, type Method } from "../rpc/method.ts";
 import type { Attempt, Effect, Verdict } from "./attempt.ts";
@@ -134,14 +135,8 @@ export function recordAttempt(
   }
   if (verdict.category !== "cancelled") health.stall.ended();
   const held = heldOfCall(verdict);
-  recordVerdict(
-    health,
-    method,
-    attempt.incident === undefined
-      ? { verdict: held, latencyMs }
-      : { verdict: held, latencyMs, incident: attempt.incident },
-    ending,
-  );
+  const { incident = null } = attempt;
+  recordVerdict(health, method, { verdict: held, latencyMs, incident }, ending);
   count(health, method, { verdict: held, latencyMs }, ending.nowMs);
 }
 
@@ -211,7 +206,7 @@ export function recordVerdict(
   const known = incident !== null && incident === health.incident;
   health.incident = incident ?? health.incident;
   signal(health, known ? "ignored" : signalOf(verdict.effect), latencyMs, ending);
-  apply(health, method, verdict.effect, ending);
+  recordEffect(health, method, verdict.effect, ending);
   // A provider that says what it cannot do has answered properly.
   if (verdict.effect.kind === "learn") health.hasAnswered = true;
 }
@@ -239,14 +234,33 @@ export function recordCircuitHint(health: Health, kind: "opened" | "closed", now
     health.breaker = probeFailed(probed(health.breaker, { startedAtMs: nowMs, nowMs }));
 }
 
-/** Records what a provider said to another worker, without an attempt and without a failure. */
+/** Records what a provider said, without an attempt and without a failure. */
 export function recordEffect(
   health: Health,
   method: Method,
   effect: Effect,
   ending: AttemptEnding,
 ): void {
-  apply(health, method, effect, ending);
+  switch (effect.kind) {
+    case "ignored":
+    case "failure":
+      return;
+    case "cooldown":
+      limit(health, method, effect, ending.nowMs);
+      return;
+    case "avoid":
+      limit(health, method, { ms: BRIEF_MS, scope: "method" }, ending.nowMs);
+      return;
+    case "cordon":
+      health.cordon = effect.reason;
+      return;
+    case "lag":
+      health.behindAtMs = ending.nowMs;
+      return;
+    case "learn":
+      health.facts ??= new LearnedFacts();
+      return learn(health.facts, method, effect, ending);
+  }
 }
 
 /** Milliseconds for which calls of a method are still rate-limited; 0 = they are not. */
@@ -273,8 +287,7 @@ export function limitedMethods({ methodThrottles }: Health, nowMs: number): read
  * behind.
  */
 export function isBehind(health: Health, nowMs: number): boolean {
-  const ageMs = nowMs - health.behindAtMs;
-  return ageMs >= 0 && ageMs < HEAD_FRESH_MS;
+  return isFresh(health.behindAtMs, HEAD_FRESH_MS, nowMs);
 }
 
 /** What counts as long where it is not known how long answers take. */
@@ -306,29 +319,6 @@ function signal(
   )
     return;
   health.openings[heard] += 1;
-}
-
-function apply(health: Health, method: Method, effect: Effect, ending: AttemptEnding): void {
-  switch (effect.kind) {
-    case "ignored":
-    case "failure":
-      return;
-    case "cooldown":
-      limit(health, method, effect, ending.nowMs);
-      return;
-    case "avoid":
-      limit(health, method, { ms: BRIEF_MS, scope: "method" }, ending.nowMs);
-      return;
-    case "cordon":
-      health.cordon = effect.reason;
-      return;
-    case "lag":
-      health.behindAtMs = ending.nowMs;
-      return;
-    case "learn":
-      health.facts ??= new LearnedFacts();
-      return learn(health.facts, method, effect, ending);
-  }
 }
 
 /** The circuit as it is at `nowMs`. */
@@ -439,12 +429,7 @@ export function throttled(throttle: Throttle | null, ms: number, nowMs: number):
     : { sinceMs: nowMs, forMs };
 }
 
-/**
- * Milliseconds until the limit ends; 0 = not limited. A limit set in the future (the clock jumped
- * back) is over.
- */
+/** Milliseconds until the limit ends; 0 = not limited. */
 export function limitedForMs(throttle: Throttle | null, nowMs: number): number {
-  if (throttle === null) return 0;
-  const elapsedMs = nowMs - throttle.sinceMs;
-  return elapsedMs < 0 ? 0 : Math.max(0, throttle.forMs - elapsedMs);
+  return throttle === null ? 0 : leftMs(throttle.sinceMs, throttle.forMs, nowMs);
 }

@@ -2,6 +2,7 @@
 // category and provider, and latency histograms for all calls and per deadline class. Everything is
 // stored in arrays of fixed size; methods without a row in the table have no cell. Knows no clock
 // and no causes of failures.
+import { isFresh } from "../fresh.ts";
 import {
   CATEGORIES,
   type DeadlineClass,
@@ -145,7 +146,8 @@ export function observeAtLeast(
     const { cells } = record;
     const delivered = cells[at + DELIVERED] ?? 0;
     const average = cells[at + LATENCY] ?? 0;
-    if (delivered === 0 || latencyMs <= average || !isFresh(cells, at, nowMs)) continue;
+    if (delivered === 0 || latencyMs <= average || !isFresh(cells[at + LAST_MS], STALE_MS, nowMs))
+      continue;
     cells[at + LATENCY] =
       average + (latencyMs - average) * Math.max(1 / (delivered + 1), LATENCY_WEIGHT);
   }
@@ -211,7 +213,7 @@ function observeCell(
   latencyMs: number | null,
   nowMs: number,
 ): void {
-  if (!isFresh(cells, at, nowMs)) cells.fill(0, at, at + CELL);
+  if (!isFresh(cells[at + LAST_MS], STALE_MS, nowMs)) cells.fill(0, at, at + CELL);
   const calls = (cells[at + CALLS] ?? 0) + 1;
   const success = cells[at + SUCCESS] ?? 0;
   cells[at + CALLS] = calls;
@@ -265,7 +267,10 @@ function percentile(buckets: Uint32Array, from: number, share: number): number |
 }
 
 function hasCalls(cells: Float64Array, at: number, minCalls: number, nowMs: number): boolean {
-  return (cells[at + CALLS] ?? 0) >= Math.max(1, minCalls) && isFresh(cells, at, nowMs);
+  return (
+    (cells[at + CALLS] ?? 0) >= Math.max(1, minCalls) &&
+    isFresh(cells[at + LAST_MS], STALE_MS, nowMs)
+  );
 }
 
 function readCell(cells: Float64Array, at: number, nowMs: number): Reading {
@@ -275,10 +280,4 @@ function readCell(cells: Float64Array, at: number, nowMs: number): Reading {
     latencyMs: (cells[at + DELIVERED] ?? 0) > 0 ? (cells[at + LATENCY] ?? 0) : null,
     ageMs: nowMs - (cells[at + LAST_MS] ?? 0),
   };
-}
-
-/** Whether a cell is recent. One from the future (the clock jumped back) is not. */
-function isFresh(cells: Float64Array, at: number, nowMs: number): boolean {
-  const ageMs = nowMs - (cells[at + LAST_MS] ?? 0);
-  return ageMs >= 0 && ageMs < STALE_MS;
 }

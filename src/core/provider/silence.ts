@@ -1,6 +1,7 @@
 // Whether a provider that does not answer is silent or only slow. Silence counts against it,
 // slowness does not: otherwise any caller could open a circuit by sending slow calls. Knows no
 // clock and no connections, and callers only by an opaque key.
+import { isFresh } from "../fresh.ts";
 import { setNewest } from "../newest.ts";
 
 /** An attempt without an answer. */
@@ -64,8 +65,7 @@ export function silenceOf({ askedAtMs, heardAtMs, usualMs }: Unanswered, nowMs: 
  * holds the time (ms) of each caller's last counted attempt.
  */
 export function takeCount(counted: Map<string, number>, caller: string, nowMs: number): boolean {
-  const ageMs = nowMs - (counted.get(caller) ?? Number.NEGATIVE_INFINITY);
-  if (ageMs >= 0 && ageMs < COUNT_EVERY_MS) return false;
+  if (isFresh(counted.get(caller), COUNT_EVERY_MS, nowMs)) return false;
   setNewest(counted, caller, nowMs, MAX_COUNTED_CALLERS);
   return true;
 }

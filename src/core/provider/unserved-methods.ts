@@ -1,6 +1,8 @@
 // Methods outside the method table that a provider said it does not serve, by name. Names come from
 // callers, so both maps are bounded. Names that no provider ever served go to a small map of their
 // own, and never displace names that some provider serves. Knows no clock.
+import { isFresh } from "../fresh.ts";
+import { setNewest } from "../newest.ts";
 import { FACT_MS } from "./capability.ts";
 
 /**
@@ -36,14 +38,14 @@ export function learnUnserved(
   if (name.length > MAX_NAME_CHARS) return;
   const names = served.has(name) ? unserved.real : unserved.doubtful;
   const atMs = Math.max(names.get(name) ?? Number.NEGATIVE_INFINITY, learnedAtMs);
-  put(names, name, atMs, names === unserved.real ? MAX_REAL : MAX_DOUBTFUL);
+  setNewest(names, name, atMs, names === unserved.real ? MAX_REAL : MAX_DOUBTFUL);
 }
 
 /** Records that a provider served a method. True = no provider of the set had before. */
 export function noteServed(served: ServedNames, name: string, nowMs: number): boolean {
   if (name.length > MAX_NAME_CHARS) return false;
   const isNew = !served.has(name);
-  put(served, name, nowMs, MAX_SERVED);
+  setNewest(served, name, nowMs, MAX_SERVED);
   return isNew;
 }
 
@@ -58,7 +60,7 @@ export function confirmUnserved({ real, doubtful }: UnservedMethods, name: strin
   const atMs = doubtful.get(name);
   if (atMs === undefined) return;
   doubtful.delete(name);
-  put(real, name, atMs, MAX_REAL);
+  setNewest(real, name, atMs, MAX_REAL);
 }
 
 /** Whether a provider said within the last ten minutes that it does not serve a method. */
@@ -67,23 +69,10 @@ export function isUnserved(
   name: string,
   nowMs: number,
 ): boolean {
-  return isFresh(real.get(name) ?? doubtful.get(name), nowMs);
+  return isFresh(real.get(name) ?? doubtful.get(name), FACT_MS, nowMs);
 }
 
 /** The methods that other providers serve and this one does not. */
 export function unservedNames({ real }: UnservedMethods, nowMs: number): readonly string[] {
-  return [...real].filter(([, atMs]) => isFresh(atMs, nowMs)).map(([name]) => name);
-}
-
-/** Whether a fact is still valid. One from the future (the clock jumped back) is not. */
-function isFresh(atMs: number | undefined, nowMs: number): boolean {
-  return atMs !== undefined && nowMs >= atMs && nowMs - atMs < FACT_MS;
-}
-
-/** Adds a name; the one added longest ago makes room. */
-function put(names: Map<string, number>, name: string, nowMs: number, most: number): void {
-  names.delete(name);
-  const oldest = names.size < most ? undefined : names.keys().next().value;
-  if (oldest !== undefined) names.delete(oldest);
-  names.set(name, nowMs);
+  return [...real].filter(([, atMs]) => isFresh(atMs, FACT_MS, nowMs)).map(([name]) => name);
 }

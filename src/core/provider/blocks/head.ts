@@ -1,5 +1,6 @@
 // The consensus head of a chain from the heights that the providers of one set report, and how far
 // one provider lags behind. Knows no providers, only height samples.
+import { isFresh } from "../../fresh.ts";
 import type { Chain } from "../chain.ts";
 
 /** One reported height and when it was reported (monotonic ms). */
@@ -61,7 +62,7 @@ export function consensusOf(
   let untilMs = Number.POSITIVE_INFINITY;
   for (const { sample, roseAtMs } of reports) {
     if (sample !== null && sample.atMs > nowMs) untilMs = Math.min(untilMs, sample.atMs);
-    if (!isFresh(sample, nowMs)) continue;
+    if (!isRecent(sample, nowMs)) continue;
     heights.push(sample.height);
     untilMs = Math.min(untilMs, sample.atMs + HEAD_FRESH_MS);
     // A polled height is known to stand still only as long as it was confirmed.
@@ -105,7 +106,7 @@ export function lagBlocks(
   chain: Chain,
   nowMs: number,
 ): number | null {
-  if (head === null || !isFresh(sample, nowMs)) return null;
+  if (head === null || !isRecent(sample, nowMs)) return null;
   const credit =
     sample.polled && chain.blockTimeMs > 0
       ? Math.floor((nowMs - sample.atMs) / chain.blockTimeMs)
@@ -123,7 +124,7 @@ export function lacksBlock(
   head: number | null,
   nowMs: number,
 ): boolean {
-  return head !== null && block <= head && isFresh(sample, nowMs) && sample.height < block;
+  return head !== null && block <= head && isRecent(sample, nowMs) && sample.height < block;
 }
 
 /**
@@ -137,16 +138,14 @@ export function presenceOf(
   nowMs: number,
 ): "has" | "unknown" | "lacks" {
   if (sample !== null && sample.height >= block) return "has";
-  if (!isFresh(sample, nowMs)) return "unknown";
+  if (!isRecent(sample, nowMs)) return "unknown";
   const due = sample.polled ? Math.ceil((nowMs - sample.atMs) / Math.max(1, blockTimeMs)) : 0;
   return sample.height + due < block ? "lacks" : "unknown";
 }
 
-/** Whether a sample is recent. One from the future (the clock jumped back) is not. */
-function isFresh(sample: HeadSample | null, nowMs: number): sample is HeadSample {
-  if (sample === null) return false;
-  const ageMs = nowMs - sample.atMs;
-  return ageMs >= 0 && ageMs < HEAD_FRESH_MS;
+/** Whether a sample is recent. */
+function isRecent(sample: HeadSample | null, nowMs: number): sample is HeadSample {
+  return sample !== null && isFresh(sample.atMs, HEAD_FRESH_MS, nowMs);
 }
 
 /** The heights that count, highest first. */

@@ -1,5 +1,6 @@
 // How many calls go to a provider in one request: what its operator allows, and what its refusals
 // taught. Values only.
+import { isFresh } from "../../fresh.ts";
 import type { Failure } from "../../rpc/failure.ts";
 
 /** How calls to a provider are put together. */
@@ -61,8 +62,7 @@ export function mostAtOnce(
   nowMs: number,
 ): number {
   if (learned === null) return max;
-  const ageMs = nowMs - learned.atMs;
-  return ageMs >= 0 && ageMs < LEARNED_BATCH_MS ? Math.min(max, learned.most) : max;
+  return isFresh(learned.atMs, LEARNED_BATCH_MS, nowMs) ? Math.min(max, learned.most) : max;
 }
 
 const TOO_MANY_REQUESTS = 429;
