@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import type { Runtime } from "../runtime.ts";
+import { pause, type Runtime } from "../runtime.ts";
 
 /** A running local EVM node. */
 export interface AnvilNode {
@@ -113,7 +113,7 @@ export async function startAnvil({ id, args, runtime, onCrash }: AnvilOptions): 
           `lines:\n${output().trimEnd().split("\n").slice(-SHOWN_OUTPUT_LINES).join("\n")}`,
       );
     }
-    await new Promise<void>((resolve) => runtime.after(READY_POLL_MS, resolve));
+    await pause(runtime, READY_POLL_MS);
   }
 }
 
@@ -184,24 +184,15 @@ async function rpcCall(
   method: string,
   params: readonly unknown[],
 ): Promise<unknown> {
-  const { result, error } = await post(
-    node,
-    JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
-  );
+  const answer = fetch(node.url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+    signal: AbortSignal.timeout(RPC_TIMEOUT_MS),
+  }).then(async (response) => Answer.parse(await response.json()));
+  const { result, error } = await answer.catch((cause: unknown) => {
+    throw new NodeSilent(node, cause);
+  });
   if (error !== undefined) throw new RpcError(`${method}: ${error.message} (${error.code})`);
   return result;
-}
-
-async function post(node: AnvilNode, body: string): Promise<z.infer<typeof Answer>> {
-  try {
-    const response = await fetch(node.url, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body,
-      signal: AbortSignal.timeout(RPC_TIMEOUT_MS),
-    });
-    return Answer.parse(await response.json());
-  } catch (cause) {
-    throw new NodeSilent(node, cause);
-  }
 }

@@ -9,7 +9,7 @@ import type { Profile, Provider, ProviderSet } from "../core/provider/profile.ts
 import { usualVerification } from "../core/stream/log-verification.ts";
 import { type Runtime, realRuntime } from "../runtime.ts";
 import { type AnvilNode, startAnvil } from "./anvil-process.ts";
-import { type Replication, replicate } from "./replicate.ts";
+import { replicate } from "./replicate.ts";
 
 /** One local node as a provider. A user can kill its process and watch the failover. */
 export type DevnetProvider = Pick<AnvilNode, "id" | "url" | "wsUrl" | "pid" | "rpc">;
@@ -45,7 +45,6 @@ export interface DevnetOptions {
 
 const MAX_NODES = 8;
 const BLOCK_SPACING_MS = 50;
-const NO_REPLICATION: Replication = { stop: async () => {} };
 /**
  * Blocks whose state a node keeps. Without this limit anvil writes some 300 kB per block to the
  * home directory.
@@ -93,13 +92,13 @@ export async function startDevnet({
     for (const result of started) if (result.status === "rejected") throw result.reason;
     const { blockTimeMs } = DEVNET_CHAIN;
     const settings = { runtime, blockTimeMs, blockSpacingMs, copyDelaysMs, onProblem };
-    const replication = count === 1 ? NO_REPLICATION : await replicate(nodes, settings);
+    const stop = count === 1 ? null : await replicate(nodes, settings);
     for (const node of nodes) onProgress(`${node.id} is ready, process ${node.pid}`);
     return {
       chain: DEVNET_CHAIN,
       providers: nodes,
       close: async () => {
-        await Promise.all([replication.stop(), endAll(nodes)]);
+        await Promise.all([stop?.(), endAll(nodes)]);
       },
     };
   } catch (error) {

@@ -2,15 +2,9 @@
 // re-execute them and must arrive at the same hash. Replaces the peer-to-peer layer, which anvil
 // lacks. Not in the path of any request; knows nothing of routing.
 import { z } from "zod";
-import type { Runtime } from "../runtime.ts";
+import { pause, type Runtime } from "../runtime.ts";
 import { type AnvilNode, NodeSilent, RpcError } from "./anvil-process.ts";
 import { BlockDelay } from "./block-delay.ts";
-
-/** A running replication. */
-export interface Replication {
-  /** Stops it; resolves once no further block will be made. */
-  readonly stop: () => Promise<void>;
-}
 
 /** Settings of a replication. */
 export interface ReplicationOptions {
@@ -62,22 +56,45 @@ interface Member {
 }
 
 /** Waits for a signal or a timeout. A signal that comes while nobody waits is remembered. */
-interface Bell {
-  readonly ring: () => void;
-  readonly wait: (ms: number) => Promise<void>;
+class Bell {
+  readonly #runtime: Runtime;
+  #isRung = false;
+  #finish: (() => void) | null = null;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  ring(): void {
+    this.#isRung = true;
+    this.#finish?.();
+  }
+
+  async wait(ms: number): Promise<void> {
+    if (!this.#isRung) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const cancel = this.#runtime.after(ms, resolve);
+      this.#finish = resolve;
+      await promise;
+      cancel();
+    }
+    this.#finish = null;
+    this.#isRung = false;
+  }
 }
 
 /** The node is on another chain than the leader and cannot be brought back. */
 class Diverged extends Error {}
 
 /**
- * Makes the first block on every node, then keeps the nodes together until stopped. Rejects if they
- * do not agree on the first block.
+ * Makes the first block on every node, then keeps the nodes together until stopped: by the returned
+ * function, which resolves once no further block will be made. Rejects if they do not agree on the
+ * first block.
  */
 export async function replicate(
   nodes: readonly AnvilNode[],
   options: ReplicationOptions,
-): Promise<Replication> {
+): Promise<() => Promise<void>> {
   const replicator = new Replicator(nodes, options);
   await nodes[0]?.rpc("evm_mine");
   for (const node of nodes.slice(1)) await follow(nodes[0] ?? node, node);
@@ -98,23 +115,25 @@ class Replicator {
     this.#members = nodes.map((node, at) => {
       const delayMs = options.copyDelaysMs[at] ?? 0;
       const delay = delayMs === 0 ? null : new BlockDelay(delayMs);
-      return { node, bell: createBell(options.runtime), delay, state: "together" };
+      return { node, bell: new Bell(options.runtime), delay, state: "together" };
     });
     this.#lastBlockAt = options.runtime.now();
   }
 
-  run(): Replication {
+  run(): () => Promise<void> {
     const sockets = this.#members.map(({ node, bell }) =>
-      watchPool(node, bell.ring, () => this.#ringAll()),
+      watchPool(
+        node,
+        () => bell.ring(),
+        () => this.#ringAll(),
+      ),
     );
     const running = this.#members.map((member) => this.#tend(member));
-    return {
-      stop: async () => {
-        this.#stopped = true;
-        this.#ringAll();
-        for (const socket of sockets) socket.close();
-        await Promise.all(running);
-      },
+    return async () => {
+      this.#stopped = true;
+      this.#ringAll();
+      for (const socket of sockets) socket.close();
+      await Promise.all(running);
     };
   }
 
@@ -129,7 +148,7 @@ class Replicator {
         member.state = "together";
       } catch (error) {
         this.#noteFailure(member, error);
-        await this.#pause(RETRY_MS);
+        await pause(this.#options.runtime, RETRY_MS);
         this.#ringAll();
       }
       await member.bell.wait(this.#idleMs(member));
@@ -167,7 +186,7 @@ class Replicator {
     const { pending } = PoolStatus.parse(await node.rpc("txpool_status"));
     const afterMs = this.#isUnconfirmed ? CONFIRMATION_MS : blockTimeMs;
     if (Number(pending) === 0 && runtime.now() < this.#lastBlockAt + afterMs) return;
-    await this.#pause(this.#lastBlockAt + blockSpacingMs - runtime.now());
+    await pause(runtime, Math.max(0, this.#lastBlockAt + blockSpacingMs - runtime.now()));
     await node.rpc("evm_mine");
     this.#lastBlockAt = runtime.now();
     this.#isUnconfirmed = Number(pending) > 0;
@@ -198,10 +217,6 @@ class Replicator {
 
   #ringAll(): void {
     for (const member of this.#members) member.bell.ring();
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => this.#options.runtime.after(Math.max(0, ms), resolve));
   }
 }
 
@@ -350,28 +365,4 @@ function watchPool(node: AnvilNode, onChange: () => void, onLost: () => void): W
   socket.addEventListener("close", onLost);
   socket.addEventListener("error", () => {});
   return socket;
-}
-
-function createBell(runtime: Runtime): Bell {
-  let rung = false;
-  let finish: (() => void) | null = null;
-  return {
-    ring: () => {
-      rung = true;
-      finish?.();
-    },
-    wait: async (ms) => {
-      if (!rung) {
-        await new Promise<void>((resolve) => {
-          const cancel = runtime.after(ms, resolve);
-          finish = () => {
-            cancel();
-            resolve();
-          };
-        });
-      }
-      finish = null;
-      rung = false;
-    },
-  };
 }

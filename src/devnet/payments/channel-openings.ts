@@ -1,20 +1,18 @@
 // The channels that a Tempo transaction opens, told to the stand-in for the channel reserve
 // (`channel-reserve.ts`) before the transaction is mined. Loaded at the first transaction, because
 // its libraries are heavy.
+import { TxEnvelopeTempo } from "ox/tempo";
 import type { Hex } from "viem";
-import { Transaction } from "viem/tempo";
 import {
   concatHex,
   decodeFunctionData,
   encodeAbiParameters,
-  fromRlp,
   isHex,
   keccak256,
   parseAbi,
-  toRlp,
 } from "viem/utils";
 import { z } from "zod";
-import { CHANNEL_RESERVE, NOTHING, type NodeCall } from "./local-contracts.ts";
+import { CHANNEL_RESERVE, type NodeCall } from "./local-contracts.ts";
 
 /**
  * The opening of a channel in a transaction: its payer, its salt, and the hash of the transaction,
@@ -29,11 +27,7 @@ export interface Opening {
 const ABI = parseAbi([
   "function open(address payee, address operator, address token, uint96 deposit, bytes32 salt, address authorizedSigner) returns (bytes32)",
 ]);
-/** Positions in the list of fields of a Tempo transaction. */
-const FIELD = { feeToken: 10, feePayer: 11 };
-const TEMPO_TYPE: Hex = "0x76";
-/** What the payer signs in place of a sponsor's signature. */
-const SPONSORED: Hex = "0x00";
+const TEMPO_TYPE = "0x76";
 
 const hex = z.custom<Hex>((value) => isHex(value));
 const Sent = z.object({
@@ -49,10 +43,9 @@ export function openingsOf(raw: Hex): readonly Opening[] {
   if (!raw.startsWith(TEMPO_TYPE) || !raw.toLowerCase().includes(CHANNEL_RESERVE.slice(2)))
     return [];
   try {
-    const { from, calls } = Sent.parse(Transaction.deserialize(raw));
-    const fields = fromRlp(`0x${raw.slice(TEMPO_TYPE.length)}`);
-    if (!Array.isArray(fields)) return [];
-    const context = keccak256(concatHex([signedPart(fields), from]));
+    const envelope = TxEnvelopeTempo.deserialize(`${TEMPO_TYPE}${raw.slice(TEMPO_TYPE.length)}`);
+    const { from, calls } = Sent.parse(envelope);
+    const context = keccak256(concatHex([TxEnvelopeTempo.encodeForSigning(envelope), from]));
     return calls.flatMap(({ to, data }) => {
       const salt =
         to?.toLowerCase() === CHANNEL_RESERVE && data !== undefined ? saltOf(data) : null;
@@ -70,23 +63,6 @@ export async function setContext(call: NodeCall, { payer, salt, context }: Openi
   );
   await call("anvil_setStorageAt", CHANNEL_RESERVE, keccak256(concatHex([salt, ofPayer])), context);
 }
-
-/**
- * The fields that the payer signed: everything except its signature; for a sponsored transaction
- * also except the fee payer and the fee token.
- */
-function signedPart(fields: readonly RlpItem[]): Hex {
-  const signed = fields.slice(0, -1);
-  const sponsored = fields[FIELD.feePayer] !== NOTHING;
-  const normal = signed.map((field, at) => {
-    if (!sponsored) return field;
-    if (at === FIELD.feePayer) return SPONSORED;
-    return at === FIELD.feeToken ? NOTHING : field;
-  });
-  return concatHex([TEMPO_TYPE, toRlp(normal)]);
-}
-
-type RlpItem = Hex | readonly RlpItem[];
 
 function saltOf(data: Hex): Hex | null {
   try {

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import type { Hex } from "viem";
 import { z } from "zod";
 import type { PaymentToken } from "../../core/billing/payment.ts";
-import type { Runtime } from "../../runtime.ts";
+import { pause, type Runtime } from "../../runtime.ts";
 import { MINTER, OTHER_PAYERS, PAYER } from "./wallets.ts";
 
 /** Calls a node; throws if it answers with an error or not at all. */
@@ -34,7 +34,11 @@ export async function deployToken(call: NodeCall, runtime: Runtime): Promise<Pay
   const hash = Hash.parse(
     await call("eth_sendTransaction", { from: MINTER.address, data, gas: GAS }),
   );
-  for (const deadline = runtime.now() + WAIT_MS; runtime.now() < deadline; await pause(runtime)) {
+  for (
+    const deadline = runtime.now() + WAIT_MS;
+    runtime.now() < deadline;
+    await pause(runtime, POLL_MS)
+  ) {
     const receipt = Receipt.parse(await call("eth_getTransactionReceipt", hash));
     if (receipt === null) continue;
     if (receipt.status !== "0x1")
@@ -57,16 +61,12 @@ function word(value: bigint): string {
   return value.toString(16).padStart(64, "0");
 }
 
-function pause(runtime: Runtime): Promise<void> {
-  return new Promise((resolve) => runtime.after(POLL_MS, resolve));
-}
-
 /** Address of Tempo's channel reserve, where the stand-in is placed. */
 export const CHANNEL_RESERVE = "0x4d50500000000000000000000000000000000000";
 
 const APPROVE = "0x095ea7b3";
 /** Empty data, as nodes write it. */
-export const NOTHING: Hex = "0x";
+const NOTHING: Hex = "0x";
 const ANYTHING = "f".repeat(64);
 const APPROVAL_GAS = "0x100000";
 const Accounts = z.array(z.string());

@@ -5,41 +5,27 @@ import { join } from "node:path";
 import { z } from "zod";
 import { RAIL_KINDS, type RailSettings } from "../../payments/rails/rails.ts";
 
-/** What is needed to read the money that a rail received. */
-export type LocalRail = Pick<
-  RailSettings,
-  "kind" | "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local"
->;
-
 const token = z.object({ address: z.string(), name: z.string(), version: z.string() });
-const rails = z
-  .array(
-    z.object({
-      kind: z.enum(RAIL_KINDS),
-      rpcUrl: z.url(),
-      chainId: z.int(),
-      token,
-      recipient: z.string(),
-      confirmations: z.int(),
-      local: z.literal(true),
-    }),
-  )
-  .max(8);
+const rail = z.object({
+  kind: z.enum(RAIL_KINDS),
+  rpcUrl: z.url(),
+  chainId: z.int(),
+  token,
+  recipient: z.string(),
+  confirmations: z.int(),
+  local: z.literal(true),
+});
+const rails = z.array(rail).max(8);
+
+/** What is needed to read the money that a local rail received. */
+export type LocalRail = Readonly<z.output<typeof rail>>;
 
 /** Writes the file; the returned function removes it. */
 export function leaveLocalRails(dataDir: string, all: readonly RailSettings[]): () => void {
   const path = pathIn(dataDir);
-  const shown = all.map(({ kind, rpcUrl, chainId, token, recipient, confirmations, local }) => ({
-    kind,
-    rpcUrl,
-    chainId,
-    token,
-    recipient,
-    confirmations,
-    local,
-  }));
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  writeFileSync(path, JSON.stringify(shown), { mode: 0o600 });
+  // Fields without a shape are left out, the keys of wallets among them.
+  writeFileSync(path, JSON.stringify(rails.parse(all)), { mode: 0o600 });
   return () => rmSync(path, { force: true });
 }
 

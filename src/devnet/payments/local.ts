@@ -5,7 +5,7 @@ import type { Config } from "../../config/config.ts";
 import { MPPX_COMMAND } from "../../core/billing/payment.ts";
 import { errorText } from "../../core/fields.ts";
 import type { RailSettings } from "../../payments/rails/rails.ts";
-import type { Runtime } from "../../runtime.ts";
+import { pause, type Runtime } from "../../runtime.ts";
 import type { Devnet } from "../devnet.ts";
 import { startTempoChain, TEMPO_CHAIN_ID, TEMPO_TOKEN, type TempoChain } from "./chains.ts";
 import { deployToken, type NodeCall } from "./local-contracts.ts";
@@ -132,7 +132,7 @@ async function evmRail({ chain, providers }: Devnet, runtime: Runtime): Promise<
 async function waitForToken(call: NodeCall, address: string, runtime: Runtime): Promise<void> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     if ((await call("eth_getCode", address, "latest")) !== "0x") return;
-    await new Promise<void>((resolve) => runtime.after(PAUSE_MS, resolve));
+    await pause(runtime, PAUSE_MS);
   }
   throw new Error("its nodes do not come to the block with the token");
 }
