@@ -251,24 +251,22 @@ async function readReceiver(
   first: AuditedRail,
   same: readonly AuditedRail[],
 ): Promise<NamedReport | null> {
-  const [{ reconcile }, { recordsAt }, { createPaymentChain: createChain, endingAt }] =
-    await Promise.all([
-      import("../payments/reconcile/reconcile.ts"),
-      import("../payments/reconcile/records.ts"),
-      import("../payments/rails/chain.ts"),
-    ]);
+  const [{ reconcile }, { recordsAt }, { EvmNode }] = await Promise.all([
+    import("../payments/reconcile/reconcile.ts"),
+    import("../payments/reconcile/records.ts"),
+    import("../payments/rails/evm/node.ts"),
+  ]);
   const { chainId, recipient, rpcUrl, local } = first;
   const name = [...new Set(same.map((rail) => rail.kind))].join(" and ");
-  const asked = createChain({ rpcUrl, chainId, runtime });
-  const chain = untilMs === null ? asked : endingAt(asked, runtime, untilMs);
-  const network = await chain.network().catch((error: unknown) => {
+  const node = new EvmNode({ rpcUrl, chainId, runtime, untilMs });
+  const network = await node.network().catch((error: unknown) => {
     // A local chain ends with its service, and its money with it.
     if (local) return null;
     throw error;
   });
   if (network === null) return null;
   const receiver = {
-    chain,
+    node,
     token: first.token.address,
     recipient,
     confirmations: Math.min(...same.map((rail) => rail.confirmations)),

@@ -48,21 +48,12 @@ export interface ChallengeBinding {
  */
 export type ReadPayment = PaymentCredential & { readonly bound: ChallengeBinding | null };
 
-/** Writes challenges and receipts, parses credentials. */
-export interface Protocol {
-  /** Header names and values in turn; empty if nothing is offered. */
-  challenge(parts: ChallengeParts): readonly string[];
-  /** Never throws. */
-  read(given: PaymentHeaders): ReadPayment | BadPayment;
-  /** Header names and values in turn. */
-  receipt(parts: ReceiptParts): readonly string[];
-}
-
 /** The realm and secrets of challenges. */
 export interface ProtocolParts {
   readonly realm: string;
   /**
-   * At least 32 bytes. Signatures made with the previous secret (null = none) are still accepted.
+   * Of the service: those of challenges are derived from it, and do not reveal it. Challenges of
+   * the previous secret (null = none) are still accepted.
    */
   readonly secret: string;
   readonly previousSecret: string | null;
@@ -71,32 +62,89 @@ export interface ProtocolParts {
 const X402_VERSION = 2;
 const EVM_NETWORK = "eip155:";
 const NONCE_BYTES = 12;
+const SECRET_BYTES = 32;
 const MAX_DESCRIPTION_CHARS = 200;
 
-/** The payment protocols of one realm. */
-export function createProtocol({ realm, secret, previousSecret }: ProtocolParts): Protocol {
-  const secrets = previousSecret === null ? [secret] : [secret, previousSecret];
-  return {
-    challenge: (parts) => [
-      ...parts.offers.flatMap((offer) => [
-        Constants.Headers.wwwAuthenticate,
-        mppChallenge(offer, parts, { realm, secret }),
-      ]),
-      ...(parts.x402.length === 0 ? [] : ["PAYMENT-REQUIRED", x402Challenge(parts)]),
-    ],
-    read(given) {
-      const credential = parseCredential(given.text);
-      if ("kind" in credential) return credential;
-      if (credential.protocol === "x402") return { ...credential, bound: null };
-      return isOurs(credential, realm, secrets)
-        ? paymentOf(credential)
-        : { ...NOT_OURS, offerId: credential.challenge.id };
-    },
-    receipt: (parts) =>
-      parts.protocol === "mpp"
-        ? [Constants.Headers.paymentReceipt, mppReceipt(parts)]
-        : ["PAYMENT-RESPONSE", x402Receipt(parts)],
-  };
+/** The payment protocols of one realm: writes challenges and receipts, parses credentials. */
+export class Protocol {
+  readonly #realm: string;
+  readonly #secret: string;
+  /** Those that are accepted. */
+  readonly #secrets: readonly string[];
+
+  constructor({ realm, secret, previousSecret }: ProtocolParts) {
+    this.#realm = realm;
+    this.#secret = challengeSecret(secret);
+    this.#secrets = [
+      this.#secret,
+      ...(previousSecret === null ? [] : [challengeSecret(previousSecret)]),
+    ];
+  }
+
+  /** Header names and values in turn; empty if nothing is offered. */
+  challenge(parts: ChallengeParts): readonly string[] {
+    const mpp = parts.offers.flatMap((offer) => [
+      Constants.Headers.wwwAuthenticate,
+      this.#mppChallenge(offer, parts),
+    ]);
+    return parts.x402.length === 0 ? mpp : [...mpp, "PAYMENT-REQUIRED", x402Challenge(parts)];
+  }
+
+  /** Never throws. */
+  read(given: PaymentHeaders): ReadPayment | BadPayment {
+    const credential = parseCredential(given.text);
+    if ("kind" in credential) return credential;
+    if (credential.protocol === "x402") return { ...credential, bound: null };
+    return this.#isOurs(credential)
+      ? paymentOf(credential)
+      : { ...NOT_OURS, offerId: credential.challenge.id };
+  }
+
+  /** Header names and values in turn. */
+  receipt(parts: ReceiptParts): readonly string[] {
+    return parts.protocol === "mpp"
+      ? [Constants.Headers.paymentReceipt, mppReceipt(parts)]
+      : ["PAYMENT-RESPONSE", x402Receipt(parts)];
+  }
+
+  #mppChallenge(offer: RailOffer, parts: ChallengeParts): string {
+    return Challenge.serialize(
+      Challenge.from({
+        ...offer,
+        secretKey: this.#secret,
+        realm: this.#realm,
+        expires: new Date(parts.expiresAtMs).toISOString(),
+        ...(parts.digest === null ? {} : { digest: parts.digest }),
+        description: printable(parts.description),
+        ...(parts.keepsAuthorization ? { header: Constants.Headers.paymentAuthorization } : {}),
+        // Makes challenges of the same moment distinct, because their ids identify payments.
+        meta: {
+          fingerprint: parts.fingerprint,
+          nonce: randomBytes(NONCE_BYTES).toString("base64url"),
+        },
+      }),
+    );
+  }
+
+  #isOurs({ challenge }: MppCredential): boolean {
+    const { expires, digest, header, opaque, ...rest } = challenge;
+    const signed = {
+      ...rest,
+      ...(expires === null ? {} : { expires }),
+      ...(digest === null ? {} : { digest }),
+      ...(header === null ? {} : { header }),
+      ...(opaque === null ? {} : { opaque }),
+    };
+    return (
+      challenge.realm === this.#realm &&
+      this.#secrets.some((secretKey) => Challenge.verify(signed, { secretKey }))
+    );
+  }
+}
+
+function challengeSecret(secret: string): string {
+  const bytes = hkdfSync("sha256", secret, "", "svc payment challenges", SECRET_BYTES);
+  return Buffer.from(bytes).toString("base64url");
 }
 
 const NOT_OURS: BadPayment = {
@@ -106,31 +154,6 @@ const NOT_OURS: BadPayment = {
     "The challenge that this credential answers was not made here, or was changed. Answer a " +
     "challenge of this response.",
 };
-
-function mppChallenge(
-  offer: RailOffer,
-  parts: ChallengeParts,
-  { realm, secret }: { readonly realm: string; readonly secret: string },
-): string {
-  return Challenge.serialize(
-    Challenge.from({
-      secretKey: secret,
-      realm,
-      method: offer.method,
-      intent: offer.intent,
-      request: offer.request,
-      expires: new Date(parts.expiresAtMs).toISOString(),
-      ...(parts.digest === null ? {} : { digest: parts.digest }),
-      description: printable(parts.description),
-      ...(parts.keepsAuthorization ? { header: Constants.Headers.paymentAuthorization } : {}),
-      // Makes challenges of the same moment distinct, because their ids identify payments.
-      meta: {
-        fingerprint: parts.fingerprint,
-        nonce: randomBytes(NONCE_BYTES).toString("base64url"),
-      },
-    }),
-  );
-}
 
 function x402Challenge({ x402: accepts, resourceUrl, description }: ChallengeParts): string {
   return encodePaymentRequiredHeader({
@@ -184,40 +207,8 @@ function printable(text: string): string {
   return text.replace(/\p{C}/gu, " ").slice(0, MAX_DESCRIPTION_CHARS);
 }
 
-function isOurs({ challenge }: MppCredential, realm: string, secrets: readonly string[]): boolean {
-  const { expires, digest, header, opaque, ...rest } = challenge;
-  const signed = {
-    ...rest,
-    ...(expires === null ? {} : { expires }),
-    ...(digest === null ? {} : { digest }),
-    ...(header === null ? {} : { header }),
-    ...(opaque === null ? {} : { opaque }),
-  };
-  return (
-    challenge.realm === realm &&
-    secrets.some((secretKey) => Challenge.verify(signed, { secretKey }))
-  );
-}
-
 function paymentOf({ challenge, ...credential }: MppCredential): ReadPayment {
   const { digest, opaque, header, ...rest } = challenge;
   const fingerprint = parseCorrelation(opaque)?.fingerprint ?? null;
   return { ...credential, challenge: rest, bound: { digest, fingerprint } };
-}
-
-const SECRET_BYTES = 32;
-
-/** Secrets that sign challenges, derived from those of the service, which they do not reveal. */
-export function challengeSecrets(
-  secret: string,
-  previousSecret: string | null,
-): { readonly secret: string; readonly previousSecret: string | null } {
-  const derived = (from: string) =>
-    Buffer.from(hkdfSync("sha256", from, "", "svc payment challenges", SECRET_BYTES)).toString(
-      "base64url",
-    );
-  return {
-    secret: derived(secret),
-    previousSecret: previousSecret === null ? null : derived(previousSecret),
-  };
 }

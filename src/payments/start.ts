@@ -10,7 +10,7 @@ import type { Store } from "../shared/store/store.ts";
 import { type AcceptParts, acceptPayment, Waiters } from "./accept.ts";
 import { OfferMacs } from "./offer-mac.ts";
 import type { Order, PaymentChallenge, PaymentRange, Payments, WalletReport } from "./payments.ts";
-import { challengeSecrets, createProtocol, type Protocol } from "./protocol.ts";
+import { Protocol } from "./protocol.ts";
 import type { AdvanceParts } from "./purchase/advance.ts";
 import { countPurchases, NO_PURCHASES } from "./purchase/all-purchases.ts";
 import type { Beneficiaries } from "./purchase/fulfilment.ts";
@@ -22,6 +22,7 @@ import { RailCalls } from "./rail-call.ts";
 import type { Rail } from "./rails/rail.ts";
 import { openRail, type PaymentSettings } from "./rails/rails.ts";
 import { unavailable } from "./refusal.ts";
+import { startWorker } from "./tasks.ts";
 import { Wallets } from "./wallets.ts";
 
 /** What payments need. */
@@ -37,7 +38,7 @@ export interface PaymentParts {
   /** Which node does what one does for all. */
   readonly claims: JobClaims;
   readonly rails: readonly Rail[];
-  readonly protocol: Protocol;
+  readonly protocol: Pick<Protocol, keyof Protocol>;
   readonly offerMacs: OfferMacs;
   readonly settings: Pick<PaymentSettings, "waitMs" | "offerMs"> & PaymentRange;
 }
@@ -238,7 +239,7 @@ export async function openPayments({
       settings.rails.map((rail) => openRail(rail, { runtime: parts.runtime, realm })),
     )
   ).filter((rail) => rail !== null);
-  const protocol = createProtocol({ realm, ...challengeSecrets(secret, previousSecret) });
+  const protocol = new Protocol({ realm, secret, previousSecret });
   return startPayments({
     ...parts,
     settings,
@@ -247,48 +248,4 @@ export async function openPayments({
     protocol,
     offerMacs: new OfferMacs(secret, previousSecret),
   });
-}
-
-/** A repeated task. A failure is reported, and the next run tries again. */
-export interface Task {
-  readonly everyMs: number;
-  readonly run: () => Promise<void>;
-}
-
-/** Running tasks. */
-export interface Worker {
-  /** Starts nothing more, and waits for the tasks under way. */
-  close(): Promise<void>;
-}
-
-/** Starts each task now, and again `everyMs` after it has ended. */
-export function startWorker(
-  runtime: Runtime,
-  tasks: readonly Task[],
-  onError: (error: unknown) => void,
-): Worker {
-  let isClosed = false;
-  const ended = tasks.map((): Promise<void> => Promise.resolve());
-  const cancels = tasks.map(() => () => {});
-
-  function begin(task: Task, index: number): void {
-    if (isClosed) return;
-    ended[index] = task
-      .run()
-      .catch(onError)
-      .then(() => {
-        cancels[index] = isClosed
-          ? () => {}
-          : runtime.after(task.everyMs, () => begin(task, index));
-      });
-  }
-
-  for (const [index, task] of tasks.entries()) begin(task, index);
-  return {
-    async close() {
-      isClosed = true;
-      for (const cancel of cancels) cancel();
-      await Promise.all(ended);
-    },
-  };
 }

@@ -27,7 +27,7 @@ const credential = z.union([
  */
 export function fakeProtocol(
   made: Map<string, ChallengeParts & { readonly method: string; readonly amount: unknown }>,
-): Protocol {
+): Pick<Protocol, keyof Protocol> {
   return {
     challenge(parts) {
       const mpp: Record<string, string> = {};

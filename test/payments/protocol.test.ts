@@ -10,12 +10,7 @@ import {
 import fc from "fast-check";
 import { Challenge, Credential, Errors, Receipt } from "mppx";
 import { Fetch } from "mppx/client";
-import {
-  type ChallengeParts,
-  createProtocol,
-  type Protocol,
-  type ReadPayment,
-} from "../../src/payments/protocol.ts";
+import { type ChallengeParts, Protocol, type ReadPayment } from "../../src/payments/protocol.ts";
 import { MAX_CREDENTIAL_CHARS } from "../../src/payments/protocol-credential.ts";
 import { PROBLEMS, problemDetails } from "../../src/payments/protocol-problems.ts";
 import type { BadPayment } from "../../src/payments/rails/rail.ts";
@@ -51,7 +46,7 @@ function protocolWith({
   secret = SECRET,
   previousSecret = null as string | null,
 }): Protocol {
-  return createProtocol({ realm, secret, previousSecret });
+  return new Protocol({ realm, secret, previousSecret });
 }
 
 function headersOf(over: Partial<ChallengeParts> = {}, from = protocol): Headers {

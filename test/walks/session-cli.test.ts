@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { SESSION } from "../../src/devnet/payments/wallets.ts";
-import { createPaymentChain } from "../../src/payments/rails/chain.ts";
+import { EvmNode } from "../../src/payments/rails/evm/node.ts";
 import { reconcile } from "../../src/payments/reconcile/reconcile.ts";
 import { recordsAt } from "../../src/payments/reconcile/records.ts";
 import { realRuntime } from "../../src/runtime.ts";
@@ -50,11 +50,11 @@ test("mppx on the command line pays for two calls over one channel and closes it
     assert.equal((await assertBooked(store)).settledUnits, 30n);
     // The chain, asked by itself, says the same.
     const { chainId, rpcUrl, token } = chains.tempo;
-    const chain = createPaymentChain({ rpcUrl, chainId, runtime: realRuntime });
+    const node = new EvmNode({ rpcUrl, chainId, runtime: realRuntime });
     const at = { token: token.address, recipient: SESSION.address };
-    const records = recordsAt({ store, chainId, network: await chain.network(), ...at });
+    const records = recordsAt({ store, chainId, network: await node.network(), ...at });
     const report = await reconcile({
-      receiver: { chain, ...at, confirmations: 0 },
+      receiver: { node, ...at, confirmations: 0 },
       records,
       sinceMs: startedMs,
       onProgress: () => {},

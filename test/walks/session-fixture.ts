@@ -14,6 +14,7 @@ import { nanoOf } from "../../src/core/billing/payment.ts";
 import type { LocalWallet } from "../../src/devnet/payments/wallets.ts";
 import { audit } from "../../src/hosted/audit/audit.ts";
 import type { SessionRailSettings } from "../../src/payments/rails/rail-kind.ts";
+import { parseHex } from "../../src/payments/session/descriptor.ts";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
 import { openStore, readStore, type Store } from "../../src/shared/store/store.ts";
 import { type PaymentChains, startPaymentChains } from "../fakes/payment-chains.ts";
@@ -229,7 +230,7 @@ export function rowOf(fixture: SessionFixture, id: string) {
     store.db
       .selectFrom("session_channel")
       .selectAll()
-      .where("id", "=", id.toLowerCase())
+      .where("id", "=", parseHex(id))
       .executeTakeFirstOrThrow(),
   );
 }

@@ -46,6 +46,16 @@ export function unitsOf(nanoUsd: bigint): bigint | null {
   return nanoUsd % NANO_PER_UNIT === 0n ? nanoUsd / NANO_PER_UNIT : null;
 }
 
+/** The greater one of two amounts. */
+export function greaterOf(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}
+
+/** The lesser one of two amounts. */
+export function lesserOf(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
 /** Base units of a token in nano-USD. */
 export function nanoOf(units: bigint): bigint {
   return units * NANO_PER_UNIT;

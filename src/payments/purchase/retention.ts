@@ -3,6 +3,7 @@
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../shared/store/store.ts";
 import { contextOf, openFulfilment, sealFulfilment } from "./record.ts";
+import { locked, submissionsOf } from "./rows.ts";
 
 export interface RetentionParts {
   readonly store: Store;
@@ -41,7 +42,9 @@ export async function blankSecrets(
  * Seals with the present secret what was sealed with the previous one. Returns the number of
  * purchases that changed.
  */
-export async function resealPurchases({ store, sealer }: RetentionParts): Promise<number> {
+export async function resealPurchases(parts: RetentionParts): Promise<number> {
+  const { store, sealer } = parts;
+  const isOld = (sealed: string | null) => sealed !== null && !sealer.isCurrent(sealed);
   let resealed = 0;
   for (let after = ""; ; ) {
     const rows = await store.db
@@ -51,57 +54,33 @@ export async function resealPurchases({ store, sealer }: RetentionParts): Promis
       .orderBy("id")
       .limit(PAGE)
       .execute();
-    for (const row of rows) if (await resealPurchase({ store, sealer }, row)) resealed++;
+    for (const { id, material, fulfilment } of rows)
+      if ((isOld(material) || isOld(fulfilment)) && (await resealPurchase(parts, id))) resealed++;
     if (rows.length < PAGE) return resealed;
     after = rows.at(-1)?.id ?? after;
   }
 }
 
-async function resealPurchase(
-  { store, sealer }: RetentionParts,
-  {
-    id,
-    material,
-    fulfilment,
-  }: { readonly id: string; readonly material: string; readonly fulfilment: string | null },
-): Promise<boolean> {
-  const again = (sealed: string, context: string): string | null => {
-    const text = sealer.isCurrent(sealed) ? null : sealer.open(sealed, context);
-    return text === null ? null : sealer.seal(text, context);
+/** False = a secret that it was sealed with is not known any more. */
+function resealPurchase({ store, sealer }: RetentionParts, id: string): Promise<boolean> {
+  const again = (sealed: string, what: Parameters<typeof contextOf>[0]): string => {
+    const text = sealer.open(sealed, contextOf(what, id));
+    return text === null ? sealed : sealer.seal(text, contextOf(what, id));
   };
-  const newMaterial = again(material, contextOf("material", id));
-  const newFulfilment = fulfilment === null ? null : again(fulfilment, contextOf("fulfilment", id));
-  if (newMaterial === null && newFulfilment === null) return false;
-  const sent = await store.db
-    .selectFrom("purchase_submission")
-    .select(["position", "raw"])
-    .where("purchase_id", "=", id)
-    .execute();
-  await store.transaction(async (tx) => {
-    for (const { position, raw } of sent) {
-      const newRaw = raw === null ? null : again(raw, contextOf("raw", id));
-      if (newRaw !== null)
+  return store.transaction(async (tx) => {
+    const { material: before, fulfilment: given } = await locked(tx, id);
+    const material = again(before, "material");
+    const fulfilment = given === null ? null : again(given, "fulfilment");
+    const purchase = tx.updateTable("purchase").set({ material, fulfilment });
+    await purchase.where("id", "=", id).execute();
+    for (const { position, raw } of await submissionsOf(tx, id))
+      if (raw !== null)
         await tx
           .updateTable("purchase_submission")
-          .set({ raw: newRaw })
+          .set({ raw: again(raw, "raw") })
           .where("purchase_id", "=", id)
           .where("position", "=", position)
           .execute();
-    }
-    if (newMaterial !== null)
-      await tx
-        .updateTable("purchase")
-        .set({ material: newMaterial })
-        .where("id", "=", id)
-        .where("material", "=", material)
-        .execute();
-    if (newFulfilment !== null)
-      await tx
-        .updateTable("purchase")
-        .set({ fulfilment: newFulfilment })
-        .where("id", "=", id)
-        .where("fulfilment", "=", fulfilment)
-        .execute();
+    return material !== before || fulfilment !== given;
   });
-  return true;
 }

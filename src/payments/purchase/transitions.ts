@@ -50,7 +50,7 @@ export function submit(
     const nonce =
       draft.wallet === null || walletId === null
         ? null
-        : (replaces?.nonce ?? (await newNonce(tx, walletId, draft.wallet.chainNonce)));
+        : (replaces?.nonce ?? (await takeNonce(tx, walletId, draft.wallet.chainNonce)));
     // Checked only now: a concurrent submission for the same payer has waited for the wallet's
     // lock.
     if (
@@ -88,15 +88,10 @@ export function walletIdOf(wallet: string, network: string): string {
   return `${wallet}:${network}`;
 }
 
-function newNonce(tx: Tx, walletId: string, chainNonce: bigint): Promise<bigint> {
-  return takeNonce(tx, {
-    walletId,
-    chainNonce,
-    freeFrom: (nonce) => freeFrom(tx, walletId, nonce),
-  });
-}
-
-/** Read in pages: a wallet has few open submissions, and mostly none. */
+/**
+ * The first nonce at or after `from` that no submission uses that may have to be sent again. Called
+ * with the wallet's row locked. Read in pages: a wallet has few open submissions, and mostly none.
+ */
 async function freeFrom(tx: Tx, walletId: string, from: bigint): Promise<bigint> {
   for (let free = from; ; ) {
     const query = tx
@@ -268,29 +263,13 @@ export async function markPassed(
     .execute();
 }
 
-/** A wallet and its next nonce on the chain. */
-export interface WalletNonce {
-  /** `<chain id>:<address>:<network>` */
-  readonly walletId: string;
-  /** The next nonce that the chain reports. */
-  readonly chainNonce: bigint;
-  /**
-   * The first nonce at or after `nonce` that no submission uses that may have to be sent again.
-   * Called with the wallet's row locked.
-   */
-  readonly freeFrom: (nonce: bigint) => Promise<bigint>;
-}
-
 /**
  * Takes the lowest free nonce of a wallet: at or above the chain's own, and used by no open
  * submission. An earlier count is no lower bound: if a node once reported a wrong nonce, or a
  * transaction got lost, it would skip a nonce for ever, and every later transaction would wait for
  * that one.
  */
-export async function takeNonce(
-  tx: Tx,
-  { walletId, chainNonce, freeFrom }: WalletNonce,
-): Promise<bigint> {
+async function takeNonce(tx: Tx, walletId: string, chainNonce: bigint): Promise<bigint> {
   await tx
     .insertInto("settlement_wallet")
     .values({ id: walletId, next_nonce: chainNonce })
@@ -302,10 +281,10 @@ export async function takeNonce(
     .where("id", "=", walletId)
     .$if(!isEmbedded(tx), (query) => query.forUpdate())
     .executeTakeFirstOrThrow();
-  const nonce = await freeFrom(chainNonce);
+  const nonce = await freeFrom(tx, walletId, chainNonce);
   await tx
     .updateTable("settlement_wallet")
-    .set({ next_nonce: await freeFrom(nonce + 1n) })
+    .set({ next_nonce: await freeFrom(tx, walletId, nonce + 1n) })
     .where("id", "=", walletId)
     .execute();
   return nonce;

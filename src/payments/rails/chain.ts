@@ -31,6 +31,16 @@ export class ChainFailure extends Error {
   override readonly name = "ChainFailure";
 }
 
+/** The result; "unreachable" in place of a `ChainFailure`. */
+export async function unlessUnreachable<T>(work: Promise<T>): Promise<T | "unreachable"> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof ChainFailure) return "unreachable";
+    throw error;
+  }
+}
+
 /** The node, and the limits of a call to it. */
 export interface PaymentChainParts {
   /** May hold a secret. */
@@ -41,53 +51,8 @@ export interface PaymentChainParts {
   readonly timeoutMs?: number;
   /** Default 4 MiB. */
   readonly maxAnswerBytes?: number;
-}
-
-/** Calls one node. */
-export interface PaymentChain {
-  readonly chainId: number;
-  /** `read` may throw: an answer that it cannot read is a `ChainFailure`. */
-  call<T>(
-    method: string,
-    params: readonly unknown[],
-    read: (result: unknown) => T,
-  ): Promise<NodeResult<T> | NodeError>;
-  /**
-   * As `call`, for methods that a working node answers with a result only: its errors are thrown as
-   * `ChainFailure`.
-   */
-  get<T>(method: string, params: readonly unknown[], read: (result: unknown) => T): Promise<T>;
-  /**
-   * Distinguishes this chain from another one with the same number: its first block's hash,
-   * shortened. Throws also if the node serves another chain id.
-   */
-  network(): Promise<string>;
-}
-
-/**
- * The same node, which throws `ChainFailure` instead of calling after a time on the monotonic
- * clock.
- */
-export function endingAt(chain: PaymentChain, runtime: Runtime, untilMs: number): PaymentChain {
-  const orEnd = (): void => {
-    if (runtime.now() >= untilMs)
-      throw new ChainFailure("The payment chain could not be read in the time there is");
-  };
-  return {
-    chainId: chain.chainId,
-    async call(method, params, read) {
-      orEnd();
-      return chain.call(method, params, read);
-    },
-    async get(method, params, read) {
-      orEnd();
-      return chain.get(method, params, read);
-    },
-    async network() {
-      orEnd();
-      return chain.network();
-    },
-  };
+  /** After this time on the monotonic clock nothing is called; absent or null = no end. */
+  readonly untilMs?: number | null;
 }
 
 const TIMEOUT_MS = 5_000;
@@ -96,11 +61,29 @@ const MAX_MESSAGE_CHARS = 500;
 const MAX_DATA_CHARS = 4_096;
 const NETWORK_CHARS = 18;
 
-/** A node of a payment chain. Opens no connection before the first call. */
-export function createPaymentChain(parts: PaymentChainParts): PaymentChain {
-  const call: PaymentChain["call"] = async (method, params, read) => {
-    const id = Number(parts.runtime.wireId());
-    const answer = parseAnswer(await exchanged(parts, { id, method, params }), { id, method });
+/** Calls one node of a payment chain. Opens no connection before the first call. */
+export class PaymentChain {
+  readonly #parts: PaymentChainParts;
+  readonly chainId: number;
+  #network: string | null = null;
+
+  constructor(parts: PaymentChainParts) {
+    this.#parts = parts;
+    this.chainId = parts.chainId;
+  }
+
+  /** `read` may throw: an answer that it cannot read is a `ChainFailure`. */
+  async call<T>(
+    method: string,
+    params: readonly unknown[],
+    read: (result: unknown) => T,
+  ): Promise<NodeResult<T> | NodeError> {
+    const { runtime, untilMs } = this.#parts;
+    if (runtime.now() >= (untilMs ?? Number.POSITIVE_INFINITY))
+      throw new ChainFailure("The payment chain could not be read in the time there is");
+    const id = Number(runtime.wireId());
+    const text = await exchanged(this.#parts, { id, method, params });
+    const answer = text === null ? TOO_LONG : parseAnswer(text, { id, method });
     if (answer.kind === "node_error") return answer;
     try {
       return { kind: "result", value: read(answer.value) };
@@ -109,45 +92,68 @@ export function createPaymentChain(parts: PaymentChainParts): PaymentChain {
         `The payment chain's node answered ${method} with something else than it should`,
       );
     }
-  };
-  const get: PaymentChain["get"] = async (method, params, read) => {
-    const answer = await call(method, params, read);
-    if (answer.kind === "node_error") throw chainFailureOf(answer, method);
-    return answer.value;
-  };
-  let network: string | null = null;
-  return {
-    chainId: parts.chainId,
-    call,
-    get,
-    async network() {
-      if (network !== null) return network;
-      const chainId = await get("eth_chainId", [], parseQuantity);
-      if (chainId !== BigInt(parts.chainId))
-        throw new ChainFailure(
-          `The payment chain's node serves chain ${chainId}, but ${parts.chainId} is configured`,
-        );
-      const first = await get("eth_getBlockByNumber", ["0x0", false], parseHashed);
-      network = first.slice(0, NETWORK_CHARS);
-      return network;
-    },
-  };
+  }
+
+  /**
+   * As `call`, for methods that a working node answers with a result only: its errors are thrown as
+   * `ChainFailure`.
+   */
+  async get<T>(
+    method: string,
+    params: readonly unknown[],
+    read: (result: unknown) => T,
+  ): Promise<T> {
+    return resultOf(await this.call(method, params, read), method);
+  }
+
+  /**
+   * Distinguishes this chain from another one with the same number: its first block's hash,
+   * shortened. Throws also if the node serves another chain id.
+   */
+  async network(): Promise<string> {
+    if (this.#network !== null) return this.#network;
+    const chainId = await this.get("eth_chainId", [], parseQuantity);
+    if (chainId !== BigInt(this.chainId))
+      throw new ChainFailure(
+        `The payment chain's node serves chain ${chainId}, but ${this.chainId} is configured`,
+      );
+    const first = await this.get("eth_getBlockByNumber", ["0x0", false], (block) =>
+      hashed.parse(block),
+    );
+    this.#network = first.hash.slice(0, NETWORK_CHARS);
+    return this.#network;
+  }
 }
+
+/** The result; throws an error of the node as `ChainFailure`. */
+export function resultOf<T>(answer: NodeResult<T> | NodeError, method: string): T {
+  if (answer.kind === "node_error") throw chainFailureOf(answer, method);
+  return answer.value;
+}
+
+/** In place of an answer that is longer than the limit. */
+const TOO_LONG: NodeError = {
+  kind: "node_error",
+  code: 0,
+  message: "the answer is too long",
+  data: null,
+  reverted: false,
+};
 
 /**
  * An error that answers nothing: rate limits, missing state, methods that the node does not have.
  */
 export function chainFailureOf(error: NodeError, method: string): ChainFailure {
-  return new ChainFailure(`The payment chain's node answered ${method} with error ${error.code}`);
+  return new ChainFailure(
+    error === TOO_LONG
+      ? `The payment chain's node answered ${method} with more bytes than are read`
+      : `The payment chain's node answered ${method} with error ${error.code}`,
+  );
 }
 
 /** Reads a JSON-RPC quantity. */
 export function parseQuantity(value: unknown): bigint {
   return BigInt(quantity.parse(value));
-}
-
-function parseHashed(value: unknown): string {
-  return hashed.parse(value).hash;
 }
 
 const quantity = z.string().regex(/^0x[0-9a-fA-F]{1,64}$/);
@@ -159,10 +165,11 @@ interface Request {
   readonly params: readonly unknown[];
 }
 
+/** The text of an answer; null = it is too long. */
 async function exchanged(
   { rpcUrl, runtime, timeoutMs = TIMEOUT_MS, maxAnswerBytes = MAX_ANSWER_BYTES }: PaymentChainParts,
   { id, method, params }: Request,
-) {
+): Promise<string | null> {
   const end = new AbortController();
   const cancel = runtime.after(timeoutMs, () => end.abort());
   try {
@@ -175,10 +182,6 @@ async function exchanged(
       signal: end.signal,
     });
     const text = await bodyOf(response, maxAnswerBytes);
-    if (text === null)
-      throw new ChainFailure(
-        `The payment chain's node answered ${method} with more than ${maxAnswerBytes} bytes`,
-      );
     if (response.status !== 200)
       throw new ChainFailure(
         `The payment chain's node answered ${method} with HTTP status ${response.status}`,

@@ -1,12 +1,11 @@
 // Reconciliation: compares the transfers to a receiving address on a payment chain with what was
 // recorded for it. Reads the chain in bounded ranges and keeps none of them. Knows no rail's
 // protocol, and does nothing about a difference.
-import { ChainFailure, type PaymentChain } from "../rails/chain.ts";
-import { createEvmNode, type EvmLog, firstBlockSince } from "../rails/evm/node.ts";
+import { type EvmLog, type EvmNode, firstBlockSince } from "../rails/evm/node.ts";
 
 /** An address of ours that receives a token on a chain. */
 export interface ReceivingAddress {
-  readonly chain: PaymentChain;
+  readonly node: EvmNode;
   readonly token: string;
   readonly recipient: string;
   /** Blocks that have to follow before a transfer counts. */
@@ -85,8 +84,7 @@ export async function reconcile({
   sinceMs,
   onProgress,
 }: ReconcileParts): Promise<ReceivingAddressReport> {
-  const { chain, confirmations } = receiver;
-  const node = createEvmNode(chain);
+  const { node, confirmations } = receiver;
   const { number: head } = await node.head();
   const toBlock = head - BigInt(confirmations);
   const fromBlock = await firstBlockSince(node, BigInt(Math.floor(sinceMs)) / MS_PER_S, head);
@@ -95,9 +93,12 @@ export async function reconcile({
   const differ = (difference: Omit<MoneyDifference, "chainId">): void => {
     found.differing++;
     if (differences.length < MAX_DIFFERENCES)
-      differences.push({ chainId: chain.chainId, ...difference });
+      differences.push({ chainId: node.chainId, ...difference });
   };
-  for await (const { transfers, block } of transfersBetween(receiver, fromBlock, toBlock)) {
+  const { token: address, recipient } = receiver;
+  const query = { address, topics: [TRANSFER, null, topicOf(recipient)], fromBlock, toBlock };
+  for await (const { logs, block } of node.logRanges(query, { maxBlocks: MAX_RANGE })) {
+    const transfers = arrivalsOf(logs);
     const recorded = await records.recorded(transfers.map((transfer) => transfer.txHash));
     for (const transfer of transfers) {
       const recordedUnits = recorded.get(transfer.txHash) ?? 0n;
@@ -116,7 +117,7 @@ export async function reconcile({
     await lookUp({ receiver, records, fromBlock, toBlock }, differ);
   const { transfers, movedUnits, underWay, differing } = found;
   return {
-    chainId: chain.chainId,
+    chainId: node.chainId,
     fromBlock,
     toBlock,
     transfers,
@@ -141,7 +142,7 @@ async function lookUp(
 ): Promise<void> {
   for await (const page of records.pages()) {
     for (const { txHash, units, ids } of page) {
-      const receipt = await createEvmNode(receiver.chain).receipt(txHash);
+      const receipt = await receiver.node.receipt(txHash);
       const block = receipt?.block ?? null;
       // Differences within the blocks that were read are listed already, and deeper blocks may lie
       // before `sinceMs`.
@@ -154,46 +155,6 @@ async function lookUp(
       if (recordedUnits !== movedUnits) differ({ txHash, movedUnits, recordedUnits, ids });
     }
   }
-}
-
-/** The incoming transfers, by transaction, in order of blocks. */
-async function* transfersBetween(
-  receiver: ReceivingAddress,
-  fromBlock: bigint,
-  toBlock: bigint,
-): AsyncGenerator<{ readonly transfers: readonly IncomingTransfer[]; readonly block: bigint }> {
-  let range = MAX_RANGE;
-  for (let from = fromBlock; from <= toBlock; ) {
-    const to = from + range - 1n < toBlock ? from + range - 1n : toBlock;
-    const logs = await logsBetween(receiver, from, to);
-    if (logs === null) {
-      if (range === 1n)
-        throw new ChainFailure(`The payment chain's node gives no logs of block ${from}`);
-      range /= 2n;
-      continue;
-    }
-    yield { transfers: arrivalsOf(logs), block: to };
-    from = to + 1n;
-    range = range * 2n < MAX_RANGE ? range * 2n : MAX_RANGE;
-  }
-}
-
-/** Null = the node refuses a range of this size. */
-async function logsBetween(
-  { chain, token, recipient }: ReceivingAddress,
-  from: bigint,
-  to: bigint,
-): Promise<readonly EvmLog[] | null> {
-  const filter = { address: token, topics: [TRANSFER, null, topicOf(recipient)] };
-  const answer = await createEvmNode(chain)
-    .logs({ ...filter, fromBlock: from, toBlock: to })
-    .catch((error: unknown) => {
-      // Also an answer that is longer than the limit.
-      if (error instanceof ChainFailure && to > from) return null;
-      throw error;
-    });
-  if (answer === null || answer.kind === "node_error") return null;
-  return answer.value;
 }
 
 function arrivalsOf(logs: readonly EvmLog[]): readonly IncomingTransfer[] {

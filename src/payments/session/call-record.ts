@@ -3,28 +3,16 @@
 import type { Tx } from "../../shared/ledger/ledger.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { SessionCallTable } from "../../shared/store/tables-payments.ts";
-import { type Hex, parseHex } from "./descriptor.ts";
-
-/** Identifies a call: equal in voucher, request, and the challenge that the voucher answers. */
-export interface CallKey {
-  readonly channelId: Hex;
-  readonly voucherUnits: bigint;
-  readonly fingerprint: string;
-  readonly challengeId: string;
-}
+import { wholeMs } from "./channel.ts";
 
 /** A call that was charged. */
-export interface RecordedCall extends CallKey {
-  /** Number of the call within its channel. */
-  readonly position: bigint;
-  readonly chargedUnits: bigint;
-  readonly acceptedUnits: bigint;
-  readonly spentUnits: bigint;
-  readonly cu: number;
-  readonly status: number;
-  /** The answer; null = it was too long to keep, or its caller left before there was one. */
-  readonly body: string | null;
-}
+export type RecordedCall = Omit<SessionCallTable, "reruns" | "created_at">;
+
+/** Identifies a call: equal in voucher, request, and the challenge that the voucher answers. */
+export type CallKey = Pick<
+  RecordedCall,
+  "channel_id" | "voucher_units" | "fingerprint" | "challenge_id"
+>;
 
 /** Answers up to this many bytes are kept. */
 export const MAX_KEPT_BYTES = 65_536;
@@ -40,18 +28,21 @@ const DELETED_AT_ONCE = 500;
 
 /** The statement that inserts charged calls; at least one. */
 export function callInsertion(tx: Tx, calls: readonly RecordedCall[], atMs: number) {
-  return tx.insertInto("session_call").values(calls.map((call) => rowOf(call, atMs)));
+  const created_at = wholeMs(atMs);
+  return tx
+    .insertInto("session_call")
+    .values(calls.map((call) => ({ ...call, reruns: 0n, created_at })));
 }
 
 /** Deletes old calls of a channel, from time to time. */
 export async function deleteOldCalls(
   tx: Tx,
-  { channelId, position }: Pick<RecordedCall, "channelId" | "position">,
+  { channel_id, position }: Pick<RecordedCall, "channel_id" | "position">,
 ): Promise<void> {
   if (position % KEPT_CALLS !== 0n) return;
   await tx
     .deleteFrom("session_call")
-    .where("channel_id", "=", channelId)
+    .where("channel_id", "=", channel_id)
     .where("position", "<=", position - KEPT_CALLS)
     .execute();
 }
@@ -59,32 +50,32 @@ export async function deleteOldCalls(
 /** The newest kept call of a voucher and a request; null = there is none. */
 export async function findCall(
   db: Pick<Store["db"], "selectFrom">,
-  { channelId, voucherUnits, fingerprint }: Omit<CallKey, "challengeId">,
+  { channel_id, voucher_units, fingerprint }: Omit<CallKey, "challenge_id">,
 ): Promise<RecordedCall | null> {
   const row = await db
     .selectFrom("session_call")
     .selectAll()
-    .where("channel_id", "=", channelId)
-    .where("voucher_units", "=", voucherUnits)
+    .where("channel_id", "=", channel_id)
+    .where("voucher_units", "=", voucher_units)
     .where("fingerprint", "=", fingerprint)
     .orderBy("position", "desc")
     .limit(1)
     .executeTakeFirst();
-  return row === undefined ? null : parseCall(row);
+  return row ?? null;
 }
 
 /** Whether the very same request was charged. */
 export async function isCharged(
   tx: Tx,
-  { channelId, voucherUnits, fingerprint, challengeId }: CallKey,
+  { channel_id, voucher_units, fingerprint, challenge_id }: CallKey,
 ): Promise<boolean> {
   const row = await tx
     .selectFrom("session_call")
     .select("position")
-    .where("channel_id", "=", channelId)
-    .where("voucher_units", "=", voucherUnits)
+    .where("channel_id", "=", channel_id)
+    .where("voucher_units", "=", voucher_units)
     .where("fingerprint", "=", fingerprint)
-    .where("challenge_id", "=", challengeId)
+    .where("challenge_id", "=", challenge_id)
     .limit(1)
     .executeTakeFirst();
   return row !== undefined;
@@ -93,12 +84,12 @@ export async function isCharged(
 /** Uses one of a call's free repetitions; false = there is none left. */
 export async function takeRerun(
   tx: Tx,
-  { channelId, position }: Pick<RecordedCall, "channelId" | "position">,
+  { channel_id, position }: Pick<RecordedCall, "channel_id" | "position">,
 ): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("session_call")
     .set((columns) => ({ reruns: columns("reruns", "+", 1n) }))
-    .where("channel_id", "=", channelId)
+    .where("channel_id", "=", channel_id)
     .where("position", "=", position)
     .where("reruns", "<", MAX_RERUNS)
     .executeTakeFirst();
@@ -114,7 +105,7 @@ export async function forgetCalls(
     const old = await tx
       .selectFrom("session_call")
       .select(["channel_id", "position"])
-      .where("created_at", "<", BigInt(Math.floor(beforeMs)))
+      .where("created_at", "<", wholeMs(beforeMs))
       .limit(DELETED_AT_ONCE)
       .execute();
     for (const { channel_id, position } of old) {
@@ -126,38 +117,4 @@ export async function forgetCalls(
     }
     return old.length === DELETED_AT_ONCE;
   });
-}
-
-function rowOf(call: RecordedCall, atMs: number): SessionCallTable {
-  return {
-    channel_id: call.channelId,
-    position: call.position,
-    voucher_units: call.voucherUnits,
-    fingerprint: call.fingerprint,
-    challenge_id: call.challengeId,
-    charged_units: call.chargedUnits,
-    accepted_units: call.acceptedUnits,
-    spent_units: call.spentUnits,
-    cu: BigInt(call.cu),
-    status: BigInt(call.status),
-    body: call.body,
-    reruns: 0n,
-    created_at: BigInt(Math.floor(atMs)),
-  };
-}
-
-function parseCall(row: SessionCallTable): RecordedCall {
-  return {
-    channelId: parseHex(row.channel_id),
-    position: row.position,
-    voucherUnits: row.voucher_units,
-    fingerprint: row.fingerprint,
-    challengeId: row.challenge_id,
-    chargedUnits: row.charged_units,
-    acceptedUnits: row.accepted_units,
-    spentUnits: row.spent_units,
-    cu: Number(row.cu),
-    status: Number(row.status),
-    body: row.body,
-  };
 }

@@ -1,13 +1,14 @@
 // Brings the chain's state of channels into the store: money that came out, deposits, payers who
 // want the deposit back, channels that have ended.
-import { ChainFailure } from "../rails/chain.ts";
+import { greaterOf, lesserOf } from "../../core/billing/payment.ts";
+import { ChainFailure, unlessUnreachable } from "../rails/chain.ts";
 import type { ChannelEvent, EscrowBlock, EscrowState } from "./chain/escrow.ts";
-import { greaterOf, lesserOf } from "./channel.ts";
+import { wholeMs } from "./channel.ts";
 import type { ChannelPatch, SessionChannel } from "./channel-record.ts";
 import { bookReceived } from "./confirmation.ts";
 import type { Hex } from "./descriptor.ts";
 import type { LiveChannel } from "./live-channels.ts";
-import type { SessionRail } from "./session-rail.ts";
+import { changeChannel, type SessionRail } from "./session-rail.ts";
 
 /**
  * How long the last state read from the chain is good enough to serve a call: far shorter than a
@@ -27,27 +28,23 @@ export const FRESH_DEPOSIT_MS = 1_000;
  * the chain is not reached.
  */
 export async function refresh(
-  parts: SessionRail,
+  rail: SessionRail,
   live: LiveChannel,
   maxAgeMs: number,
 ): Promise<boolean> {
-  if (parts.runtime.now() - live.checkedMs < maxAgeMs) return true;
-  live.checking ??= look(parts, live).finally(() => {
-    live.checking = null;
-  });
+  if (rail.runtime.now() - live.checkedMs < maxAgeMs) return true;
+  live.checking ??= unlessUnreachable(look(rail, live.record.id))
+    .then((answer) => answer !== "unreachable")
+    .finally(() => {
+      live.checking = null;
+    });
   return live.checking;
 }
 
-async function look(parts: SessionRail, live: LiveChannel): Promise<boolean> {
-  try {
-    const head = await parts.escrow.head();
-    const [onChain] = await parts.escrow.states([live.record.id], head.number);
-    if (onChain !== undefined) await syncWithChain(parts, live.record.id, { onChain, head });
-    return true;
-  } catch (error) {
-    if (error instanceof ChainFailure) return false;
-    throw error;
-  }
+async function look(rail: SessionRail, id: Hex): Promise<void> {
+  const head = await rail.escrow.head();
+  const [onChain] = await rail.escrow.states([id], head.number);
+  if (onChain !== undefined) await syncWithChain(rail, id, { onChain, head });
 }
 
 /** The state of a channel at a block. */
@@ -61,24 +58,18 @@ export interface Seen {
  * and the chain cannot tell how.
  */
 export async function syncWithChain(
-  parts: SessionRail,
+  rail: SessionRail,
   id: Hex,
   { onChain, head }: Seen,
 ): Promise<SessionChannel | null> {
-  const { store, channels, live, runtime } = parts;
+  const { store, channels, live, runtime } = rail;
   const before = await channels.read(store.db, id);
-  if (
-    before === null ||
-    before.state === "closed" ||
-    before.state === "failed" ||
-    before.state === "opening"
-  )
-    return before;
+  if (before?.state !== "open" && before?.state !== "closing") return before;
   const checkedMs = runtime.now();
   const after =
     onChain.deposit === 0n
-      ? await end(parts, before, head)
-      : await update(parts, before, { onChain, head });
+      ? await end(rail, before, head)
+      : await update(rail, before, { onChain, head });
   live.note(after);
   const there = live.peek(id);
   if (there !== null) there.checkedMs = checkedMs;
@@ -86,35 +77,31 @@ export async function syncWithChain(
 }
 
 async function update(
-  parts: SessionRail,
+  rail: SessionRail,
   before: SessionChannel,
   { onChain, head }: Seen,
 ): Promise<SessionChannel> {
   const { settled, deposit, closeRequestedAtMs } = onChain;
+  const close_requested_at = closeRequestedAtMs === null ? null : wholeMs(closeRequestedAtMs);
   const isNews =
-    settled > before.settled ||
-    deposit > before.deposit ||
-    closeRequestedAtMs !== before.closeRequestedAtMs;
-  const wasLie = isFarAbove(before.seenBlock, head);
+    settled > before.settled_units ||
+    deposit > before.deposit_units ||
+    close_requested_at !== before.close_requested_at;
+  const wasLie = isFarAbove(before.seen_block, head);
   if (
     !wasLie &&
-    (head.number < before.seenBlock || (!isNews && head.number - before.seenBlock < MAX_UNSEEN))
+    (head.number < before.seen_block || (!isNews && head.number - before.seen_block < MAX_UNSEEN))
   )
     return before;
-  if (closeRequestedAtMs !== null && before.closeRequestedAtMs === null)
-    parts.log.info(
+  if (close_requested_at !== null && before.close_requested_at === null)
+    rail.log.info(
       { channel: before.id },
       "the payer of a channel wants the deposit back: it is closed",
     );
-  return write(parts, before.id, (channel) => ({
-    units: settled,
-    change: {
-      deposit: greaterOf(deposit, channel.deposit),
-      closeRequestedAtMs,
-      seenBlock: isFarAbove(channel.seenBlock, head)
-        ? head.number
-        : greaterOf(head.number, channel.seenBlock),
-    },
+  return write(rail, before, settled, ({ deposit_units, seen_block }) => ({
+    deposit_units: greaterOf(deposit, deposit_units),
+    close_requested_at,
+    seen_block: isFarAbove(seen_block, head) ? head.number : greaterOf(head.number, seen_block),
   }));
 }
 
@@ -127,31 +114,27 @@ function isFarAbove(seenBlock: bigint, head: EscrowBlock): boolean {
  * Ends a channel that the chain no longer has, and that no known transaction of ours has closed.
  */
 async function end(
-  parts: SessionRail,
+  rail: SessionRail,
   before: SessionChannel,
   head: EscrowBlock,
 ): Promise<SessionChannel> {
-  const { transactions, store, runtime, log } = parts;
+  const { transactions, store, runtime, log } = rail;
   // One of our transactions may have closed it: then its receipt tells what came in.
   const ours = await transactions.open(store.db, before.id);
-  if (ours.some((transaction) => transaction.kind === "close" && transaction.state === "written"))
-    return before;
+  if (ours.some(({ kind }) => kind === "close")) return before;
   // The state is from before the channel was opened.
-  if (head.number <= before.seenBlock && !isFarAbove(before.seenBlock, head)) return before;
-  const ended = await findEnd(parts, before, head);
-  const lost = before.spent - ended.units;
+  if (head.number <= before.seen_block && !isFarAbove(before.seen_block, head)) return before;
+  const { units } = await findEnd(rail, before, head);
+  const lost = before.spent_units - units;
   if (lost > 0n)
     log.error(
       { channel: before.id, lost_units: String(lost) },
       "a deposit was withdrawn before all that was spent of it was taken out",
     );
-  return write(parts, before.id, () => ({
-    units: ended.units,
-    change: {
-      state: "closed",
-      reason: "its payer has withdrawn the deposit",
-      endedAtMs: runtime.wallMs(),
-    },
+  return write(rail, before, units, () => ({
+    state: "closed",
+    reason: "its payer has withdrawn the deposit",
+    ended_at: wholeMs(runtime.wallMs()),
   }));
 }
 
@@ -160,22 +143,22 @@ async function end(
  * that the next search continues there.
  */
 async function findEnd(
-  parts: SessionRail,
+  rail: SessionRail,
   before: SessionChannel,
   head: EscrowBlock,
 ): Promise<ChannelEvent> {
-  const { escrow } = parts;
   const latest = head.number - BLOCKS_AT_ONCE * MAX_QUESTIONS;
-  let from = isFarAbove(before.seenBlock, head) ? greaterOf(latest, 0n) : before.seenBlock;
+  const wasLie = isFarAbove(before.seen_block, head);
+  let from = wasLie ? greaterOf(latest, 0n) : before.seen_block;
   for (let questions = 0n; questions < MAX_QUESTIONS && from <= head.number; questions++) {
     const to = lesserOf(from + BLOCKS_AT_ONCE - 1n, head.number);
-    const ended = await escrow.ended(before.id, from, to);
+    const ended = await rail.escrow.ended(before.id, from, to);
     if (ended !== null) return ended;
     from = to + 1n;
     // A node may not have the logs of its newest blocks yet: the next search reads those again.
-    const seenBlock = lesserOf(from, greaterOf(head.number - MAX_UNSEEN, 0n));
-    if (seenBlock > before.seenBlock || isFarAbove(before.seenBlock, head))
-      await write(parts, before.id, () => ({ units: 0n, change: { seenBlock } }));
+    const seen_block = lesserOf(from, greaterOf(head.number - MAX_UNSEEN, 0n));
+    if (seen_block > before.seen_block || wasLie)
+      await write(rail, before, 0n, () => ({ seen_block }));
   }
   throw new ChainFailure(
     "The payment chain does not say how a channel ended, as far as it was asked: the next look " +
@@ -183,20 +166,20 @@ async function findEnd(
   );
 }
 
+/** Changes a channel that has not ended; `units` = paid out by the chain in total. */
 async function write(
-  parts: SessionRail,
-  id: Hex,
-  news: (channel: SessionChannel) => { readonly units: bigint; readonly change: ChannelPatch },
+  rail: SessionRail,
+  { id }: SessionChannel,
+  units: bigint,
+  changeOf: (channel: SessionChannel) => ChannelPatch,
 ): Promise<SessionChannel> {
-  const { store, channels, runtime } = parts;
-  return store.transaction(async (tx) => {
-    const channel = await channels.lock(tx, id);
-    if (channel === null) throw new Error(`channel ${id} is gone from the store`);
+  const written = await changeChannel(rail, id, async (tx, channel) => {
     if (channel.state === "closed") return channel;
-    const { units, change } = news(channel);
-    if (units > channel.settled)
-      return bookReceived(parts, tx, channel, { units, atMs: runtime.wallMs(), change });
-    await channels.write(tx, id, change);
-    return { ...channel, ...change };
+    const change = changeOf(channel);
+    return units > channel.settled_units
+      ? bookReceived(rail, tx, { channel, units, change })
+      : rail.channels.change(tx, channel, change);
   });
+  if (written === null) throw new Error(`channel ${id} is gone from the store`);
+  return written;
 }

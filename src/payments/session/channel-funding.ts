@@ -3,13 +3,14 @@
 // on the chain however sending ended, and gives a repeated request the same result.
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Tx } from "../../shared/ledger/ledger.ts";
-import { ChainFailure } from "../rails/chain.ts";
+import { unlessUnreachable } from "../rails/chain.ts";
 import type { ClientReader, ClientTransaction } from "./chain/client-transaction.ts";
 import {
   MAX_OPEN_TRANSACTIONS,
   type WrittenTransaction,
   writtenOf,
 } from "./chain/transaction-record.ts";
+import { wholeMs } from "./channel.ts";
 import type { SessionChannel } from "./channel-record.ts";
 import { confirmWithin, type TxStatus } from "./confirmation.ts";
 import type { Hex, OpenPayload, TopUpPayload } from "./descriptor.ts";
@@ -39,9 +40,9 @@ const LIMIT_MS = 5_000;
 /** Opens the channels of one rail, and adds to their deposits. */
 export class ChannelFunding {
   readonly #session: SessionRail;
-  readonly #reader: ClientReader;
+  readonly #reader: Pick<ClientReader, keyof ClientReader>;
 
-  constructor(session: SessionRail, reader: ClientReader) {
+  constructor(session: SessionRail, reader: Pick<ClientReader, keyof ClientReader>) {
     this.#session = session;
     this.#reader = reader;
   }
@@ -63,7 +64,7 @@ export class ChannelFunding {
       (await wrongSignature(this.#session, payload)) ??
       (await this.#wrongInTrial(read));
     if (wrong !== null) return wrong;
-    const network = await escrow.network().catch(asUnreachable);
+    const network = await unlessUnreachable(escrow.network());
     if (network === "unreachable") return chainDown();
     const channel = this.#channelOf(payload, network);
     const transaction = writtenOf(channelId, "open", read);
@@ -103,7 +104,7 @@ export class ChannelFunding {
   }
 
   async #wrongInTrial(read: ClientTransaction): Promise<Refused | null> {
-    const tried = await this.#reader.trial(read).catch(asUnreachable);
+    const tried = await unlessUnreachable(this.#reader.trial(read));
     if (tried === "unreachable") return chainDown();
     return tried === null ? null : invalidAs(tried);
   }
@@ -126,29 +127,33 @@ export class ChannelFunding {
       .where("state", "=", "opening")
       .executeTakeFirstOrThrow();
     if (BigInt(count) >= MAX_OPENING) return false;
-    const atMs = runtime.wallMs();
-    if (await channels.insert(tx, channel, atMs)) await transactions.insert(tx, transaction, atMs);
+    if (await channels.insert(tx, channel))
+      await transactions.insert(tx, transaction, runtime.wallMs());
     return true;
   }
 
   #channelOf({ channelId, descriptor }: OpenPayload, network: string): SessionChannel {
+    const now = wholeMs(this.#session.runtime.wallMs());
     return {
       id: channelId,
-      chainId: this.#session.terms.chainId,
+      chain_id: BigInt(this.#session.terms.chainId),
       network,
+      payer: descriptor.payer,
       descriptor,
       state: "opening",
       reason: null,
-      deposit: 0n,
-      spent: 0n,
-      settled: 0n,
+      deposit_units: 0n,
+      spent_units: 0n,
+      settled_units: 0n,
       vouchers: [],
       calls: 0n,
-      owedSinceMs: null,
-      closeRequestedAtMs: null,
-      seenBlock: 0n,
-      lookAtMs: this.#session.runtime.wallMs(),
-      looks: 0,
+      owed_since: null,
+      close_requested_at: null,
+      seen_block: 0n,
+      look_at: now,
+      looks: 0n,
+      created_at: now,
+      ended_at: null,
     };
   }
 
@@ -201,9 +206,4 @@ function refusalIn(status: TxStatus, what: string): Refused | null {
     case "failed":
       return failed(what, status.reason);
   }
-}
-
-function asUnreachable(error: unknown): "unreachable" {
-  if (error instanceof ChainFailure) return "unreachable";
-  throw error;
 }

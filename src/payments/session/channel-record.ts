@@ -8,44 +8,15 @@ import { isEmbedded } from "../../shared/ledger/ledger.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { SessionChannelTable } from "../../shared/store/tables-payments.ts";
 import { TransactionRecord } from "./chain/transaction-record.ts";
-import type { ChannelMoney, ChannelState, Voucher } from "./channel.ts";
-import { type Descriptor, type Hex, parseDescriptor, parseHex } from "./descriptor.ts";
+import type { ChannelMoney, Voucher } from "./channel.ts";
+import { type Descriptor, descriptorText, type Hex, parseDescriptor } from "./descriptor.ts";
 
-/** A channel as it stands in the store. */
-export interface SessionChannel extends ChannelMoney {
-  readonly id: Hex;
-  readonly chainId: number;
-  readonly network: string;
-  readonly descriptor: Descriptor;
-  readonly state: ChannelState;
-  readonly reason: string | null;
-  /** Calls that were charged. */
-  readonly calls: bigint;
-  readonly owedSinceMs: number | null;
-  readonly closeRequestedAtMs: number | null;
-  readonly seenBlock: bigint;
-  readonly lookAtMs: number;
-  readonly looks: number;
-}
+/** A channel as it stands in the store, with its vouchers and its descriptor opened. */
+export type SessionChannel = Omit<SessionChannelTable, "descriptor" | "vouchers"> &
+  ChannelMoney & { readonly descriptor: Descriptor };
 
 /** A change of a channel's row. */
-export type ChannelPatch = Partial<
-  Pick<
-    SessionChannel,
-    | "state"
-    | "reason"
-    | "deposit"
-    | "spent"
-    | "settled"
-    | "vouchers"
-    | "calls"
-    | "owedSinceMs"
-    | "closeRequestedAtMs"
-    | "seenBlock"
-    | "lookAtMs"
-    | "looks"
-  >
-> & { readonly endedAtMs?: number };
+export type ChannelPatch = Partial<Omit<SessionChannel, "id" | "descriptor">>;
 
 /** Channels that are due for a check. */
 export interface DueChannels {
@@ -53,6 +24,11 @@ export interface DueChannels {
   /** Ids of channels that were sealed with a secret that is not configured. */
   readonly unreadable: readonly string[];
 }
+
+/** Due channels that are taken at one time. */
+export const TAKEN_AT_ONCE = 32;
+/** A channel taken by an instance that then ended is due again after this time. */
+export const TAKEN_MS = 60_000n;
 
 /** Channels in a store. */
 export class ChannelRecord {
@@ -104,31 +80,44 @@ export class ChannelRecord {
   }
 
   /** False = there is one with this id. */
-  async insert(tx: Tx, channel: SessionChannel, atMs: number): Promise<boolean> {
+  async insert(tx: Tx, channel: SessionChannel): Promise<boolean> {
     const inserted = await tx
       .insertInto("session_channel")
-      .values(rowOf(channel, this.#sealer, atMs))
+      .values({
+        ...channel,
+        descriptor: descriptorText(channel.descriptor),
+        vouchers: sealed(channel.id, channel.vouchers, this.#sealer),
+      })
       .onConflict((conflict) => conflict.doNothing())
       .returning("id")
       .execute();
     return inserted.length > 0;
   }
 
-  async write(tx: Tx, id: Hex, change: ChannelPatch): Promise<void> {
+  async write(tx: Tx, id: Hex, { vouchers, ...change }: ChannelPatch): Promise<void> {
     await tx
       .updateTable("session_channel")
-      .set(columnsOf(id, change, this.#sealer))
+      .set({
+        ...change,
+        ...(vouchers === undefined ? {} : { vouchers: sealed(id, vouchers, this.#sealer) }),
+      })
       .where("id", "=", id)
       .execute();
+  }
+
+  /** Writes a change of a locked channel; returns the channel after it. */
+  async change(tx: Tx, channel: SessionChannel, patch: ChannelPatch): Promise<SessionChannel> {
+    await this.write(tx, channel.id, patch);
+    return { ...channel, ...patch };
   }
 
   /** The statement that writes what calls have changed of channels; at least one. */
   spending(channels: readonly SessionChannel[]) {
     const rows = channels.map(
-      ({ id, spent, vouchers, calls, owedSinceMs, lookAtMs }) =>
-        sql`(cast(${id} as text), cast(${spent} as bigint),
+      ({ id, spent_units, vouchers, calls, owed_since, look_at }) =>
+        sql`(cast(${id} as text), cast(${spent_units} as bigint),
           cast(${sealed(id, vouchers, this.#sealer)} as text), cast(${calls} as bigint),
-          cast(${msOf(owedSinceMs)} as bigint), cast(${msOf(lookAtMs)} as bigint))`,
+          cast(${owed_since} as bigint), cast(${look_at} as bigint))`,
     );
     return sql`update session_channel set spent_units = change.column2,
       vouchers = change.column3, calls = change.column4, owed_since = change.column5,
@@ -136,37 +125,23 @@ export class ChannelRecord {
   }
 
   /**
-   * Takes at most `count` due channels and makes them due again at `untilMs`. Until then no other
-   * instance takes them; afterwards an instance that has ended delays them no longer. Unreadable
-   * channels are postponed as well, and returned by their ids.
+   * Takes some due channels and makes them due again after `TAKEN_MS`. Until then no other instance
+   * takes them. Unreadable channels are postponed as well, and returned by their ids.
    */
-  async takeDue(
-    tx: Tx,
-    {
-      chainId,
-      nowMs,
-      untilMs,
-      count,
-    }: {
-      readonly chainId: number;
-      readonly nowMs: number;
-      readonly untilMs: number;
-      readonly count: number;
-    },
-  ): Promise<DueChannels> {
+  async takeDue(tx: Tx, chainId: number, now: bigint): Promise<DueChannels> {
     const query = tx
       .selectFrom("session_channel")
       .selectAll()
       .where("ended_at", "is", null)
       .where("chain_id", "=", BigInt(chainId))
-      .where("look_at", "<=", BigInt(Math.floor(nowMs)))
+      .where("look_at", "<=", now)
       .orderBy("look_at")
-      .limit(count);
+      .limit(TAKEN_AT_ONCE);
     const rows = await (isEmbedded(tx) ? query : query.forUpdate().skipLocked()).execute();
     if (rows.length === 0) return { channels: [], unreadable: [] };
     await tx
       .updateTable("session_channel")
-      .set({ look_at: BigInt(Math.floor(untilMs)) })
+      .set({ look_at: now + TAKEN_MS })
       .where(
         "id",
         "in",
@@ -198,54 +173,6 @@ function contextOf(id: string): string {
   return `session channel ${id}`;
 }
 
-function rowOf(channel: SessionChannel, sealer: Sealer, atMs: number): SessionChannelTable {
-  return {
-    id: channel.id,
-    chain_id: BigInt(channel.chainId),
-    network: channel.network,
-    payer: channel.descriptor.payer,
-    descriptor: JSON.stringify(channel.descriptor),
-    state: channel.state,
-    reason: channel.reason,
-    deposit_units: channel.deposit,
-    spent_units: channel.spent,
-    settled_units: channel.settled,
-    vouchers: sealed(channel.id, channel.vouchers, sealer),
-    calls: channel.calls,
-    owed_since: msOf(channel.owedSinceMs),
-    close_requested_at: msOf(channel.closeRequestedAtMs),
-    seen_block: channel.seenBlock,
-    look_at: BigInt(Math.floor(channel.lookAtMs)),
-    looks: BigInt(channel.looks),
-    created_at: BigInt(Math.floor(atMs)),
-    ended_at: null,
-  };
-}
-
-function columnsOf(id: Hex, patch: ChannelPatch, sealer: Sealer): Partial<SessionChannelTable> {
-  return {
-    ...(patch.state === undefined ? {} : { state: patch.state }),
-    ...(patch.reason === undefined ? {} : { reason: patch.reason }),
-    ...(patch.deposit === undefined ? {} : { deposit_units: patch.deposit }),
-    ...(patch.spent === undefined ? {} : { spent_units: patch.spent }),
-    ...(patch.settled === undefined ? {} : { settled_units: patch.settled }),
-    ...(patch.vouchers === undefined ? {} : { vouchers: sealed(id, patch.vouchers, sealer) }),
-    ...(patch.calls === undefined ? {} : { calls: patch.calls }),
-    ...(patch.owedSinceMs === undefined ? {} : { owed_since: msOf(patch.owedSinceMs) }),
-    ...(patch.closeRequestedAtMs === undefined
-      ? {}
-      : { close_requested_at: msOf(patch.closeRequestedAtMs) }),
-    ...(patch.seenBlock === undefined ? {} : { seen_block: patch.seenBlock }),
-    ...(patch.lookAtMs === undefined ? {} : { look_at: BigInt(Math.floor(patch.lookAtMs)) }),
-    ...(patch.looks === undefined ? {} : { looks: BigInt(patch.looks) }),
-    ...(patch.endedAtMs === undefined ? {} : { ended_at: BigInt(Math.floor(patch.endedAtMs)) }),
-  };
-}
-
-function msOf(ms: number | null): bigint | null {
-  return ms === null ? null : BigInt(Math.floor(ms));
-}
-
 function sealed(id: Hex, vouchers: readonly Voucher[], sealer: Sealer): string {
   return sealer.seal(
     JSON.stringify(vouchers.map(({ units, signature }) => [String(units), signature])),
@@ -264,25 +191,11 @@ function parseChannel(row: SessionChannelTable, sealer: Sealer): SessionChannel 
         "svc with the secret that it was written with",
     );
   }
+  const vouchers = vouchersShape.parse(JSON.parse(text));
   return {
-    id: parseHex(row.id),
-    chainId: Number(row.chain_id),
-    network: row.network,
+    ...row,
     descriptor,
-    state: row.state,
-    reason: row.reason,
-    deposit: row.deposit_units,
-    spent: row.spent_units,
-    settled: row.settled_units,
-    vouchers: vouchersShape
-      .parse(JSON.parse(text))
-      .map(([units, signature]) => ({ units, signature })),
-    calls: row.calls,
-    owedSinceMs: row.owed_since === null ? null : Number(row.owed_since),
-    closeRequestedAtMs: row.close_requested_at === null ? null : Number(row.close_requested_at),
-    seenBlock: row.seen_block,
-    lookAtMs: Number(row.look_at),
-    looks: Number(row.looks),
+    vouchers: vouchers.map(([units, signature]) => ({ units, signature })),
   };
 }
 
@@ -297,7 +210,7 @@ export async function resealChannels(store: Store, sealer: Sealer): Promise<numb
   const channels = new ChannelRecord(sealer);
   const transactions = new TransactionRecord(sealer);
   let resealed = 0;
-  for (let after = ""; ; ) {
+  for (let after: Hex = "0x"; ; ) {
     const rows = await store.db
       .selectFrom("session_channel")
       .select(["id", "vouchers"])
@@ -310,9 +223,9 @@ export async function resealChannels(store: Store, sealer: Sealer): Promise<numb
       after = id;
       const isCurrent = sealer.isCurrent(vouchers);
       await store.transaction(async (tx) => {
-        const channel = isCurrent ? null : await channels.lock(tx, parseHex(id));
+        const channel = isCurrent ? null : await channels.lock(tx, id);
         if (channel !== null) await channels.write(tx, channel.id, { vouchers: channel.vouchers });
-        await transactions.reseal(tx, parseHex(id));
+        await transactions.reseal(tx, id);
       });
       if (!isCurrent) resealed++;
     }

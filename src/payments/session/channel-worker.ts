@@ -2,28 +2,25 @@
 // Settles what is owed, closes channels whose payers want the deposit back, and finishes what a
 // crash has interrupted. A failure of one channel stops no other.
 
+import { lesserOf } from "../../core/billing/payment.ts";
 import { errorText } from "../../core/fields.ts";
 import { pause } from "../../runtime.ts";
-import { ChainFailure } from "../rails/chain.ts";
+import { ChainFailure, unlessUnreachable } from "../rails/chain.ts";
+import { startWorker, type Worker } from "../tasks.ts";
 import { forgetCalls } from "./call-record.ts";
-import type { EscrowBlock, EscrowState } from "./chain/escrow.ts";
-import type { WrittenTransaction } from "./chain/transaction-record.ts";
-import { syncWithChain } from "./chain-sync.ts";
-import { collectable } from "./channel.ts";
-import type { SessionChannel } from "./channel-record.ts";
+import { type Seen, syncWithChain } from "./chain-sync.ts";
+import { collectable, wholeMs } from "./channel.ts";
+import { type SessionChannel, TAKEN_AT_ONCE, TAKEN_MS } from "./channel-record.ts";
 import { confirm } from "./confirmation.ts";
 import { channelIdOf } from "./descriptor.ts";
 import { forgetHolds } from "./holds.ts";
-import type { SessionRail } from "./session-rail.ts";
+import { changeChannel, type SessionRail } from "./session-rail.ts";
 import { beginClose, beginSettle, isIdle } from "./settlement.ts";
 import { isOurs } from "./terms.ts";
 
 const TICK_MS = 1_000;
-const AT_ONCE = 32;
 const PASSES_A_TICK = 4;
 const SIDE_BY_SIDE = 8;
-/** A channel taken by an instance that then ended is due again after this time. */
-const TAKEN_MS = 60_000;
 const IDLE_MS = 600_000;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
@@ -45,160 +42,171 @@ const PUT_OFF_MS = 600_000;
 
 /** Checks the channels of one rail in the background, from its creation on. */
 export class ChannelWorker {
-  readonly #parts: SessionRail;
-  readonly #state: State;
-  #cancel: () => void;
-  #running: Promise<void> = Promise.resolve();
+  readonly #rail: SessionRail;
+  readonly #worker: Worker;
+  /** Ids of channels of an earlier configuration that were logged. */
+  readonly #foreign = new Set<string>();
+  #isClosed = false;
+  #isGraceKnown = false;
+  #chainDown = false;
+  #walletLow = false;
 
-  constructor(parts: SessionRail) {
-    const nowMs = parts.runtime.now();
-    this.#parts = parts;
-    this.#state = {
-      closed: false,
-      chainDown: false,
-      walletLow: false,
-      graceKnown: false,
-      foreign: new Set(),
-      forgetMs: nowMs,
-      walletMs: nowMs,
-    };
-    this.#cancel = parts.runtime.after(0, () => this.#next());
+  constructor(rail: SessionRail) {
+    this.#rail = rail;
+    const tasks = [
+      { everyMs: TICK_MS, run: () => this.#tick() },
+      { everyMs: FORGET_MS, run: () => this.#forget() },
+      { everyMs: WALLET_MS, run: () => this.#lookAround() },
+    ];
+    this.#worker = startWorker(rail.runtime, tasks, (error) =>
+      rail.log.warn(
+        { problem: errorText(error) },
+        "channels of pay-per-call cannot be looked after right now",
+      ),
+    );
   }
 
   get chainDown(): boolean {
-    return this.#state.chainDown;
+    return this.#chainDown;
   }
 
   get walletLow(): boolean {
-    return this.#state.walletLow;
+    return this.#walletLow;
   }
 
   /** Stops; resolves when no check is in flight. */
   async close(): Promise<void> {
-    this.#state.closed = true;
-    this.#cancel();
-    await this.#running;
+    this.#isClosed = true;
+    await this.#worker.close();
   }
 
-  #next(): void {
-    const { runtime, log } = this.#parts;
-    this.#running = tick(this.#parts, this.#state)
-      .catch((error: unknown) =>
-        log.warn(
-          { problem: errorText(error) },
-          "channels of pay-per-call cannot be looked after right now",
-        ),
-      )
-      .finally(() => {
-        if (!this.#state.closed) this.#cancel = runtime.after(TICK_MS, () => this.#next());
-      });
+  async #tick(): Promise<void> {
+    const { store, transactions, terms, writer } = this.#rail;
+    for (let pass = 0; pass < PASSES_A_TICK && !this.#isClosed; pass++)
+      if ((await this.#processDue()) < TAKEN_AT_ONCE) break;
+    await writer.releaseAgain();
+    for (const transaction of await transactions.leftOver(store.db, terms.chainId))
+      await unlessUnreachable(confirm(this.#rail, transaction, false));
   }
-}
 
-interface State {
-  closed: boolean;
-  chainDown: boolean;
-  walletLow: boolean;
-  graceKnown: boolean;
-  /** Ids of channels of an earlier configuration that were logged. */
-  readonly foreign: Set<string>;
-  forgetMs: number;
-  walletMs: number;
-}
-
-async function tick(parts: SessionRail, state: State): Promise<void> {
-  const { runtime, store, transactions, terms, writer } = parts;
-  for (let pass = 0; pass < PASSES_A_TICK && !state.closed; pass++)
-    if ((await processDue(parts, state)) < AT_ONCE) break;
-  await writer.releaseAgain();
-  if (runtime.now() >= state.forgetMs) {
-    state.forgetMs = runtime.now() + FORGET_MS;
-    while (!state.closed && (await forgetCalls(store, runtime.wallMs() - KEPT_MS)))
+  async #forget(): Promise<void> {
+    const { runtime, store } = this.#rail;
+    while (!this.#isClosed && (await forgetCalls(store, runtime.wallMs() - KEPT_MS)))
       await pause(runtime, 0);
-    while (!state.closed && (await forgetHolds(store))) await pause(runtime, 0);
+    while (!this.#isClosed && (await forgetHolds(store))) await pause(runtime, 0);
   }
-  if (runtime.now() >= state.walletMs) {
-    state.walletMs = runtime.now() + WALLET_MS;
-    await lookAround(parts, state).catch(ignoreChainFailure);
-  }
-  for (const transaction of await transactions.leftOver(store.db, terms.chainId))
-    await confirm(parts, transaction, false).catch(ignoreChainFailure);
-}
 
-/** Checks the channels that are due, a bounded number; returns how many there were. */
-async function processDue(parts: SessionRail, state: State): Promise<number> {
-  const { runtime, store, channels, terms, escrow } = parts;
-  const nowMs = runtime.wallMs();
-  const taken = await store.transaction((tx) =>
-    channels.takeDue(tx, {
-      chainId: terms.chainId,
-      nowMs,
-      untilMs: nowMs + TAKEN_MS,
-      count: AT_ONCE,
-    }),
-  );
-  for (const id of taken.unreadable)
-    parts.log.error(
-      { channel: id },
-      "a channel cannot be read: start svc with the secret that it was written with",
-    );
-  if (taken.channels.length === 0) return taken.unreadable.length;
-  try {
-    const due = await leaveForeign(parts, state.foreign, taken.channels);
-    const network = due.length === 0 ? null : await escrow.network();
-    if (network === null) return taken.channels.length;
+  /** Checks the channels that are due, a bounded number; returns how many there were. */
+  async #processDue(): Promise<number> {
+    const { runtime, store, channels, terms, log } = this.#rail;
+    const now = wholeMs(runtime.wallMs());
+    const taken = await store.transaction((tx) => channels.takeDue(tx, terms.chainId, now));
+    for (const id of taken.unreadable)
+      log.error(
+        { channel: id },
+        "a channel cannot be read: start svc with the secret that it was written with",
+      );
+    const due = await this.#leaveForeign(taken.channels);
+    if (due.length > 0) {
+      const down = (await unlessUnreachable(this.#lookAtAll(due, now))) === "unreachable";
+      if (down) {
+        this.#report(true);
+        await postpone(this.#rail, due, LAST_RETRY_MS / 10);
+      }
+    }
+    return taken.channels.length + taken.unreadable.length;
+  }
+
+  async #lookAtAll(due: readonly SessionChannel[], now: bigint): Promise<void> {
+    const { escrow } = this.#rail;
+    const network = await escrow.network();
     const head = await escrow.head();
-    const states = await escrow.states(
-      due.map((channel) => channel.id),
-      head.number,
-    );
-    report(parts, state, false);
+    const ids = due.map(({ id }) => id);
+    const states = await escrow.states(ids, head.number);
+    this.#report(false);
     await sideBySide(due, async (channel, at) => {
       const onChain = states[at];
-      if (onChain === undefined || state.closed) return;
+      if (onChain === undefined || this.#isClosed) return;
       if (channel.network === network)
-        await lookAt(parts, channel, { onChain, head, takenMs: Math.floor(nowMs + TAKEN_MS) });
-      else await endOtherNetwork(parts, channel);
-    });
-  } catch (error) {
-    ignoreChainFailure(error);
-    report(parts, state, true);
-    await store.transaction(async (tx) => {
-      for (const { id } of taken.channels)
-        await channels.write(tx, id, { lookAtMs: runtime.wallMs() + LAST_RETRY_MS / 10 });
+        await lookAt(this.#rail, channel, { onChain, head, takenUntil: now + TAKEN_MS });
+      else await endOtherNetwork(this.#rail, channel);
     });
   }
-  return taken.channels.length;
+
+  /**
+   * Postpones channels of an earlier configuration: to another payee, wallet, token or contract,
+   * for which our wallet cannot sign. Returns the others.
+   */
+  async #leaveForeign(due: readonly SessionChannel[]): Promise<readonly SessionChannel[]> {
+    const { terms, log } = this.#rail;
+    const foreign = due.filter(
+      ({ id, descriptor }) =>
+        !isOurs(terms, descriptor) || channelIdOf(descriptor, terms.escrow, terms.chainId) !== id,
+    );
+    if (foreign.length === 0) return due;
+    for (const { id } of foreign) {
+      if (this.#foreign.has(id) || this.#foreign.size >= MAX_LOGGED) continue;
+      this.#foreign.add(id);
+      log.error(
+        { channel: id },
+        "a channel is to another recipient, wallet, token or contract than is configured: it is " +
+          "left alone. Configure those again to settle it",
+      );
+    }
+    await postpone(this.#rail, foreign, PUT_OFF_MS);
+    return due.filter((channel) => !foreign.includes(channel));
+  }
+
+  /**
+   * Checks that concern no single channel: whether the contract's grace period is long enough, and
+   * whether the wallet can pay for its transactions.
+   */
+  async #lookAround(): Promise<void> {
+    const { escrow, settler, log } = this.#rail;
+    const graceMs = this.#isGraceKnown ? null : await unlessUnreachable(escrow.graceMs());
+    const balance = await unlessUnreachable(escrow.balance(settler.address));
+    if (graceMs === "unreachable" || balance === "unreachable") return;
+    this.#isGraceKnown = true;
+    if (graceMs !== null && graceMs < SHORTEST_GRACE_MS)
+      log.error(
+        { grace_ms: graceMs },
+        "the contract of pay-per-call gives deposits back too soon: calls may go unpaid",
+      );
+    const low = balance < LOW_UNITS;
+    const about = { wallet: settler.address };
+    if (low && !this.#walletLow)
+      log.error(
+        about,
+        "the wallet that settles pay-per-call holds too little to pay for its transactions",
+      );
+    if (!low && this.#walletLow)
+      log.info(about, "the wallet that settles pay-per-call can pay for its transactions again");
+    this.#walletLow = low;
+  }
+
+  #report(down: boolean): void {
+    const { log, terms } = this.#rail;
+    const about = { chain_id: terms.chainId };
+    if (down && !this.#chainDown)
+      log.error(
+        about,
+        "the chain of pay-per-call cannot be asked: nothing is settled until it can",
+      );
+    if (!down && this.#chainDown) log.info(about, "the chain of pay-per-call answers again");
+    this.#chainDown = down;
+  }
 }
 
-/**
- * Postpones channels of an earlier configuration: to another payee, wallet, token or contract, for
- * which our wallet cannot sign. `logged` = ids that were logged before. Returns the others.
- */
-async function leaveForeign(
-  parts: SessionRail,
-  logged: Set<string>,
-  due: readonly SessionChannel[],
-): Promise<readonly SessionChannel[]> {
-  const { store, channels, terms, runtime, log } = parts;
-  const isMine = ({ id, descriptor }: SessionChannel): boolean =>
-    isOurs(terms, descriptor) && channelIdOf(descriptor, terms.escrow, terms.chainId) === id;
-  const foreign = due.filter((channel) => !isMine(channel));
-  if (foreign.length === 0) return due;
-  for (const { id } of foreign) {
-    if (logged.has(id) || logged.size >= MAX_LOGGED) continue;
-    logged.add(id);
-    log.error(
-      { channel: id },
-      "a channel is to another recipient, wallet, token or contract than is configured: it is " +
-        "left alone. Configure those again to settle it",
-    );
-  }
+/** Makes channels due again after a time. */
+async function postpone(
+  { store, channels, runtime }: SessionRail,
+  postponed: readonly SessionChannel[],
+  ms: number,
+): Promise<void> {
+  const look_at = wholeMs(runtime.wallMs() + ms);
   await store.transaction(async (tx) => {
-    for (const { id } of foreign)
-      await channels.write(tx, id, { lookAtMs: runtime.wallMs() + PUT_OFF_MS });
+    for (const { id } of postponed) await channels.write(tx, id, { look_at });
   });
-  return due.filter((channel) => !foreign.includes(channel));
 }
 
 /**
@@ -217,43 +225,42 @@ async function sideBySide<T>(
   for (const end of ends) if (end.status === "rejected") throw end.reason;
 }
 
-interface Seen {
-  readonly onChain: EscrowState;
-  readonly head: EscrowBlock;
+interface Taken extends Seen {
   /** Until when no other process takes the channel. */
-  readonly takenMs: number;
+  readonly takenUntil: bigint;
 }
 
 /** Checks one channel; a failure postpones that channel only. */
-async function lookAt(parts: SessionRail, channel: SessionChannel, seen: Seen): Promise<void> {
-  const { store, channels, runtime } = parts;
-  let afterMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(channel.looks, 10));
-  let looks = channel.looks + 1;
+async function lookAt(rail: SessionRail, channel: SessionChannel, seen: Taken): Promise<void> {
+  const { store, channels, runtime } = rail;
+  const vain = Number(channel.looks);
+  let afterMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(vain, 10));
+  let looks = vain + 1;
   try {
-    const waitMs = await lookAfter(parts, channel, seen);
+    const waitMs = await lookAfter(rail, channel, seen);
     if (waitMs !== null) {
       afterMs = waitMs;
       looks = 0;
     }
   } catch (error) {
     if (!(error instanceof ChainFailure))
-      parts.log.error(
+      rail.log.error(
         { channel: channel.id, problem: errorText(error) },
         "bug: a channel could not be looked after",
       );
   }
   if (looks === MAX_VAIN + 1)
-    parts.log.warn(
+    rail.log.warn(
       { channel: channel.id, looks },
       "a channel was looked at several times in vain: its chain does not do what is next for it",
     );
-  const atMs = runtime.wallMs();
+  const next = wholeMs(runtime.wallMs() + afterMs);
   await store.transaction(async (tx) => {
     const now = await channels.lock(tx, channel.id);
     if (now === null) return;
     // A call may have made the channel due meanwhile.
-    const soonestMs = now.lookAtMs === seen.takenMs ? Number.POSITIVE_INFINITY : now.lookAtMs;
-    await channels.write(tx, channel.id, { looks, lookAtMs: Math.min(soonestMs, atMs + afterMs) });
+    const look_at = now.look_at === seen.takenUntil ? next : lesserOf(now.look_at, next);
+    await channels.write(tx, channel.id, { looks: BigInt(looks), look_at });
   });
 }
 
@@ -262,67 +269,65 @@ async function lookAt(parts: SessionRail, channel: SessionChannel, seen: Seen): 
  * transaction is pending.
  */
 async function lookAfter(
-  parts: SessionRail,
+  rail: SessionRail,
   channel: SessionChannel,
   seen: Seen,
 ): Promise<number | null> {
-  const { store, transactions } = parts;
+  const { store, transactions } = rail;
   for (const transaction of await transactions.open(store.db, channel.id))
-    await confirm(parts, transaction);
-  const now = await syncWithChain(parts, channel.id, seen);
+    await confirm(rail, transaction);
+  const now = await syncWithChain(rail, channel.id, seen);
   if (now === null || now.state === "closed" || now.state === "failed") return IDLE_MS;
   const open = await transactions.open(store.db, channel.id);
   if (now.state === "opening") return null;
-  if (now.state === "closing" || now.closeRequestedAtMs !== null) {
+  if (now.state === "closing" || now.close_requested_at !== null) {
     // Calls in flight are still charged: there is time.
-    if (now.state === "open" && (await hasCalls(parts, channel))) return null;
-    if (!open.some((transaction) => transaction.kind === "close"))
-      await send(parts, await beginClose(parts, channel.id));
+    if (now.state === "open" && (await hasCalls(rail, channel))) return null;
+    const isClosing = open.some(({ kind }) => kind === "close");
+    const close = isClosing ? null : await beginClose(rail, channel.id);
+    if (close !== null) await confirm(rail, close);
     return null;
   }
-  if (isDue(parts, now)) {
-    if (!open.some((transaction) => transaction.kind === "settle"))
-      await send(parts, await beginSettle(parts, now));
+  if (isDue(rail, now)) {
+    const isSettling = open.some(({ kind }) => kind === "settle");
+    const settle = isSettling ? null : await beginSettle(rail, now);
+    if (settle !== null) await confirm(rail, settle);
     return null;
   }
-  return open.length > 0 ? null : nextLookMs(parts, now);
+  return open.length > 0 ? null : nextLookMs(rail, now);
 }
 
 /**
  * Whether calls of a channel are under way. Those of other processes are waited for a few times
  * only: such a process may stand still, and the payer gets the deposit in the end.
  */
-async function hasCalls(parts: SessionRail, { id, looks }: SessionChannel): Promise<boolean> {
-  if ((parts.live.peek(id)?.underWay.size ?? 0) > 0) return true;
-  return looks < MAX_VAIN && !(await isIdle(parts, id));
+async function hasCalls(rail: SessionRail, { id, looks }: SessionChannel): Promise<boolean> {
+  if ((rail.live.peek(id)?.underWay.size ?? 0) > 0) return true;
+  return looks < MAX_VAIN && !(await isIdle(rail, id));
 }
 
 function isDue({ policy, runtime }: SessionRail, channel: SessionChannel): boolean {
-  if (channel.owedSinceMs === null || collectable(channel) === null) return false;
+  if (channel.owed_since === null || collectable(channel) === null) return false;
   return (
-    channel.spent - channel.settled >= policy.settleUnits ||
-    runtime.wallMs() - channel.owedSinceMs >= policy.settleMs
+    channel.spent_units - channel.settled_units >= policy.settleUnits ||
+    runtime.wallMs() - Number(channel.owed_since) >= policy.settleMs
   );
 }
 
-function nextLookMs({ policy, runtime }: SessionRail, { owedSinceMs }: SessionChannel): number {
-  if (owedSinceMs === null) return IDLE_MS;
-  const leftMs = owedSinceMs + policy.settleMs - runtime.wallMs();
+function nextLookMs({ policy, runtime }: SessionRail, { owed_since }: SessionChannel): number {
+  if (owed_since === null) return IDLE_MS;
+  const leftMs = Number(owed_since) + policy.settleMs - runtime.wallMs();
   // The time to settle has come, but the payer's vouchers promise far more than was spent, so that
   // no exact amount can be settled: the channel is only watched.
   return leftMs <= 0 ? policy.watchMs : Math.max(FIRST_RETRY_MS, Math.min(policy.watchMs, leftMs));
-}
-
-async function send(parts: SessionRail, transaction: WrittenTransaction | null): Promise<void> {
-  if (transaction !== null) await confirm(parts, transaction);
 }
 
 /**
  * A development chain was started anew: channels of the former one are gone, and were worth
  * nothing.
  */
-async function endOtherNetwork(parts: SessionRail, { id }: SessionChannel): Promise<void> {
-  const { store, channels, transactions, runtime, live, log, settings } = parts;
+async function endOtherNetwork(rail: SessionRail, { id }: SessionChannel): Promise<void> {
+  const { channels, transactions, runtime, log, settings } = rail;
   if (!settings.local)
     return log.error(
       { channel: id },
@@ -330,62 +335,11 @@ async function endOtherNetwork(parts: SessionRail, { id }: SessionChannel): Prom
         "left alone",
     );
   const reason = "its local chain was started anew";
-  const ended = await store.transaction(async (tx) => {
-    const channel = await channels.lock(tx, id);
-    if (channel === null) return null;
-    const atMs = runtime.wallMs();
-    const change = {
-      state: channel.state === "opening" ? ("failed" as const) : ("closed" as const),
-      reason,
-      endedAtMs: atMs,
-    };
-    for (const { hash } of await transactions.open(tx, id))
-      await transactions.end(tx, hash, { kind: "failed", reason }, atMs);
-    await channels.write(tx, id, change);
-    return { ...channel, ...change };
+  const atMs = runtime.wallMs();
+  await changeChannel(rail, id, async (tx, channel) => {
+    for (const { tx_hash } of await transactions.open(tx, id))
+      await transactions.end(tx, tx_hash, { state: "failed", reason }, atMs);
+    const state = channel.state === "opening" ? "failed" : "closed";
+    return channels.change(tx, channel, { state, reason, ended_at: wholeMs(atMs) });
   });
-  if (ended !== null) live.note(ended);
-}
-
-/**
- * Checks that concern no single channel: whether the contract's grace period is long enough, and
- * whether the wallet can pay for its transactions.
- */
-async function lookAround({ escrow, settler, log }: SessionRail, state: State): Promise<void> {
-  if (!state.graceKnown) {
-    const graceMs = await escrow.graceMs();
-    state.graceKnown = true;
-    if (graceMs < SHORTEST_GRACE_MS)
-      log.error(
-        { grace_ms: graceMs },
-        "the contract of pay-per-call gives deposits back too soon: calls may go unpaid",
-      );
-  }
-  const low = (await escrow.balance(settler.address)) < LOW_UNITS;
-  if (low && !state.walletLow)
-    log.error(
-      { wallet: settler.address },
-      "the wallet that settles pay-per-call holds too little to pay for its transactions",
-    );
-  if (!low && state.walletLow)
-    log.info(
-      { wallet: settler.address },
-      "the wallet that settles pay-per-call can pay for its transactions again",
-    );
-  state.walletLow = low;
-}
-
-function report({ log, terms }: SessionRail, state: State, down: boolean): void {
-  if (down && !state.chainDown)
-    log.error(
-      { chain_id: terms.chainId },
-      "the chain of pay-per-call cannot be asked: nothing is settled until it can",
-    );
-  if (!down && state.chainDown)
-    log.info({ chain_id: terms.chainId }, "the chain of pay-per-call answers again");
-  state.chainDown = down;
-}
-
-function ignoreChainFailure(error: unknown): void {
-  if (!(error instanceof ChainFailure)) throw error;
 }

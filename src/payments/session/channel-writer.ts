@@ -85,7 +85,7 @@ export class ChannelWriter {
   async release(hold: CallHold): Promise<void> {
     this.#ended.add(hold);
     try {
-      await this.run(hold.channelId, async (channel) => channel.removeHold(hold));
+      await this.run(hold.channel_id, async (channel) => channel.removeHold(hold));
       this.#ended.delete(hold);
     } catch {
       // The store fails, which others report.
@@ -118,7 +118,7 @@ export class ChannelWriter {
     const { runtime, channels, processes } = this.#parts;
     const ids = [...new Set(group.map(({ id }) => id))];
     const records = await channels.lockAll(tx, ids);
-    const holds = Map.groupBy(await readHolds(tx, ids), ({ channelId }) => channelId);
+    const holds = Map.groupBy(await readHolds(tx, ids), ({ channel_id }) => channel_id);
     const news = new ChannelNews(tx, channels, runtime.wallMs());
     const locked = new Map(
       records.map((record) => {
@@ -145,7 +145,7 @@ interface LockedParts {
 
 /** What a call changes of its channel's row. */
 type Spending = Partial<
-  Pick<SessionChannel, "spent" | "vouchers" | "calls" | "owedSinceMs" | "lookAtMs">
+  Pick<SessionChannel, "spent_units" | "vouchers" | "calls" | "owed_since" | "look_at">
 >;
 
 /** A channel under the lock of its row, with what calls under way hold of it. */
@@ -194,9 +194,10 @@ export class LockedChannel {
 
   /** Holds the price of a call; null = others would take this process for ended. */
   addHold(call: CallKey & Pick<CallHold, "units">): CallHold | null {
-    const epoch = this.#processes.ownEpoch;
-    if (epoch === null) return null;
-    const hold = { ...call, ...epoch, number: this.#nextNumber() };
+    const own = this.#processes.ownEpoch;
+    if (own === null) return null;
+    const { nodeId: node_id, epoch } = own;
+    const hold = { ...call, node_id, epoch, number: this.#nextNumber() };
     this.#news.newHolds.push(hold);
     this.#holds = [...this.#holds, hold];
     return hold;
@@ -206,8 +207,8 @@ export class LockedChannel {
   removeHold(hold: CallHold): void {
     this.#news.endedHolds.push(hold);
     this.#holds = this.#holds.filter(
-      ({ number, epoch, nodeId }) =>
-        number !== hold.number || epoch !== hold.epoch || nodeId !== hold.nodeId,
+      ({ number, epoch, node_id }) =>
+        number !== hold.number || epoch !== hold.epoch || node_id !== hold.node_id,
     );
   }
 

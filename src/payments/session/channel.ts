@@ -10,21 +10,15 @@ export interface Voucher {
 }
 
 /**
- * The state of a channel. `opening`: its transaction is recorded and perhaps sent. `closing`: the
- * amount of the close is fixed, and nothing more is charged. `failed`: it was never opened.
- */
-export type ChannelState = "opening" | "open" | "closing" | "closed" | "failed";
-
-/**
- * The money of a channel. settled ≤ spent ≤ the highest voucher ≤ deposit, but for deposits that
- * the chain has given back.
+ * The money of a channel, by the columns of its row. settled ≤ spent ≤ the highest voucher ≤
+ * deposit, but for deposits that the chain has given back.
  */
 export interface ChannelMoney {
-  readonly deposit: bigint;
+  readonly deposit_units: bigint;
   /** Charged for calls that were delivered. */
-  readonly spent: bigint;
+  readonly spent_units: bigint;
   /** Received on the chain. */
-  readonly settled: bigint;
+  readonly settled_units: bigint;
   /**
    * Vouchers that are still useful, the lowest first: at most one that promises no more than was
    * spent, and the highest of all.
@@ -52,15 +46,16 @@ export function acceptedOf(money: Pick<ChannelMoney, "vouchers">): bigint {
  * The highest voucher that promises no more than was spent; null = none exceeds what was settled
  * before.
  */
-export function collectable({ vouchers, spent, settled }: ChannelMoney): Voucher | null {
-  return vouchers.findLast((voucher) => voucher.units <= spent && voucher.units > settled) ?? null;
+export function collectable(money: ChannelMoney): Voucher | null {
+  const { vouchers, spent_units: spent, settled_units: settled } = money;
+  return vouchers.findLast(({ units }) => units <= spent && units > settled) ?? null;
 }
 
 /** Adds a voucher whose signature was verified. */
 export function withVoucher(money: ChannelMoney, voucher: Voucher): ChannelMoney {
   if (money.vouchers.some((kept) => kept.units === voucher.units)) return money;
   const vouchers = [...money.vouchers, voucher].sort((a, b) => (a.units < b.units ? -1 : 1));
-  return { ...money, vouchers: useful(vouchers, money.spent) };
+  return { ...money, vouchers: useful(vouchers, money.spent_units) };
 }
 
 /**
@@ -73,33 +68,26 @@ export function withCharge(
   units: bigint,
   voucher: Voucher,
 ): ChannelMoney | null {
-  const spent = money.spent + units;
+  const spent = money.spent_units + units;
   const promised = withVoucher(money, voucher);
   const accepted = acceptedOf(promised);
-  return spent > accepted || accepted > money.deposit
+  return spent > accepted || accepted > money.deposit_units
     ? null
-    : { ...promised, spent, vouchers: useful(promised.vouchers, spent) };
+    : { ...promised, spent_units: spent, vouchers: useful(promised.vouchers, spent) };
 }
 
 /** The least that a voucher has to promise for a call of `units`, while other calls hold `held`. */
 export function requiredFor(
-  { spent }: Pick<ChannelMoney, "spent">,
+  money: Pick<ChannelMoney, "spent_units">,
   held: bigint,
   units: bigint,
 ): bigint {
-  return spent + held + units;
+  return money.spent_units + held + units;
 }
 
-/** The greater one of two amounts. */
-export function greaterOf(a: bigint, b: bigint): bigint {
-  if (a > b) return a;
-  return b;
-}
-
-/** The lesser one of two amounts. */
-export function lesserOf(a: bigint, b: bigint): bigint {
-  if (a < b) return a;
-  return b;
+/** A time as the store keeps it. */
+export function wholeMs(ms: number): bigint {
+  return BigInt(Math.floor(ms));
 }
 
 /**

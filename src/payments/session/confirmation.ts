@@ -1,15 +1,15 @@
 // Confirms a recorded transaction: sends it until a block includes it or none can any more, then
 // books its result in one transaction of the store. Every step is idempotent: a second process with
 // the same result changes nothing.
-import { nanoOf } from "../../core/billing/payment.ts";
+import { greaterOf, nanoOf } from "../../core/billing/payment.ts";
 import { pause } from "../../runtime.ts";
 import { post, type Tx } from "../../shared/ledger/ledger.ts";
-import { ChainFailure } from "../rails/chain.ts";
-import type { ChannelEvent } from "./chain/escrow.ts";
+import { unlessUnreachable } from "../rails/chain.ts";
+import type { ChannelEvent, SettlementReceipt } from "./chain/escrow.ts";
 import type { WrittenTransaction } from "./chain/transaction-record.ts";
-import { greaterOf } from "./channel.ts";
+import { wholeMs } from "./channel.ts";
 import type { ChannelPatch, SessionChannel } from "./channel-record.ts";
-import type { SessionRail } from "./session-rail.ts";
+import { changeChannel, type SessionRail } from "./session-rail.ts";
 
 /** The status of a transaction. */
 export type TxStatus =
@@ -28,32 +28,32 @@ const RESEND_MS = 2_000;
  * `ChainFailure` while the chain is not reached.
  */
 export async function confirm(
-  parts: SessionRail,
+  rail: SessionRail,
   transaction: WrittenTransaction,
   send = true,
 ): Promise<TxStatus> {
-  const { escrow, transactions, store } = parts;
-  const now = await transactions.read(store.db, transaction.hash);
-  if (now !== null && now.state !== "written")
-    return now.state === "done" ? DONE : { kind: "failed", reason: now.reason ?? "it failed" };
-  const { hash, channelId, raw, validUntilMs } = transaction;
-  const taken = await escrow.taken(hash, channelId);
+  const { escrow, transactions, store } = rail;
+  const { tx_hash: hash, channel_id: id, kind, raw, valid_until } = transaction;
+  const now = await transactions.read(store.db, hash);
+  if (now?.state === "done") return DONE;
+  if (now?.state === "failed") return { kind: "failed", reason: now.reason ?? "it failed" };
+  const taken = await escrow.taken(hash, id);
   const head = await escrow.head();
   if (taken === null) {
-    if (head.timeMs < validUntilMs + LAG_MS) {
+    if (head.timeMs < Number(valid_until) + LAG_MS) {
       if (send) await escrow.send(raw);
       return PENDING;
     }
     // Read after the block that ends its validity: its receipt exists now, or never will.
-    if ((await escrow.taken(hash, channelId)) !== null) return PENDING;
-    return fail(parts, transaction, "no block took the transaction before it ended");
+    if ((await escrow.taken(hash, id)) !== null) return PENDING;
+    return fail(rail, transaction, "no block took the transaction before it ended");
   }
   if (taken.block > head.number) return PENDING;
-  if (!taken.ok) return fail(parts, transaction, "the transaction was reverted");
-  const event = taken.events.findLast((candidate) => candidate.name === EVENTS[transaction.kind]);
+  if (!taken.ok) return fail(rail, transaction, "the transaction was reverted");
+  const event = taken.events.findLast(({ name }) => name === EVENTS[kind]);
   if (event === undefined)
-    return fail(parts, transaction, "the transaction does not do what it was sent for");
-  await finish(parts, transaction, { event, block: taken.block, movedUnits: taken.movedUnits });
+    return fail(rail, transaction, "the transaction does not do what it was sent for");
+  await finish(rail, transaction, { ...taken, event });
   return DONE;
 }
 
@@ -62,25 +62,20 @@ export async function confirm(
  * chain are retried.
  */
 export async function confirmWithin(
-  parts: SessionRail,
+  rail: SessionRail,
   transaction: WrittenTransaction,
 ): Promise<TxStatus> {
-  const { runtime, waitMs } = parts;
+  const { runtime, waitMs } = rail;
   const endMs = runtime.now() + waitMs;
   let sendMs = runtime.now();
   for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(LAST_POLL_MS, pollMs * 2)) {
     const send = runtime.now() >= sendMs;
     if (send) sendMs = runtime.now() + RESEND_MS;
-    const status = await confirm(parts, transaction, send).catch(pendingIfUnreachable);
+    const answer = await unlessUnreachable(confirm(rail, transaction, send));
+    const status = answer === "unreachable" ? PENDING : answer;
     if (status.kind !== "pending" || runtime.now() + pollMs >= endMs) return status;
     await pause(runtime, pollMs);
   }
-}
-
-/** Treats a failure of the chain as undecided; throws any other error again. */
-function pendingIfUnreachable(error: unknown): TxStatus {
-  if (error instanceof ChainFailure) return PENDING;
-  throw error;
 }
 
 const DONE: TxStatus = { kind: "done" };
@@ -94,115 +89,87 @@ const EVENTS: Readonly<Record<WrittenTransaction["kind"], ChannelEvent["name"]>>
 };
 
 async function fail(
-  parts: SessionRail,
-  { hash, kind, channelId }: WrittenTransaction,
+  rail: SessionRail,
+  { tx_hash, kind, channel_id }: WrittenTransaction,
   reason: string,
 ): Promise<TxStatus> {
-  const { store, transactions, channels, runtime, live, log } = parts;
+  const { transactions, channels, runtime, log } = rail;
   const atMs = runtime.wallMs();
-  const failed = await store.transaction(async (tx) => {
-    const channel = await channels.lock(tx, channelId);
-    if (channel === null || !(await transactions.end(tx, hash, { kind: "failed", reason }, atMs)))
-      return null;
+  const failed = { state: "failed", reason } as const;
+  const changed = await changeChannel(rail, channel_id, async (tx, channel) => {
+    if (!(await transactions.end(tx, tx_hash, failed, atMs))) return null;
     if (kind !== "open" || channel.state !== "opening") return channel;
-    const change = { state: "failed" as const, reason, endedAtMs: atMs };
-    await channels.write(tx, channelId, change);
-    return { ...channel, ...change };
+    return channels.change(tx, channel, { ...failed, ended_at: wholeMs(atMs) });
   });
-  if (failed === null) return PENDING;
-  live.note(failed);
+  if (changed === null) return PENDING;
   if (kind === "settle" || kind === "close")
     log.warn(
-      { channel: channelId, transaction: hash, kind, reason },
+      { channel: channel_id, transaction: tx_hash, kind, reason },
       "a transaction of pay-per-call failed",
     );
   return { kind: "failed", reason };
 }
 
-interface Finished {
+interface Finished extends Pick<SettlementReceipt, "block" | "movedUnits"> {
   readonly event: ChannelEvent;
-  readonly block: bigint;
-  readonly movedUnits: bigint;
 }
 
 async function finish(
-  parts: SessionRail,
-  transaction: WrittenTransaction,
+  rail: SessionRail,
+  { tx_hash, channel_id, kind }: WrittenTransaction,
   finished: Finished,
 ): Promise<void> {
-  const { store, transactions, channels, runtime, live, log } = parts;
-  const atMs = runtime.wallMs();
-  const written = await store.transaction(async (tx) => {
-    const channel = await channels.lock(tx, transaction.channelId);
-    if (
-      channel === null ||
-      !(await transactions.end(
-        tx,
-        transaction.hash,
-        { kind: "done", movedUnits: finished.movedUnits },
-        atMs,
-      ))
-    )
-      return null;
-    return apply(parts, tx, { channel, kind: transaction.kind, ...finished, atMs });
-  });
-  if (written === null) return;
-  live.note(written);
-  log.info(
-    { channel: transaction.channelId, kind: transaction.kind, transaction: transaction.hash },
-    "a channel of pay-per-call has changed on its chain",
+  const done = { state: "done", moved_units: finished.movedUnits } as const;
+  const written = await changeChannel(rail, channel_id, async (tx, channel) =>
+    (await rail.transactions.end(tx, tx_hash, done, rail.runtime.wallMs()))
+      ? apply(rail, tx, { channel, kind, ...finished })
+      : null,
   );
+  if (written !== null)
+    rail.log.info(
+      { channel: channel_id, kind, transaction: tx_hash },
+      "a channel of pay-per-call has changed on its chain",
+    );
 }
 
 interface Applied extends Finished {
   readonly channel: SessionChannel;
   readonly kind: WrittenTransaction["kind"];
-  readonly atMs: number;
 }
 
 function apply(
-  parts: SessionRail,
+  rail: SessionRail,
   tx: Tx,
-  { channel, kind, event, block, atMs }: Applied,
+  { channel, kind, event: { units }, block }: Applied,
 ): Promise<SessionChannel> {
-  const seen = { seenBlock: greaterOf(block, channel.seenBlock) };
+  const { channels, runtime, policy } = rail;
+  const now = wholeMs(runtime.wallMs());
+  const seen = { seen_block: greaterOf(block, channel.seen_block), look_at: now };
   switch (kind) {
-    case "open":
-      return change(parts, tx, channel, {
-        ...seen,
-        state: "open",
-        deposit: event.units,
-        looks: 0,
-        lookAtMs: atMs + parts.policy.watchMs,
-      });
-    case "top_up":
+    case "open": {
+      const look_at = now + BigInt(policy.watchMs);
+      const opened = { state: "open", deposit_units: units, looks: 0n } as const;
+      return channels.change(tx, channel, { ...seen, ...opened, look_at });
+    }
+    case "top_up": {
       // A payer who adds to the deposit withdraws the request to get it back.
-      return change(parts, tx, channel, {
-        ...seen,
-        deposit: greaterOf(event.units, channel.deposit),
-        closeRequestedAtMs: null,
-        lookAtMs: atMs,
-      });
+      const deposit_units = greaterOf(units, channel.deposit_units);
+      return channels.change(tx, channel, { ...seen, deposit_units, close_requested_at: null });
+    }
     case "settle":
-      return bookReceived(parts, tx, channel, {
-        units: event.units,
-        atMs,
-        change: { ...seen, lookAtMs: atMs },
-      });
-    case "close":
-      return bookReceived(parts, tx, channel, {
-        units: event.units,
-        atMs,
-        change: { ...seen, state: "closed", endedAtMs: atMs },
-      });
+      return bookReceived(rail, tx, { channel, units, change: seen });
+    case "close": {
+      const change = { ...seen, state: "closed", ended_at: now } as const;
+      return bookReceived(rail, tx, { channel, units, change });
+    }
   }
 }
 
 /** An amount that the chain has paid out. */
 export interface ReceivedSettlement {
+  readonly channel: SessionChannel;
   /** In total, since the channel was opened. */
   readonly units: bigint;
-  readonly atMs: number;
   /** Other changes of the channel's row. */
   readonly change: ChannelPatch;
 }
@@ -212,42 +179,26 @@ export interface ReceivedSettlement {
  * has locked it.
  */
 export async function bookReceived(
-  parts: SessionRail,
+  { channels, runtime }: SessionRail,
   tx: Tx,
-  channel: SessionChannel,
-  { units, atMs, change: other }: ReceivedSettlement,
+  { channel, units, change }: ReceivedSettlement,
 ): Promise<SessionChannel> {
-  const settled = greaterOf(units, channel.settled);
-  if (settled > channel.settled) {
-    const amountN = nanoOf(settled - channel.settled);
-    if (
-      !(await post(tx, {
-        kind: "session",
-        idemKey: `session:${channel.id}:${settled}`,
-        amountN,
-        atMs,
-      }))
-    )
+  const atMs = runtime.wallMs();
+  const settled = greaterOf(units, channel.settled_units);
+  if (settled > channel.settled_units) {
+    const amountN = nanoOf(settled - channel.settled_units);
+    const idemKey = `session:${channel.id}:${settled}`;
+    if (!(await post(tx, { kind: "session", idemKey, amountN, atMs })))
       throw new Error(
         `session ${channel.id} was booked up to ${settled} before, and its channel does not know`,
       );
   }
   // Only another holder of the wallet's key can have taken out more than was spent.
-  const spent = greaterOf(settled, channel.spent);
-  return change(parts, tx, channel, {
-    ...other,
-    settled,
-    spent,
-    owedSinceMs: spent > settled ? atMs : null,
+  const spent = greaterOf(settled, channel.spent_units);
+  return channels.change(tx, channel, {
+    ...change,
+    settled_units: settled,
+    spent_units: spent,
+    owed_since: spent > settled ? wholeMs(atMs) : null,
   });
-}
-
-async function change(
-  { channels }: SessionRail,
-  tx: Tx,
-  channel: SessionChannel,
-  patch: ChannelPatch,
-): Promise<SessionChannel> {
-  await channels.write(tx, channel.id, patch);
-  return { ...channel, ...patch };
 }

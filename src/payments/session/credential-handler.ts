@@ -140,7 +140,7 @@ async function topUp(
   return managed(session, live, {
     challengeId,
     acceptedUnits: accepted,
-    spentUnits: record.spent,
+    spentUnits: record.spent_units,
     txHash: funded.hash,
   });
 }

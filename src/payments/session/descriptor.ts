@@ -2,9 +2,9 @@
 // unchecked JSON. Knows no store and calls no chain.
 import { Session } from "mppx/tempo";
 import { z } from "zod";
+import type { Hex } from "../../shared/store/tables-payments.ts";
 
-/** 0x and hex digits. */
-export type Hex = `0x${string}`;
+export type { Hex };
 
 /** The fields of a channel's id, in lower case. */
 export type Descriptor = Readonly<Session.Precompile.Channel.ChannelDescriptor>;
@@ -88,25 +88,9 @@ export function parseDescriptor(text: string): Descriptor | null {
   return read.success ? read.data : null;
 }
 
-/** A descriptor as JSON; equal descriptors have equal texts. */
-export function descriptorText({
-  payer,
-  payee,
-  operator,
-  token,
-  salt,
-  authorizedSigner,
-  expiringNonceHash,
-}: Descriptor): string {
-  return JSON.stringify({
-    payer,
-    payee,
-    operator,
-    token,
-    salt,
-    authorizedSigner,
-    expiringNonceHash,
-  });
+/** A parsed descriptor as JSON. Its fields have one order, so equal ones have equal texts. */
+export function descriptorText(descriptor: Descriptor): string {
+  return JSON.stringify(descriptor);
 }
 
 /** The address that signs the vouchers of a channel. */

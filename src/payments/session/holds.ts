@@ -7,18 +7,16 @@ import type { Tx } from "../../shared/ledger/ledger.ts";
 import type { Epoch, Presence } from "../../shared/nodes/node-rows.ts";
 import { databaseNow } from "../../shared/store/engine.ts";
 import type { Store } from "../../shared/store/store.ts";
-import type { CallKey } from "./call-record.ts";
-import { type Hex, parseHex } from "./descriptor.ts";
+import type { Hex, SessionHoldTable } from "../../shared/store/tables-payments.ts";
 
-/** The price of a call under way. */
-export interface CallHold extends CallKey, Epoch {
-  /** Unique within an epoch of its process. */
-  readonly number: bigint;
-  readonly units: bigint;
-}
+/** The price of a call under way. `number` is unique within an epoch of its process. */
+export type CallHold = Omit<SessionHoldTable, "created_at">;
+
+/** What identifies a hold. */
+type HoldKey = Pick<CallHold, "channel_id" | "node_id" | "epoch" | "number">;
 
 /** A hold, and how often its process has shown that it lives; null = it has ended. */
-export type ReadHold = CallHold & { readonly flushSeq: bigint | null };
+export type ReadHold = CallHold & { readonly flush_seq: bigint | null };
 
 /** This process among those on one store. */
 export interface SessionProcess {
@@ -70,13 +68,14 @@ export class CallProcesses {
    */
   stateOf(hold: ReadHold): "lives" | "doubtful" | "ended" {
     const own = this.ownEpoch;
-    if (own !== null && keyOf(hold) === keyOf(own)) return "lives";
+    if (own !== null && keyOf(hold) === keyOf({ node_id: own.nodeId, epoch: own.epoch }))
+      return "lives";
     if (!this.#lives(hold)) return "ended";
     return this.#seen.get(keyOf(hold))?.isAlive === true ? "lives" : "doubtful";
   }
 
   #lives(hold: ReadHold): boolean {
-    const { flushSeq } = hold;
+    const { flush_seq: flushSeq } = hold;
     if (flushSeq === null) return false;
     const readMs = this.#runtime.now();
     const goneMs = Math.max(LEAST_GONE_MS, GONE_BEATS * this.#process.heartbeatMs);
@@ -101,19 +100,13 @@ export async function forgetHolds({ db }: Pick<Store, "db">): Promise<boolean> {
     .where("created_at", "<", (eb) => eb(databaseNow(db), "-", BigInt(FORGOTTEN_AFTER_MS)))
     .limit(FORGOTTEN_AT_ONCE)
     .execute();
-  const named = old.map(({ channel_id, node_id, epoch, number }) => ({
-    channelId: channel_id,
-    nodeId: node_id,
-    epoch,
-    number,
-  }));
-  if (named.length > 0) await holdDeletion(named).execute(db);
+  if (old.length > 0) await holdDeletion(old).execute(db);
   return old.length === FORGOTTEN_AT_ONCE;
 }
 
 /** The holds of channels, each with the signs of life of its process. */
-export async function readHolds(tx: Tx, channelIds: readonly Hex[]): Promise<readonly ReadHold[]> {
-  const rows = await tx
+export function readHolds(tx: Tx, channelIds: readonly Hex[]): Promise<readonly ReadHold[]> {
+  return tx
     .selectFrom("session_hold")
     .leftJoin("node", (join) =>
       join
@@ -126,49 +119,25 @@ export async function readHolds(tx: Tx, channelIds: readonly Hex[]): Promise<rea
     .where("session_hold.channel_id", "in", channelIds)
     .limit(MAX_HOLDS * channelIds.length)
     .execute();
-  return rows.map((row) => ({
-    channelId: parseHex(row.channel_id),
-    nodeId: row.node_id,
-    epoch: row.epoch,
-    number: row.number,
-    units: row.units,
-    voucherUnits: row.voucher_units,
-    fingerprint: row.fingerprint,
-    challengeId: row.challenge_id,
-    flushSeq: row.flush_seq,
-  }));
 }
 
 /** The statement that inserts holds; at least one. */
 export function holdInsertion(tx: Tx, holds: readonly CallHold[]) {
-  return tx.insertInto("session_hold").values(
-    holds.map((hold) => ({
-      channel_id: hold.channelId,
-      node_id: hold.nodeId,
-      epoch: hold.epoch,
-      number: hold.number,
-      units: hold.units,
-      voucher_units: hold.voucherUnits,
-      fingerprint: hold.fingerprint,
-      challenge_id: hold.challengeId,
-      created_at: databaseNow(tx),
-    })),
-  );
+  const rows = holds.map((hold) => ({ ...hold, created_at: databaseNow(tx) }));
+  return tx.insertInto("session_hold").values(rows);
 }
 
 /** The statement that deletes holds; at least one. */
-export function holdDeletion(
-  holds: readonly (Epoch & { readonly channelId: string; readonly number: bigint })[],
-) {
+export function holdDeletion(holds: readonly HoldKey[]) {
   const names = holds.map(
-    ({ channelId, nodeId, epoch, number }) =>
-      sql`(cast(${channelId} as text), cast(${nodeId} as text), cast(${epoch} as bigint),
+    ({ channel_id, node_id, epoch, number }) =>
+      sql`(cast(${channel_id} as text), cast(${node_id} as text), cast(${epoch} as bigint),
         cast(${number} as bigint))`,
   );
   return sql`delete from session_hold
     where (channel_id, node_id, epoch, number) in (values ${sql.join(names)})`;
 }
 
-function keyOf({ nodeId, epoch }: Epoch): string {
-  return `${epoch} ${nodeId}`;
+function keyOf({ node_id, epoch }: Pick<CallHold, "node_id" | "epoch">): string {
+  return `${epoch} ${node_id}`;
 }

@@ -136,8 +136,8 @@ function isUnused({ underWay, entering, ending }: LiveChannel): boolean {
 function isOlder(a: SessionChannel, b: SessionChannel): boolean {
   return (
     a.calls < b.calls ||
-    a.settled < b.settled ||
-    a.deposit < b.deposit ||
+    a.settled_units < b.settled_units ||
+    a.deposit_units < b.deposit_units ||
     STAGES.indexOf(a.state) < STAGES.indexOf(b.state)
   );
 }

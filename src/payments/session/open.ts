@@ -11,12 +11,12 @@ import { Sealer } from "../../secrets/sealer.ts";
 import type { JobClaims } from "../../shared/nodes/job-claims.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { PaymentHeaders } from "../payments.ts";
-import { challengeSecrets, createProtocol, type Protocol, type ReadPayment } from "../protocol.ts";
-import { createPaymentChain } from "../rails/chain.ts";
+import { Protocol, type ReadPayment } from "../protocol.ts";
+import { EvmNode } from "../rails/evm/node.ts";
 import type { SessionRailSettings } from "../rails/rail-kind.ts";
-import { createClientReader } from "./chain/client-transaction.ts";
-import { createEscrow } from "./chain/escrow.ts";
-import { addressOf, createSettler } from "./chain/settlement-wallet.ts";
+import { ClientReader } from "./chain/client-transaction.ts";
+import { Escrow } from "./chain/escrow.ts";
+import { addressOf, Settler } from "./chain/settlement-wallet.ts";
 import { TransactionRecord } from "./chain/transaction-record.ts";
 import { ChannelFunding } from "./channel-funding.ts";
 import { ChannelRecord, resealChannels } from "./channel-record.ts";
@@ -58,8 +58,6 @@ export interface SessionsParts {
   readonly waitMs: number;
   /** The rate limit of each channel. */
   readonly rateLimitSize: RateLimitSize;
-  /** Between two checks of a channel that owes something. */
-  readonly watchMs?: number;
   readonly process: SessionProcess;
 }
 
@@ -80,7 +78,7 @@ export async function openSessions(parts: SessionsParts): Promise<Sessions> {
           log.info({ resealed }, "channels of pay-per-call are sealed with the present secret");
       },
     });
-  const protocol = createProtocol({ realm, ...challengeSecrets(secret, previousSecret) });
+  const protocol = new Protocol({ realm, secret, previousSecret });
   const vouchers = new VoucherChecker(runtime, (error) =>
     log.error({ problem: errorText(error) }, "the thread that checks vouchers ended"),
   );
@@ -103,7 +101,7 @@ function openRail(
   const { walletKey, rpcUrl, chainId, confirmations, settleN, settleMs } = settings;
   const sealer = new Sealer(parts.secret, parts.previousSecret);
   const terms = termsOf(settings, addressOf(walletKey));
-  const chain = createPaymentChain({ rpcUrl, chainId, runtime });
+  const node = new EvmNode({ rpcUrl, chainId, runtime });
   const channels = new ChannelRecord(sealer);
   const live = new LiveChannels({ store, channels });
   const processes = new CallProcesses(runtime, parts.process);
@@ -113,9 +111,9 @@ function openRail(
     log,
     settings,
     terms,
-    policy: { settleUnits: settleN / NANO_PER_UNIT, settleMs, watchMs: parts.watchMs ?? WATCH_MS },
-    escrow: createEscrow({ chain, terms, confirmations, runtime }),
-    settler: createSettler({ chain, terms, walletKey }),
+    policy: { settleUnits: settleN / NANO_PER_UNIT, settleMs, watchMs: WATCH_MS },
+    escrow: new Escrow({ node, terms, confirmations, runtime }),
+    settler: new Settler({ node, terms, walletKey }),
     vouchers,
     channels,
     transactions: new TransactionRecord(sealer),
@@ -129,7 +127,7 @@ function openRail(
     credentialHandler: new CredentialHandler({
       session,
       voucherAcceptor,
-      openings: new ChannelFunding(session, createClientReader(terms, chain)),
+      openings: new ChannelFunding(session, new ClientReader(terms, node)),
     }),
     watch: new ChannelWorker(session),
   };

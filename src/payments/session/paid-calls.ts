@@ -1,17 +1,18 @@
 // The calls of channels, under the lock of the channel's row: whether the call of a credential may
 // be made and its price is held, and what a delivered call is charged.
+
 import type { RateLimit } from "../../core/billing/access.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
+import { greaterOf, lesserOf } from "../../core/billing/payment.ts";
 import { rateLimitStatusOf, takeToken } from "../../core/billing/rate-limit.ts";
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { CallKey, RecordedCall } from "./call-record.ts";
 import { FRESH_DEPOSIT_MS, FRESH_MS } from "./chain-sync.ts";
 import {
   acceptedOf,
-  type ChannelMoney,
-  greaterOf,
   requiredFor,
   type Voucher,
+  wholeMs,
   withCharge,
   withVoucher,
 } from "./channel.ts";
@@ -105,10 +106,10 @@ export class PaidCalls {
     // knows the vouchers of charged calls, or higher ones.
     if (promised.units <= acceptedOf(record) && (await channel.isCharged(hold))) return null;
     const atMs = runtime.wallMs();
-    const lookAtMs = lookAtOf({ ...record, ...money }, policy, atMs);
-    const { spent, vouchers } = money;
-    const owedSinceMs = record.owedSinceMs ?? atMs;
-    channel.change({ spent, vouchers, calls: record.calls + 1n, owedSinceMs, lookAtMs });
+    const { spent_units, vouchers } = money;
+    const look_at = lookAtOf({ ...record, spent_units }, policy, atMs);
+    const owed_since = record.owed_since ?? wholeMs(atMs);
+    channel.change({ spent_units, vouchers, calls: record.calls + 1n, owed_since, look_at });
     const call = callOf(charge, channel.record);
     channel.addCall(call);
     return call;
@@ -128,7 +129,7 @@ export class PaidCalls {
     // A payer with a high voucher may make the same call again and again: under another challenge,
     // and as long as the voucher covers it, it is a new call.
     const isCovered = payload.units >= requiredFor(record, channel.heldUnits, call.units);
-    if (found.challengeId !== challengeId && isCovered) return null;
+    if (found.challenge_id !== challengeId && isCovered) return null;
     if (found.body !== null) return { kind: "repeated", found };
     const empty = this.#limit(entering, call);
     if (empty !== null) return empty;
@@ -238,11 +239,11 @@ function uncovered(
       "session/channel-finalized",
       "The channel is closed, or about to be: open another one.",
     );
-  if (promised > record.deposit)
+  if (promised > record.deposit_units)
     return invalid(
       "session/amount-exceeds-deposit",
-      `The voucher promises ${promised} base units, and the deposit is ${record.deposit}: top ` +
-        "it up.",
+      `The voucher promises ${promised} base units, and the deposit is ${record.deposit_units}: ` +
+        "top it up.",
       snapshot,
     );
   const required = requiredFor(record, channel.heldUnits, units);
@@ -259,8 +260,8 @@ function uncovered(
 }
 
 /** How old the last state read from the chain may be. */
-export function maxAgeMs({ deposit }: SessionChannel, { units }: Pick<Voucher, "units">): number {
-  return units > deposit ? FRESH_DEPOSIT_MS : FRESH_MS;
+export function maxAgeMs(record: SessionChannel, { units }: Pick<Voucher, "units">): number {
+  return units > record.deposit_units ? FRESH_DEPOSIT_MS : FRESH_MS;
 }
 
 function tokensOf({ calls, tokens = calls }: Pick<PricedCall, "calls" | "tokens">): number {
@@ -269,13 +270,17 @@ function tokensOf({ calls, tokens = calls }: Pick<PricedCall, "calls" | "tokens"
 
 /** What identifies the call of a credential. */
 export function callKeyOf({ payload, challengeId }: VoucherCredential, call: PricedCall): CallKey {
-  const { channelId, units } = payload;
-  return { channelId, voucherUnits: units, fingerprint: call.fingerprint, challengeId };
+  return {
+    channel_id: payload.channelId,
+    voucher_units: payload.units,
+    fingerprint: call.fingerprint,
+    challenge_id: challengeId,
+  };
 }
 
 /** What identifies a request among those of a channel. */
-export function requestText({ voucherUnits, challengeId, fingerprint }: CallKey): string {
-  return `${voucherUnits} ${challengeId} ${fingerprint}`;
+export function requestText({ voucher_units, challenge_id, fingerprint }: CallKey): string {
+  return `${voucher_units} ${challenge_id} ${fingerprint}`;
 }
 
 /**
@@ -283,31 +288,30 @@ export function requestText({ voucherUnits, challengeId, fingerprint }: CallKey)
  * time to see that its payer wants the deposit back.
  */
 function lookAtOf(
-  { lookAtMs, ...money }: ChannelMoney & { readonly lookAtMs: number },
+  { look_at, spent_units, settled_units }: SessionChannel,
   { settleUnits, watchMs }: SettlePolicy,
   atMs: number,
-): number {
-  return money.spent - money.settled >= settleUnits
-    ? Math.min(lookAtMs, atMs)
-    : Math.min(lookAtMs, atMs + watchMs);
+): bigint {
+  const isDue = spent_units - settled_units >= settleUnits;
+  return lesserOf(look_at, wholeMs(isDue ? atMs : atMs + watchMs));
 }
 
 function callOf(
   { hold, units, promised, cu, status, body }: VoucherCharge,
-  { spent, vouchers, calls }: SessionChannel,
+  { spent_units, vouchers, calls }: SessionChannel,
 ): RecordedCall {
-  const { channelId, voucherUnits, fingerprint, challengeId } = hold;
+  const { channel_id, voucher_units, fingerprint, challenge_id } = hold;
   return {
-    channelId,
+    channel_id,
     position: calls,
-    voucherUnits,
+    voucher_units,
     fingerprint,
-    challengeId,
-    chargedUnits: units,
-    acceptedUnits: vouchers.at(-1)?.units ?? promised.units,
-    spentUnits: spent,
-    cu,
-    status,
+    challenge_id,
+    charged_units: units,
+    accepted_units: vouchers.at(-1)?.units ?? promised.units,
+    spent_units,
+    cu: BigInt(cu),
+    status: BigInt(status),
     body,
   };
 }

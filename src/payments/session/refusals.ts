@@ -1,8 +1,9 @@
 // Refusals of session credentials, by the error catalogue, with the state of the channel for its
 // payer.
+import { greaterOf } from "../../core/billing/payment.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { BadPayment } from "../rails/rail.ts";
-import { acceptedOf, greaterOf, requiredFor } from "./channel.ts";
+import { acceptedOf, requiredFor } from "./channel.ts";
 import type { LiveChannel } from "./live-channels.ts";
 import type { Snapshot } from "./terms.ts";
 
@@ -91,16 +92,16 @@ export function snapshotOf(
   units: bigint,
   heldUnits = 0n,
 ): Snapshot | null {
-  if (record.state !== "open" || record.closeRequestedAtMs !== null || ending) return null;
+  if (record.state !== "open" || record.close_requested_at !== null || ending) return null;
   return {
-    chainId: record.chainId,
+    chainId: Number(record.chain_id),
     channelId: record.id,
     descriptor: record.descriptor,
     acceptedUnits: greaterOf(accepted, acceptedOf(record)),
     requiredUnits: requiredFor(record, heldUnits, units),
-    depositUnits: record.deposit,
-    settledUnits: record.settled,
-    spentUnits: record.spent,
+    depositUnits: record.deposit_units,
+    settledUnits: record.settled_units,
+    spentUnits: record.spent_units,
     calls: record.calls,
   };
 }

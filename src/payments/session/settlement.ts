@@ -2,19 +2,20 @@
 // its payer. A channel ends at the payer's request, or because the payer has asked the chain for
 // the deposit. The amount of an end is fixed in the store before anything is signed for it, and
 // nothing is charged after that.
-import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { greaterOf } from "../../core/billing/payment.ts";
+import { fault } from "../../core/faults/rpc-fault.ts";
 import { pause } from "../../runtime.ts";
-import { ChainFailure } from "../rails/chain.ts";
+import { unlessUnreachable } from "../rails/chain.ts";
 import { type WrittenTransaction, writtenOf } from "./chain/transaction-record.ts";
 import { refresh } from "./chain-sync.ts";
-import { collectable, greaterOf, highestOf, type Voucher } from "./channel.ts";
+import { collectable, highestOf, type Voucher, wholeMs } from "./channel.ts";
 import type { SessionChannel } from "./channel-record.ts";
 import { confirmWithin } from "./confirmation.ts";
-import type { Hex, SessionPayload } from "./descriptor.ts";
+import type { Hex } from "./descriptor.ts";
 import type { LiveChannel } from "./live-channels.ts";
+import type { VoucherCredential } from "./paid-calls.ts";
 import { chainDown, invalid, pending, type Refused, refused, snapshotOf } from "./refusals.ts";
-import type { SessionRail } from "./session-rail.ts";
-import type { Snapshot } from "./terms.ts";
+import { changeChannel, type SessionRail } from "./session-rail.ts";
 import { checkVoucher } from "./voucher-acceptor.ts";
 
 /** A channel that is closed. */
@@ -25,20 +26,13 @@ export interface Closed {
   readonly spentUnits: bigint;
 }
 
-/** A payer's request to close a channel. */
-export interface ChannelClosing {
-  readonly payload: Extract<SessionPayload, { readonly signature: Hex }>;
-  /** True = its challenge has expired. */
-  readonly expired: boolean;
-}
-
 /** Closes a channel at its payer's request; a repeated request gets the same result. */
 export async function closeForPayer(
-  parts: SessionRail,
+  rail: SessionRail,
   live: LiveChannel,
-  { payload, expired }: ChannelClosing,
+  { payload, expired }: Pick<VoucherCredential, "payload" | "expired">,
 ): Promise<Closed | Refused> {
-  const wrong = await checkVoucher(parts, live, payload);
+  const wrong = await checkVoucher(rail, live, payload);
   if (wrong !== null) return wrong;
   if (live.record.state === "open") {
     if (expired)
@@ -47,46 +41,56 @@ export async function closeForPayer(
         "The challenge is over: answer a challenge of this response.",
         snapshotOf(live, 0n),
       );
-    if (!(await refresh(parts, live, 0))) return chainDown();
+    if (!(await refresh(rail, live, 0))) return chainDown();
   }
   try {
-    if (live.record.state === "open" && !(await becomesIdle(parts, live)))
-      return refused(stillBusy(parts.waitMs));
-    const { id, state, spent } = live.record;
-    if (state === "open" && payload.units < spent) {
-      const reason =
-        `The voucher promises ${payload.units} base units, and ${spent} were spent: sign one for ` +
-        "that.";
-      return invalid("session/insufficient-balance", reason, reminderOf(live));
-    }
-    const transaction =
-      state === "closed" || state === "failed"
-        ? null
-        : await beginClose(parts, id).catch(asUnreachable);
-    if (transaction === "unreachable") return pending(WHAT);
-    return await outcome(parts, id, transaction);
+    if (live.record.state === "open" && !(await becomesIdle(rail, live)))
+      return refused(
+        fault("unavailable", "calls on this channel are still under way", {
+          retryAfterMs: rail.waitMs,
+        }),
+      );
+    return await closeIdle(rail, live, payload.units);
   } finally {
     live.ending = false;
   }
 }
 
+/** Closes a channel without calls under way for a payer who has promised `units`. */
+async function closeIdle(
+  rail: SessionRail,
+  live: LiveChannel,
+  units: bigint,
+): Promise<Closed | Refused> {
+  const { id, state, spent_units: spent } = live.record;
+  if (state === "open" && units < spent) {
+    const promised = `The voucher promises ${units} base units`;
+    const reason = `${promised}, and ${spent} were spent: sign one for that.`;
+    return invalid(
+      "session/insufficient-balance",
+      reason,
+      snapshotOf({ ...live, ending: false }, 0n),
+    );
+  }
+  if (state === "closed" || state === "failed") return outcome(rail, id, null);
+  const transaction = await unlessUnreachable(beginClose(rail, id));
+  return transaction === "unreachable" ? pending(WHAT) : outcome(rail, id, transaction);
+}
+
 /** Signs a settlement of what was spent and records it; null = the chain would not carry it out. */
 export async function beginSettle(
   { settler, store, channels, transactions, runtime }: SessionRail,
-  channel: SessionChannel,
+  { id, descriptor, ...money }: SessionChannel,
 ): Promise<WrittenTransaction | null> {
-  const voucher = collectable(channel);
+  const voucher = collectable(money);
   if (voucher === null) return null;
-  const signed = await settler.sign({ kind: "settle", descriptor: channel.descriptor, voucher });
+  const signed = await settler.sign({ kind: "settle", descriptor, voucher });
   if (signed.kind === "node_error") return null;
-  const transaction = writtenOf(channel.id, "settle", { ...signed, units: voucher.units });
+  const transaction = writtenOf(id, "settle", { ...signed, units: voucher.units });
   return store.transaction(async (tx) => {
-    const now = await channels.lock(tx, channel.id);
-    const open = await transactions.open(tx, channel.id);
-    if (
-      now?.state !== "open" ||
-      open.some((transaction) => transaction.kind === "settle" || transaction.kind === "close")
-    )
+    const now = await channels.lock(tx, id);
+    const open = await transactions.open(tx, id);
+    if (now?.state !== "open" || open.some(({ kind }) => kind === "settle" || kind === "close"))
       return null;
     return (await transactions.insert(tx, transaction, runtime.wallMs())) ? transaction : null;
   });
@@ -96,39 +100,31 @@ export async function beginSettle(
  * Fixes the amount of a close and signs its transaction; null = the chain would not carry it out,
  * or another process has done so. Throws `ChainFailure` while the chain is not reached.
  */
-export async function beginClose(parts: SessionRail, id: Hex): Promise<WrittenTransaction | null> {
-  const { store, channels, transactions, settler, runtime, live } = parts;
-  const channel = await store.transaction(async (tx) => {
-    const channel = await channels.lock(tx, id);
-    if (channel?.state === "open")
-      await channels.write(tx, id, { state: "closing", lookAtMs: runtime.wallMs() });
-    return channel?.state === "open" ? { ...channel, state: "closing" as const } : channel;
-  });
-  if (channel?.state !== "closing") return null;
-  live.note(channel);
-  const there = (await transactions.open(store.db, id)).find(
-    (transaction) => transaction.kind === "close",
+export async function beginClose(rail: SessionRail, id: Hex): Promise<WrittenTransaction | null> {
+  const { store, channels, transactions, settler, runtime } = rail;
+  const channel = await changeChannel(rail, id, async (tx, channel) =>
+    channel.state === "open"
+      ? channels.change(tx, channel, { state: "closing", look_at: wholeMs(runtime.wallMs()) })
+      : channel,
   );
+  if (channel?.state !== "closing") return null;
+  const openClose = async (db: Parameters<typeof transactions.open>[0]) =>
+    (await transactions.open(db, id)).find(({ kind }) => kind === "close");
+  const there = await openClose(store.db);
   if (there !== undefined) return there;
-  const units = greaterOf(channel.spent, channel.settled);
+  const units = greaterOf(channel.spent_units, channel.settled_units);
   // An earlier transaction has failed: this one has the same amount.
-  const signed = await settler.sign({
-    kind: "close",
-    descriptor: channel.descriptor,
-    voucher: voucherFor(channel, units),
-    units,
-  });
+  const { descriptor } = channel;
+  const voucher = voucherFor(channel, units);
+  const signed = await settler.sign({ kind: "close", descriptor, voucher, units });
   if (signed.kind === "node_error") return null;
   const transaction = writtenOf(id, "close", { ...signed, units });
   return store.transaction(async (tx) => {
     // One at a time: of two for the same amount, one would fail.
     await channels.lock(tx, id);
-    const other = (await transactions.open(tx, id)).find(
-      (transaction) => transaction.kind === "close",
-    );
-    if (other !== undefined) return other;
-    await transactions.insert(tx, transaction, runtime.wallMs());
-    return transaction;
+    const other = await openClose(tx);
+    if (other === undefined) await transactions.insert(tx, transaction, runtime.wallMs());
+    return other ?? transaction;
   });
 }
 
@@ -137,7 +133,7 @@ export async function beginClose(parts: SessionRail, id: Hex): Promise<WrittenTr
  * none.
  */
 function voucherFor(channel: SessionChannel, units: bigint): Voucher | null {
-  if (units <= channel.settled) return null;
+  if (units <= channel.settled_units) return null;
   const highest = highestOf(channel);
   if (highest === null || highest.units < units)
     throw new Error(`channel ${channel.id} has no voucher for what was spent of it`);
@@ -151,35 +147,21 @@ const WHAT = "the transaction that closes the channel";
  * it.
  */
 async function outcome(
-  parts: SessionRail,
+  rail: SessionRail,
   id: Hex,
   transaction: WrittenTransaction | null,
 ): Promise<Closed | Refused> {
-  const { transactions, channels, store } = parts;
+  const { transactions, channels, store } = rail;
   // A failed transaction is followed by another one.
-  if (transaction !== null && (await confirmWithin(parts, transaction)).kind !== "done")
+  if (transaction !== null && (await confirmWithin(rail, transaction)).kind !== "done")
     return pending(WHAT);
   const channel = await channels.read(store.db, id);
   const last = await transactions.last(store.db, id, "close");
   if (channel?.state === "closed" && last?.state === "done")
-    return { kind: "closed", hash: last.hash, spentUnits: channel.spent };
+    return { kind: "closed", hash: last.tx_hash, spentUnits: channel.spent_units };
   return channel?.state === "closing"
     ? pending(WHAT)
     : invalid("session/channel-finalized", "The channel was closed, and not by us.");
-}
-
-function stillBusy(retryAfterMs: number): Fault {
-  return fault("unavailable", "calls on this channel are still under way", { retryAfterMs });
-}
-
-function reminderOf(live: LiveChannel): Snapshot | null {
-  live.ending = false;
-  return snapshotOf(live, 0n);
-}
-
-function asUnreachable(error: unknown): "unreachable" {
-  if (error instanceof ChainFailure) return "unreachable";
-  throw error;
 }
 
 const IDLE_PAUSE_MS = 50;
@@ -188,11 +170,11 @@ const IDLE_PAUSE_MS = 50;
  * Stops accepting calls in this process, and waits for those under way in any; false = they take
  * too long, and the channel goes on.
  */
-async function becomesIdle(parts: SessionRail, live: LiveChannel): Promise<boolean> {
-  const { runtime, waitMs } = parts;
+async function becomesIdle(rail: SessionRail, live: LiveChannel): Promise<boolean> {
+  const { runtime, waitMs } = rail;
   const untilMs = runtime.now() + waitMs;
   live.ending = true;
-  while (!(await isIdle(parts, live.record.id))) {
+  while (!(await isIdle(rail, live.record.id))) {
     if (runtime.now() >= untilMs) return false;
     await pause(runtime, IDLE_PAUSE_MS);
   }

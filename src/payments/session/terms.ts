@@ -141,8 +141,8 @@ export interface SessionReceipt {
   readonly acceptedUnits: bigint;
   readonly spentUnits: bigint;
   readonly calls: bigint;
-  /** The transaction of an opening, addition or close; null = none. */
-  readonly txHash: Hex | null;
+  /** The transaction of an opening, addition or close. */
+  readonly txHash?: Hex;
 }
 
 /** Names and values in turn. */
@@ -161,7 +161,7 @@ export function receiptHeaders(
     acceptedCumulative: String(receipt.acceptedUnits),
     spent: String(receipt.spentUnits),
     units: Number(receipt.calls),
-    ...(receipt.txHash === null ? {} : { txHash: receipt.txHash }),
+    txHash: receipt.txHash,
   };
   return ["Payment-Receipt", Buffer.from(JSON.stringify(payload)).toString("base64url")];
 }

@@ -2,13 +2,15 @@
 // and answers a repeated request with its first answer. A voucher covers a call if it promises what
 // was spent, what is held, and the price; the row of the channel, under its lock, decides that. The
 // caller of `settle` says after the call what is charged.
+
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
+import { lesserOf } from "../../core/billing/payment.ts";
 import { rateLimitStatusOf } from "../../core/billing/rate-limit.ts";
 import { errorText } from "../../core/fields.ts";
 import { pause } from "../../runtime.ts";
 import { findCall, MAX_KEPT_BYTES, type RecordedCall } from "./call-record.ts";
 import { refresh } from "./chain-sync.ts";
-import { lesserOf, type Voucher } from "./channel.ts";
+import type { Voucher } from "./channel.ts";
 import { descriptorText, signerOf } from "./descriptor.ts";
 import type { CallHold } from "./holds.ts";
 import type { LiveChannel } from "./live-channels.ts";
@@ -185,10 +187,10 @@ export class VoucherAcceptor {
     const promised: Voucher = { units: payload.units, signature: payload.signature };
     const charge = { hold, units, promised, cu, status, body: keptBody(end) };
     const written = await session.writer
-      .run(hold.channelId, (channel) => this.#calls.charge(channel, charge))
+      .run(hold.channel_id, (channel) => this.#calls.charge(channel, charge))
       .catch((error: unknown) => {
         session.log.warn(
-          { channel: hold.channelId, problem: errorText(error) },
+          { channel: hold.channel_id, problem: errorText(error) },
           "a call could not be charged: it is not answered",
         );
         void session.writer.release(hold);
@@ -211,26 +213,29 @@ export class VoucherAcceptor {
   }
 
   #recorded(live: LiveChannel, found: RecordedCall, challengeId: string): RecordedAnswer {
-    const { cu, chargedUnits } = found;
-    const receipt = { ...found, challengeId, calls: found.position, txHash: null };
-    const headers = receiptHeaders(this.#session.runtime, receipt);
+    const headers = receiptHeaders(this.#session.runtime, {
+      challengeId,
+      channelId: found.channel_id,
+      acceptedUnits: found.accepted_units,
+      spentUnits: found.spent_units,
+      calls: found.position,
+    });
+    const bill = this.#billOf(live, { cu: Number(found.cu), chargedUnits: found.charged_units });
     return {
       kind: "recorded",
-      status: found.status,
+      status: Number(found.status),
       body: found.body ?? "",
-      bill: { ...this.#billOf(live, { cu, chargedUnits }), headers },
+      bill: { ...bill, headers },
     };
   }
 
   #receiptOf({ record, accepted }: LiveChannel, challengeId: string): readonly string[] {
-    const { id, spent, calls } = record;
     return receiptHeaders(this.#session.runtime, {
       challengeId,
-      channelId: id,
+      channelId: record.id,
       acceptedUnits: accepted,
-      spentUnits: spent,
-      calls,
-      txHash: null,
+      spentUnits: record.spent_units,
+      calls: record.calls,
     });
   }
 
@@ -238,12 +243,18 @@ export class VoucherAcceptor {
     live: LiveChannel,
     { cu, chargedUnits }: Pick<CallBill, "cu" | "chargedUnits">,
   ): Omit<CallBill, "headers"> {
-    const { deposit, spent } = live.record;
+    const { deposit_units, spent_units } = live.record;
     const rateLimitStatus = rateLimitStatusOf(live, RATE_LIMIT, {
       size: this.#size,
       nowMs: this.#session.runtime.now(),
     });
-    return { kind: "bill", cu, chargedUnits, leftUnits: deposit - spent, rateLimitStatus };
+    return {
+      kind: "bill",
+      cu,
+      chargedUnits,
+      leftUnits: deposit_units - spent_units,
+      rateLimitStatus,
+    };
   }
 }
 

@@ -1,6 +1,20 @@
 // The tables of payments, with the conventions of `tables.ts`. Names ending in `_units` are base
 // units of a channel's token: a base unit is a thousand nano-USD.
-import { checked, idOf, int, key, oneOf, orNull, type Row, text, unique } from "./column.ts";
+import {
+  checked,
+  idOf,
+  int,
+  key,
+  keyOneOf,
+  oneOf,
+  orNull,
+  type Row,
+  text,
+  unique,
+} from "./column.ts";
+
+/** 0x and hex digits. */
+export type Hex = `0x${string}`;
 
 export const PAYMENT_TABLES = {
   /** A payment and what it buys. Rows are never deleted. */
@@ -92,14 +106,18 @@ export const PAYMENT_TABLES = {
   },
   /** A payer's payment channel. Rows are never deleted. */
   session_channel: {
-    /** Channel id on the chain, 0x… in lower case. */
-    id: key,
+    /** Channel id on the chain, in lower case. */
+    id: keyOneOf<Hex>(),
     chain_id: int,
     /** Distinguishes chains with the same chain id. */
     network: text,
     payer: text,
     /** The parameters from which its id is derived, as JSON. */
     descriptor: text,
+    /**
+     * `opening`: its transaction is recorded and perhaps sent. `closing`: the amount of the close
+     * is fixed, and nothing more is charged. `failed`: it was never opened.
+     */
     state: oneOf<"opening" | "open" | "closing" | "closed" | "failed">(),
     /** Why it failed, or ended in another way than by a close of the service. */
     reason: orNull(text),
@@ -126,8 +144,8 @@ export const PAYMENT_TABLES = {
   },
   /** A transaction on a channel, stored before it is sent. */
   session_transaction: {
-    tx_hash: key,
-    channel_id: idOf(text, "session_channel"),
+    tx_hash: keyOneOf<Hex>(),
+    channel_id: idOf(oneOf<Hex>(), "session_channel"),
     /** Sent by the payer (`open`, `top_up`) or by the service (`settle`, `close`). */
     kind: oneOf<"open" | "top_up" | "settle" | "close">(),
     /** Signed bytes, sealed. */
@@ -145,7 +163,7 @@ export const PAYMENT_TABLES = {
   },
   /** A charged call, kept for some time so that a caller who lost the answer can get it again. */
   session_call: {
-    channel_id: idOf(text, "session_channel"),
+    channel_id: idOf(oneOf<Hex>(), "session_channel"),
     /** Position of the call in its channel. */
     position: int,
     /** Cumulative amount of the voucher that came with the call. */
@@ -167,7 +185,7 @@ export const PAYMENT_TABLES = {
   },
   /** The price of a call under way. */
   session_hold: {
-    channel_id: idOf(text, "session_channel"),
+    channel_id: idOf(oneOf<Hex>(), "session_channel"),
     /** The process that makes the call. */
     node_id: text,
     epoch: int,
@@ -187,3 +205,4 @@ export type PurchaseSubmissionTable = Row<typeof PAYMENT_TABLES.purchase_submiss
 export type SessionCallTable = Row<typeof PAYMENT_TABLES.session_call>;
 export type SessionChannelTable = Row<typeof PAYMENT_TABLES.session_channel>;
 export type SessionTransactionTable = Row<typeof PAYMENT_TABLES.session_transaction>;
+export type SessionHoldTable = Row<typeof PAYMENT_TABLES.session_hold>;

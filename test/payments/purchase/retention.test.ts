@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { resealPurchases } from "../../../src/payments/purchase/retention.ts";
-import { startWorker } from "../../../src/payments/start.ts";
+import { startWorker } from "../../../src/payments/tasks.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";

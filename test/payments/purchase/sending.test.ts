@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import { takeNonce } from "../../../src/payments/purchase/transitions.ts";
 import type { Rail } from "../../../src/payments/rails/rail.ts";
 import type { Store } from "../../../src/shared/store/store.ts";
 import { eachStore } from "../../fakes/stores.ts";
@@ -219,24 +218,6 @@ eachStore(({ engine, open }) => {
       assert.deepEqual(await audit(fixture.store), []);
     },
   );
-
-  test(`a nonce is the first one from the chain's own on that nothing open has (${engine})`, async (t) => {
-    const store = await open(t);
-    const open5to7 = (nonce: bigint): bigint => (nonce >= 5n && nonce <= 7n ? 8n : nonce);
-    const take = (chainNonce: bigint, freeFrom: (nonce: bigint) => bigint) =>
-      store.transaction((tx) =>
-        takeNonce(tx, {
-          walletId: "77:0xwallet:0x1",
-          chainNonce,
-          freeFrom: async (nonce) => freeFrom(nonce),
-        }),
-      );
-    assert.equal(await take(5n, (nonce) => nonce), 5n);
-    assert.equal(await take(5n, open5to7), 8n);
-    assert.equal(await take(9n, open5to7), 9n, "somebody else has used the wallet");
-    assert.equal(await take(4n, open5to7), 4n, "one was left out: what is open waits for it");
-    assert.equal(await take(0n, (nonce) => nonce), 0n, "the chain began anew");
-  });
 
   test(
     "a row that fails does not hold up the others, and one lease keeps two instances apart " +

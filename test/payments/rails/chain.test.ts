@@ -4,11 +4,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
-import {
-  createPaymentChain,
-  type PaymentChain,
-  parseQuantity,
-} from "../../../src/payments/rails/chain.ts";
+import { PaymentChain, parseQuantity } from "../../../src/payments/rails/chain.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
 describe("a payment chain's node", () => {
@@ -44,7 +40,7 @@ describe("a payment chain's node", () => {
   });
 
   function chain(rpcUrl = url): PaymentChain {
-    return createPaymentChain({
+    return new PaymentChain({
       rpcUrl,
       chainId: 1,
       runtime,
@@ -154,7 +150,10 @@ describe("a payment chain's node", () => {
       says('{"jsonrpc":"2.0","id":OWN_ID,"result":1}', 429);
       await assert.rejects(ask(), isTrouble(/HTTP status 429/));
       says(`{"jsonrpc":"2.0","id":OWN_ID,"result":"${"1".repeat(1_000)}"}`);
-      await assert.rejects(ask(), isTrouble(/more than 1000 bytes/));
+      await assert.rejects(
+        chain().get("eth_call", [], (it) => it),
+        isTrouble(/more bytes than are read/),
+      );
       for (const text of ["", "<html>", "[]", "{}", "null", '{"error":"x"}', '{"result":']) {
         says(text);
         await assert.rejects(ask(), isTrouble(/something else than JSON-RPC/));

@@ -2,13 +2,19 @@
 // unit, in ranges that the node takes, and each difference is told.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ChainFailure, type PaymentChain } from "../../../src/payments/rails/chain.ts";
+import {
+  ChainFailure,
+  type NodeError,
+  type NodeResult,
+} from "../../../src/payments/rails/chain.ts";
+import { EvmNode } from "../../../src/payments/rails/evm/node.ts";
 import {
   MAX_DIFFERENCES,
   type ReceivingAddressReport,
   type Records,
   reconcile,
 } from "../../../src/payments/reconcile/reconcile.ts";
+import { realRuntime } from "../../../src/runtime.ts";
 
 const TOKEN = `0x${"a1".repeat(20)}`;
 const RECIPIENT = `0x${"b2".repeat(20)}`;
@@ -177,7 +183,7 @@ const QUIET: ReceivingAddressReport = {
 
 function run(it: Case): Promise<ReceivingAddressReport> {
   const receiver = {
-    chain: chainOf(it),
+    node: nodeOf(it),
     token: TOKEN,
     recipient: RECIPIENT,
     confirmations: it.confirmations ?? 0,
@@ -190,7 +196,7 @@ function run(it: Case): Promise<ReceivingAddressReport> {
   });
 }
 
-function chainOf({ transfers, head = 50, maxRange = 1_000_000 }: Case): PaymentChain {
+function nodeOf({ transfers, head = 50, maxRange = 1_000_000 }: Case): EvmNode {
   const answer = (method: string, [first]: readonly unknown[]): unknown => {
     if (method === "eth_getBlockByNumber") {
       const number = first === "latest" ? head : Number(first);
@@ -219,28 +225,25 @@ function chainOf({ transfers, head = 50, maxRange = 1_000_000 }: Case): PaymentC
       )
       .map(logOf);
   };
-  const call: PaymentChain["call"] = async (method, params, read) => {
-    const value = answer(method, params);
-    if (value === null && method === "eth_getLogs")
-      return {
-        kind: "node_error",
-        code: -32005,
-        message: "range too large",
-        data: null,
-        reverted: false,
-      };
-    return { kind: "result", value: read(value) };
-  };
-  return {
-    chainId: 1,
-    call,
-    async get(method, params, read) {
-      const it = await call(method, params, read);
-      if (it.kind === "node_error") throw new ChainFailure(method);
-      return it.value;
-    },
-    network: async () => "0x01",
-  };
+  class ScriptedNode extends EvmNode {
+    override async call<T>(
+      method: string,
+      params: readonly unknown[],
+      read: (result: unknown) => T,
+    ): Promise<NodeResult<T> | NodeError> {
+      const value = answer(method, params);
+      if (value === null && method === "eth_getLogs")
+        return {
+          kind: "node_error",
+          code: -32005,
+          message: "range too large",
+          data: null,
+          reverted: false,
+        };
+      return { kind: "result", value: read(value) };
+    }
+  }
+  return new ScriptedNode({ rpcUrl: "http://127.0.0.1:1", chainId: 1, runtime: realRuntime });
 }
 
 function recordsOf({ records, underWay = [] }: Case): Records {

@@ -2,8 +2,9 @@
 // dozen, promises far ahead, a node that stands still.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ChainFailure, type PaymentChain } from "../../../src/payments/rails/chain.ts";
-import { createEscrow } from "../../../src/payments/session/chain/escrow.ts";
+import { ChainFailure } from "../../../src/payments/rails/chain.ts";
+import type { EvmNode } from "../../../src/payments/rails/evm/node.ts";
+import { Escrow } from "../../../src/payments/session/chain/escrow.ts";
 import { syncWithChain } from "../../../src/payments/session/chain-sync.ts";
 import { CredentialHandler } from "../../../src/payments/session/credential-handler.ts";
 import type { Hex } from "../../../src/payments/session/descriptor.ts";
@@ -332,7 +333,7 @@ eachStore(({ engine, open }) => {
         head: { number: 50n, timeMs: 0 },
       }),
     );
-    assert.deepEqual([after?.deposit, after?.seenBlock], [3n * DEPOSIT, 50n]);
+    assert.deepEqual([after?.deposit_units, after?.seen_block], [3n * DEPOSIT, 50n]);
     life.kill();
   });
 
@@ -388,10 +389,14 @@ test("a node that stands still is trouble: what it says of a deposit is not beli
 
 /** A contract whose node tells of no more than its newest block. */
 function escrowAt(runtime: Runtime, height: () => bigint) {
-  const chain = {
-    get: async (_method: string, _params: readonly unknown[], read: (it: unknown) => unknown) =>
-      read({ number: `0x${height().toString(16)}`, timestamp: "0x1", hash: `0x${"1".repeat(64)}` }),
-  } as unknown as PaymentChain;
+  const node = {
+    head: async () => ({
+      number: height(),
+      hash: `0x${"1".repeat(64)}`,
+      timeS: 1n,
+      baseFeeWei: null,
+    }),
+  } as unknown as EvmNode;
   const terms = {
     chainId: 1,
     escrow: "0x0",
@@ -400,5 +405,5 @@ function escrowAt(runtime: Runtime, height: () => bigint) {
     operator: "0x0",
     depositUnits: 1n,
   } as const;
-  return createEscrow({ chain, terms, confirmations: 0, runtime });
+  return new Escrow({ node, terms, confirmations: 0, runtime });
 }

@@ -14,7 +14,12 @@ import {
 } from "../../../src/payments/session/channel.ts";
 import { unitsFor } from "../../../src/payments/session/sessions.ts";
 
-const EMPTY: ChannelMoney = { deposit: 10_000n, spent: 0n, settled: 0n, vouchers: [] };
+const EMPTY: ChannelMoney = {
+  deposit_units: 10_000n,
+  spent_units: 0n,
+  settled_units: 0n,
+  vouchers: [],
+};
 const voucher = (units: bigint) => ({ units, signature: `0x${units.toString(16)}` });
 
 test(
@@ -22,20 +27,20 @@ test(
     "the voucher",
   () => {
     const once = withCharge(EMPTY, 15n, voucher(15n));
-    assert.equal(once?.spent, 15n);
+    assert.equal(once?.spent_units, 15n);
     assert.equal(withCharge(once ?? EMPTY, 15n, voucher(29n)), null);
-    assert.equal(withCharge(once ?? EMPTY, 15n, voucher(30n))?.spent, 30n);
+    assert.equal(withCharge(once ?? EMPTY, 15n, voucher(30n))?.spent_units, 30n);
     assert.equal(withCharge(EMPTY, 15n, voucher(10_001n)), null);
   },
 );
 
 test("calls may end in another order than they began", () => {
   const later = withCharge(EMPTY, 15n, voucher(30n));
-  assert.equal(later === null ? null : withCharge(later, 15n, voucher(15n))?.spent, 30n);
+  assert.equal(later === null ? null : withCharge(later, 15n, voucher(15n))?.spent_units, 30n);
 });
 
 test("what is held for calls under way counts as spent for the next one", () => {
-  assert.equal(requiredFor({ spent: 30n }, 45n, 15n), 90n);
+  assert.equal(requiredFor({ spent_units: 30n }, 45n, 15n), 90n);
 });
 
 test("nothing can be taken out before a voucher promises no more than was spent", () => {
@@ -63,17 +68,20 @@ test(
       fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
         let money = EMPTY;
         for (const { kind, ahead, units } of steps) {
-          const promised = voucher(money.spent + BigInt(units + ahead));
-          if (promised.units > money.deposit) continue;
+          const promised = voucher(money.spent_units + BigInt(units + ahead));
+          if (promised.units > money.deposit_units) continue;
           if (kind === "promise") money = withVoucher(money, promised);
           else if (kind === "charge") money = withCharge(money, BigInt(units), promised) ?? money;
-          else money = { ...money, settled: collectable(money)?.units ?? money.settled };
+          else
+            money = { ...money, settled_units: collectable(money)?.units ?? money.settled_units };
           const take = collectable(money);
-          assert.ok(take === null || (take.units > money.settled && take.units <= money.spent));
           assert.ok(
-            money.settled <= money.spent &&
-              money.spent <= (money.vouchers.length === 0 ? 0n : acceptedOf(money)) &&
-              acceptedOf(money) <= money.deposit,
+            take === null || (take.units > money.settled_units && take.units <= money.spent_units),
+          );
+          assert.ok(
+            money.settled_units <= money.spent_units &&
+              money.spent_units <= (money.vouchers.length === 0 ? 0n : acceptedOf(money)) &&
+              acceptedOf(money) <= money.deposit_units,
           );
           assert.ok(money.vouchers.length <= MAX_VOUCHERS);
           const units_ = money.vouchers.map((it) => it.units);
@@ -91,6 +99,6 @@ test("a payer who promises ahead by one call for ever is settled up to one call"
   let money = withCharge(EMPTY, 15n, voucher(30n)) ?? EMPTY;
   for (let call = 2n; call <= 200n; call++) {
     money = withCharge(money, 15n, voucher(15n * (call + 1n))) ?? EMPTY;
-    assert.equal(collectable(money)?.units, money.spent);
+    assert.equal(collectable(money)?.units, money.spent_units);
   }
 });

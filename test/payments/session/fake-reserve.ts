@@ -201,7 +201,7 @@ export class FakeReserve {
 }
 
 /** The chain as a process asks it. */
-export function escrowOf(chain: FakeReserve, outside: Outside): Escrow {
+export function escrowOf(chain: FakeReserve, outside: Outside): Pick<Escrow, keyof Escrow> {
   const ask = <T>(name: string, act: () => T): Promise<T> => outside(name, act).catch(asTrouble);
   return {
     network: () => ask("network", () => "0xgenesis"),
@@ -228,7 +228,7 @@ export function settlerOf(
   chain: FakeReserve,
   outside: Outside,
   channelOf: (salt: string) => Hex,
-): Settler {
+): Pick<Settler, "address" | "sign"> {
   return {
     address: "0x00000000000000000000000000000000000000aa",
     sign: (taking) =>
@@ -262,7 +262,10 @@ export function settlerOf(
 }
 
 /** What payers sign, read as it was written. */
-export function readerOf(chain: FakeReserve, outside: Outside): ClientReader {
+export function readerOf(
+  chain: FakeReserve,
+  outside: Outside,
+): Pick<ClientReader, keyof ClientReader> {
   const read = (raw: Hex): ClientTransaction => {
     const tx = parseTx(raw);
     return {

@@ -45,7 +45,7 @@ export async function checkPayment(
     isEnded(node, material, head),
     node.word({ to: token, data: balanceData(authorization.from) }, head.number),
     wallet.canPay(head),
-    node.call({ from: wallet.address, to: token, data: transferData(authorization) }, head.number),
+    node.view({ from: wallet.address, to: token, data: transferData(authorization) }, head.number),
   ]);
   if (ended) {
     const use = await searchUse({ node, runtime, material, head });

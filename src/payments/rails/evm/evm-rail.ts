@@ -3,15 +3,15 @@
 // nobody.
 import { domainSeparator, getAddress } from "viem";
 import type { Runtime } from "../../../runtime.ts";
-import { ChainFailure, createPaymentChain } from "../chain.ts";
+import { ChainFailure } from "../chain.ts";
 import type { Rail } from "../rail.ts";
 import type { EvmRailSettings } from "../rail-kind.ts";
 import { parseMaterial, type TokenDomain } from "./authorization.ts";
 import { checkPayment, type EvmStatusParts, evmChainStatus } from "./chain-status.ts";
-import { createEvmNode, type EvmNode } from "./node.ts";
+import { EvmNode } from "./node.ts";
 import { type EvmTerms, isInToken, keyOf, mppOffer, readPayment, x402Offer } from "./offer.ts";
-import { createEvmWallet } from "./settlement-wallet.ts";
-import { balanceData, decimalsData, separatorData, transferData } from "./token.ts";
+import { EvmWallet } from "./settlement-wallet.ts";
+import { balanceData, factData, transferData } from "./token.ts";
 
 const DECIMALS = 6n;
 /** 32 bytes as hex. */
@@ -27,8 +27,8 @@ export function createEvmRail(
   { runtime }: { readonly runtime: Runtime },
 ): Rail {
   const { chainId, confirmations, rpcUrl } = settings;
-  const node = createEvmNode(createPaymentChain({ rpcUrl, chainId, runtime }));
-  const wallet = createEvmWallet({ ...settings, node, runtime });
+  const node = new EvmNode({ rpcUrl, chainId, runtime });
+  const wallet = new EvmWallet({ ...settings, node, runtime });
   const terms = termsOf(settings);
   const looking: EvmStatusParts = { node, runtime, wallet, confirmations };
   let isRight = false;
@@ -105,12 +105,15 @@ function termsOf({ token, chainId, recipient, confirmations }: EvmRailSettings):
  */
 async function requireToken(node: EvmNode, domain: TokenDomain): Promise<void> {
   const { number } = await node.head();
-  const decimals = await node.word({ to: domain.address, data: decimalsData() }, number);
+  const decimals = await node.word({ to: domain.address, data: factData("decimals") }, number);
   if (decimals !== DECIMALS)
     throw new ChainFailure(
       `The token of the EIP-3009 rail has ${decimals} decimals; ${DECIMALS} are needed`,
     );
-  const separator = await node.call({ to: domain.address, data: separatorData() }, number);
+  const separator = await node.view(
+    { to: domain.address, data: factData("DOMAIN_SEPARATOR") },
+    number,
+  );
   const { name, version, chainId, address: verifyingContract } = domain;
   // The method is optional for tokens.
   if (

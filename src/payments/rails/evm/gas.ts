@@ -2,6 +2,7 @@
 // so that a lying node costs a bounded amount. Calls no chain.
 import { type Hex, keccak256, parseTransaction } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
+import { greaterOf, lesserOf } from "../../../core/billing/payment.ts";
 import type { Submission } from "../rail.ts";
 
 /** Fees per unit of gas, in wei. */
@@ -32,9 +33,9 @@ const MAX_GAS = 1_000_000n;
  * estimate.
  */
 export function feesFor(baseFeeWei: bigint, tipWei: bigint | null): Fees {
-  const tip = least(tipWei ?? DEFAULT_TIP_WEI, MAX_TIP_WEI);
-  const maxWei = least(2n * baseFeeWei + tip, MAX_FEE_WEI);
-  return { maxWei, tipWei: least(tip, maxWei) };
+  const tip = lesserOf(tipWei ?? DEFAULT_TIP_WEI, MAX_TIP_WEI);
+  const maxWei = lesserOf(2n * baseFeeWei + tip, MAX_FEE_WEI);
+  return { maxWei, tipWei: lesserOf(tip, maxWei) };
 }
 
 /**
@@ -42,9 +43,11 @@ export function feesFor(baseFeeWei: bigint, tipWei: bigint | null): Fees {
  * chain needs them; null = above our limit.
  */
 export function feesToReplace(before: Fees, now: Fees): Fees | null {
-  const maxWei = most(raised(before.maxWei), now.maxWei);
-  const tipWei = most(raised(before.tipWei), now.tipWei);
-  return maxWei <= MAX_FEE_WEI && tipWei <= least(maxWei, MAX_TIP_WEI) ? { maxWei, tipWei } : null;
+  const maxWei = greaterOf(raised(before.maxWei), now.maxWei);
+  const tipWei = greaterOf(raised(before.tipWei), now.tipWei);
+  return maxWei <= MAX_FEE_WEI && tipWei <= lesserOf(maxWei, MAX_TIP_WEI)
+    ? { maxWei, tipWei }
+    : null;
 }
 
 /** The price of gas in the present block. */
@@ -61,13 +64,13 @@ export function feesWithin(
   mostWei: bigint,
 ): Fees | null {
   if (gas * baseFeeWei > mostWei) return null;
-  const maxWei = least(fees.maxWei, mostWei / gas);
-  return { maxWei, tipWei: least(fees.tipWei, maxWei) };
+  const maxWei = lesserOf(fees.maxWei, mostWei / gas);
+  return { maxWei, tipWei: lesserOf(fees.tipWei, maxWei) };
 }
 
 /** The gas limit for an estimate: state may change before the transaction runs. */
 export function gasFor(estimate: bigint): bigint {
-  return least((estimate * 5n) / 4n + 10_000n, MAX_GAS);
+  return lesserOf((estimate * 5n) / 4n + 10_000n, MAX_GAS);
 }
 
 /** A signed transaction of the wallet. Its bytes are secret until they are sent. */
@@ -110,12 +113,4 @@ export function parseSigned(raw: string): {
 
 function raised(wei: bigint): bigint {
   return wei + wei / 8n + 1n;
-}
-
-function least(a: bigint, b: bigint): bigint {
-  return a < b ? a : b;
-}
-
-function most(a: bigint, b: bigint): bigint {
-  return a > b ? a : b;
 }

@@ -2,13 +2,14 @@
 // Knows no purchase and decides nothing.
 import type { Hex } from "viem";
 import { z } from "zod";
+import { greaterOf, lesserOf } from "../../../core/billing/payment.ts";
 import {
   ChainFailure,
-  chainFailureOf,
   type NodeError,
   type NodeResult,
-  type PaymentChain,
+  PaymentChain,
   parseQuantity,
+  resultOf,
 } from "../chain.ts";
 
 /** Filters events by contract, topics and blocks. */
@@ -19,6 +20,12 @@ export interface LogQuery {
   readonly toBlock: bigint;
 }
 
+/** Bounds of the queries for the logs of many blocks. */
+export interface LogRangeLimits {
+  readonly maxBlocks: bigint;
+  readonly maxQuestions?: number;
+}
+
 /** A call of a contract that changes no state. */
 export interface ContractCall {
   readonly from?: string;
@@ -26,72 +33,97 @@ export interface ContractCall {
   readonly data: Hex;
 }
 
-/** Calls one node; every method throws `ChainFailure` while it is not reached. */
-export interface EvmNode {
-  network(): Promise<string>;
+/** Typed calls of one node; every method throws `ChainFailure` while it is not reached. */
+export class EvmNode extends PaymentChain {
   /** Null = the chain has no such block yet, or the node does not have it. */
-  block(at: bigint | "latest"): Promise<EvmBlock | null>;
-  head(): Promise<EvmBlock>;
-  receipt(txHash: string): Promise<EvmReceipt | null>;
+  block(at: bigint | "latest"): Promise<EvmBlock | null> {
+    const read = (block: unknown) => blockShape.nullable().parse(block);
+    return this.get("eth_getBlockByNumber", [tagOf(at), false], read);
+  }
+
+  async head(): Promise<EvmBlock> {
+    const head = await this.block("latest");
+    if (head === null) throw new ChainFailure("The payment chain's node has no newest block");
+    return head;
+  }
+
+  receipt(txHash: string): Promise<EvmReceipt | null> {
+    const read = (receipt: unknown) => receiptShape.nullable().parse(receipt);
+    return this.get("eth_getTransactionReceipt", [txHash], read);
+  }
+
   /** Whether the node has the transaction, pending or in a block. */
-  knows(txHash: string): Promise<boolean>;
-  logs(query: LogQuery): Promise<NodeResult<readonly EvmLog[]> | NodeError>;
-  call(call: ContractCall, at: bigint | "latest"): Promise<NodeResult<Hex> | NodeError>;
-  /** The one number that a call returns; throws on any other return value. */
-  word(call: ContractCall, at: bigint | "latest"): Promise<bigint>;
-  estimateGas(call: ContractCall): Promise<NodeResult<bigint> | NodeError>;
-  balance(address: string): Promise<bigint>;
+  knows(txHash: string): Promise<boolean> {
+    return this.get("eth_getTransactionByHash", [txHash], (transaction) => transaction !== null);
+  }
+
+  logs({
+    fromBlock,
+    toBlock,
+    ...filter
+  }: LogQuery): Promise<NodeResult<readonly EvmLog[]> | NodeError> {
+    const range = { fromBlock: tagOf(fromBlock), toBlock: tagOf(toBlock) };
+    return this.call("eth_getLogs", [{ ...filter, ...range }], parseLogs);
+  }
+
+  /** The logs of many blocks, in order, by queries of as many blocks as the node allows. */
+  async *logRanges(
+    { fromBlock, toBlock, ...filter }: LogQuery,
+    { maxBlocks, maxQuestions = Number.POSITIVE_INFINITY }: LogRangeLimits,
+  ): AsyncGenerator<{ readonly logs: readonly EvmLog[]; readonly block: bigint }> {
+    let width = maxBlocks;
+    let asked = 0;
+    for (let from = fromBlock; from <= toBlock; ) {
+      if (++asked > maxQuestions)
+        throw new ChainFailure(
+          "The payment chain's node gives the logs of too few blocks at once to read them all",
+        );
+      const last = lesserOf(from + width - 1n, toBlock);
+      const answer = await this.logs({ ...filter, fromBlock: from, toBlock: last });
+      if (answer.kind === "node_error" && width > 1n) {
+        width = greaterOf(width / 4n, 1n);
+        continue;
+      }
+      yield { logs: resultOf(answer, "eth_getLogs"), block: last };
+      from = last + 1n;
+    }
+  }
+
+  /** What a contract returns. */
+  view(call: ContractCall, at: bigint | "latest"): Promise<NodeResult<Hex> | NodeError> {
+    return this.call("eth_call", [call, tagOf(at)], (data) => hex.parse(data));
+  }
+
+  /** The one number that a contract returns; throws on any other return value. */
+  word(call: ContractCall, at: bigint | "latest"): Promise<bigint> {
+    return this.get("eth_call", [call, tagOf(at)], (data) => BigInt(hash.parse(data)));
+  }
+
+  estimateGas(call: ContractCall): Promise<NodeResult<bigint> | NodeError> {
+    return this.call("eth_estimateGas", [call], parseQuantity);
+  }
+
+  balance(address: string): Promise<bigint> {
+    return this.get("eth_getBalance", [address, "latest"], parseQuantity);
+  }
+
   nonce(
     address: string,
     at: bigint | "latest" | "pending",
-  ): Promise<NodeResult<bigint> | NodeError>;
+  ): Promise<NodeResult<bigint> | NodeError> {
+    return this.call("eth_getTransactionCount", [address, tagOf(at)], parseQuantity);
+  }
+
   /** The usual tip, in wei; null = the node gives no estimate. */
-  tip(): Promise<bigint | null>;
+  async tip(): Promise<bigint | null> {
+    const answer = await this.call("eth_maxPriorityFeePerGas", [], parseQuantity);
+    return answer.kind === "result" ? answer.value : null;
+  }
+
   /** Ignores errors that the node answers. */
-  send(raw: string): Promise<void>;
-}
-
-/** The node of a payment chain. */
-export function createEvmNode(chain: PaymentChain): EvmNode {
-  const block: EvmNode["block"] = (at) =>
-    chain.get("eth_getBlockByNumber", [tagOf(at), false], parseBlock);
-  return {
-    network: () => chain.network(),
-    block,
-    async head() {
-      const head = await block("latest");
-      if (head === null) throw new ChainFailure("The payment chain's node has no newest block");
-      return head;
-    },
-    receipt: (txHash) => chain.get("eth_getTransactionReceipt", [txHash], parseReceipt),
-    knows: (txHash) =>
-      chain.get("eth_getTransactionByHash", [txHash], (transaction) => transaction !== null),
-    logs: ({ fromBlock, toBlock, ...filter }) =>
-      chain.call(
-        "eth_getLogs",
-        [{ ...filter, fromBlock: tagOf(fromBlock), toBlock: tagOf(toBlock) }],
-        parseLogs,
-      ),
-    call: (call, at) => chain.call("eth_call", [call, tagOf(at)], parseHex),
-    word: (call, at) => chain.get("eth_call", [call, tagOf(at)], parseWord),
-    estimateGas: (call) => chain.call("eth_estimateGas", [call], parseQuantity),
-    balance: (address) => chain.get("eth_getBalance", [address, "latest"], parseQuantity),
-    nonce: (address, at) =>
-      chain.call("eth_getTransactionCount", [address, tagOf(at)], parseQuantity),
-    async tip() {
-      const answer = await chain.call("eth_maxPriorityFeePerGas", [], parseQuantity);
-      return answer.kind === "result" ? answer.value : null;
-    },
-    async send(raw) {
-      await chain.call("eth_sendRawTransaction", [raw], (result) => result);
-    },
-  };
-}
-
-/** The result; throws an error of the node as `ChainFailure`. */
-export function resultOf<T>(answer: NodeResult<T> | NodeError, method: string): T {
-  if (answer.kind === "node_error") throw chainFailureOf(answer, method);
-  return answer.value;
+  async send(raw: string): Promise<void> {
+    await this.call("eth_sendRawTransaction", [raw], (result) => result);
+  }
 }
 
 /**
@@ -99,7 +131,7 @@ export function resultOf<T>(answer: NodeResult<T> | NodeError, method: string): 
  * has. `check` is called before each question, and may throw.
  */
 export async function firstBlockSince(
-  node: EvmNode,
+  node: Pick<EvmNode, "block">,
   timeS: bigint,
   head: bigint,
   check = (): void => {},
@@ -190,23 +222,7 @@ export type EvmReceipt = Readonly<Omit<z.output<typeof receiptShape>, "logs">> &
   readonly logs: readonly EvmLog[];
 };
 
-function parseBlock(value: unknown): EvmBlock | null {
-  return blockShape.nullable().parse(value);
-}
-
-function parseReceipt(value: unknown): EvmReceipt | null {
-  return receiptShape.nullable().parse(value);
-}
-
 function parseLogs(value: unknown): readonly EvmLog[] {
   const logs = z.array(logShape).parse(value);
   return logs.filter(({ isRemoved }) => !isRemoved);
-}
-
-function parseHex(value: unknown): Hex {
-  return hex.parse(value);
-}
-
-function parseWord(value: unknown): bigint {
-  return BigInt(hash.parse(value));
 }

@@ -78,14 +78,9 @@ export function balanceData(owner: Hex): Hex {
   return encodeFunctionData({ abi: ABI, functionName: "balanceOf", args: [owner] });
 }
 
-/** Queries the token's decimals. */
-export function decimalsData(): Hex {
-  return encodeFunctionData({ abi: ABI, functionName: "decimals" });
-}
-
-/** Queries the EIP-712 domain separator of the token. */
-export function separatorData(): Hex {
-  return encodeFunctionData({ abi: ABI, functionName: "DOMAIN_SEPARATOR" });
+/** Queries the token's decimals, or its EIP-712 domain separator. */
+export function factData(functionName: "decimals" | "DOMAIN_SEPARATOR"): Hex {
+  return encodeFunctionData({ abi: ABI, functionName });
 }
 
 /** Topics of the events that end an authorization. */

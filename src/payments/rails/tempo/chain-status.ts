@@ -1,9 +1,9 @@
 // The status of a payment on a Tempo chain: paid when its transfer is in a block that is deep
 // enough, failed when no block can include its transaction any more. Decides by blocks and receipts
 // alone, never by what a node answered to a sent transaction.
-import { ChainFailure, chainFailureOf } from "../chain.ts";
+import { greaterOf, lesserOf } from "../../../core/billing/payment.ts";
+import { ChainFailure, resultOf } from "../chain.ts";
 import type { EvmBlock, EvmNode, EvmReceipt } from "../evm/node.ts";
-import { resultOf } from "../evm/node.ts";
 import type { ChainStatus } from "../rail.ts";
 import type { PullMaterial, PushMaterial, TempoMaterial } from "./payment.ts";
 import { paidBy, TRANSFER_WITH_MEMO, topicOf } from "./transfer.ts";
@@ -78,7 +78,7 @@ async function overBy(
     return deep.timeS >= BigInt(validBeforeS) + LAG_S
       ? "the transaction was not taken into a block before it ended"
       : null;
-  const at = deep.number > LAG_BLOCKS ? deep.number - LAG_BLOCKS : 0n;
+  const at = greaterOf(deep.number - LAG_BLOCKS, 0n);
   const next = resultOf(await node.nonce(payer, at), "eth_getTransactionCount");
   if (nonce !== null && next > nonce)
     return "another transaction of the payer's has used the nonce of this one";
@@ -104,8 +104,7 @@ async function deepBlock({ node, confirmations }: TempoStatusParts): Promise<Evm
   return (number < 0n ? null : await node.block(number)) ?? { ...head, timeS: 0n, number: 0n };
 }
 
-const BLOCKS_PER_CALL = 5_000n;
-const MAX_QUESTIONS = 20;
+const LIMITS = { maxBlocks: 5_000n, maxQuestions: 20 };
 /** More than any Tempo chain makes. */
 const MAX_BLOCKS_PER_S = 4n;
 const MARGIN_S = 60n;
@@ -121,22 +120,19 @@ async function otherReceipt(
   deep: EvmBlock,
 ): Promise<EvmReceipt | null> {
   const sinceS = deep.timeS - BigInt(Math.floor(readAtMs / MS_PER_S)) + MARGIN_S;
-  const oldest = deep.number - (sinceS > 0n ? sinceS : MARGIN_S) * MAX_BLOCKS_PER_S;
-  const topics = [TRANSFER_WITH_MEMO, topicOf(payer), topicOf(due.recipient), memo];
-  let last = deep.number;
-  for (let asked = 0; asked < MAX_QUESTIONS && last >= 0n && last >= oldest; asked += 1) {
-    const first = last < BLOCKS_PER_CALL ? 0n : last - BLOCKS_PER_CALL + 1n;
-    const fromBlock = first > oldest ? first : oldest;
-    const answer = await node.logs({
-      address: due.token,
-      topics,
-      fromBlock: fromBlock < 0n ? 0n : fromBlock,
-      toBlock: last,
-    });
-    if (answer.kind === "node_error") throw chainFailureOf(answer, "eth_getLogs");
-    const log = paidBy(answer.value, due);
+  const blocks = lesserOf(
+    greaterOf(sinceS, MARGIN_S) * MAX_BLOCKS_PER_S,
+    LIMITS.maxBlocks * BigInt(LIMITS.maxQuestions) - 1n,
+  );
+  const query = {
+    address: due.token,
+    topics: [TRANSFER_WITH_MEMO, topicOf(payer), topicOf(due.recipient), memo],
+    fromBlock: greaterOf(deep.number - blocks, 0n),
+    toBlock: deep.number,
+  };
+  for await (const { logs } of node.logRanges(query, LIMITS)) {
+    const log = paidBy(logs, due);
     if (log !== null) return (await node.receipt(log.txHash)) ?? missing();
-    last = first - 1n;
   }
   return null;
 }

@@ -4,29 +4,23 @@
 import { decodeFunctionResult, encodeFunctionData } from "viem";
 import { Abis, Addresses } from "viem/tempo";
 import { z } from "zod";
-import { ChainFailure, chainFailureOf, type NodeError, type PaymentChain } from "../chain.ts";
-import { type EvmBlock, type EvmNode, type EvmReceipt, resultOf } from "../evm/node.ts";
+import { ChainFailure, chainFailureOf, type NodeError, resultOf } from "../chain.ts";
+import type { EvmBlock, EvmNode, EvmReceipt } from "../evm/node.ts";
 import { type BadPayment, bad } from "../rail.ts";
-import type { PullMaterial, TempoMaterial } from "./payment.ts";
+import type { TempoMaterial } from "./payment.ts";
 import { EXPIRING_NONCE_KEY, parseTransaction, type TempoTransaction } from "./transaction.ts";
 import { memoOfCalls, paidBy, type TempoCall } from "./transfer.ts";
 
-/** The node, and the terms of the rail. */
-export interface TempoPreflight {
-  readonly chain: PaymentChain;
-  readonly node: EvmNode;
-}
-
 /** Null = the chain would carry it out, or has done so. Throws while the chain is not reached. */
 export async function checkMaterial(
-  asking: TempoPreflight,
+  node: EvmNode,
   material: TempoMaterial,
 ): Promise<BadPayment | null> {
-  const receipt = await asking.node.receipt(material.hash);
+  const receipt = await node.receipt(material.hash);
   // In a block: the money has moved, no matter who sent it.
   if (receipt !== null) return wrongIn(receipt, material);
-  if (material.kind === "pull") return checkPull(asking, material);
-  const calls = await asking.chain.get("eth_getTransactionByHash", [material.hash], parseCalls);
+  if (material.kind === "pull") return checkRaw(node, material.raw);
+  const calls = await node.get("eth_getTransactionByHash", [material.hash], parseCalls);
   // A transaction that does not prove its payment may stay pending for ever and be shown for many
   // challenges: it is accepted only once it is in a block.
   if (calls !== null && "memo" in memoOfCalls(calls, material.due)) return null;
@@ -71,29 +65,19 @@ function wrongIn(receipt: EvmReceipt, { due }: TempoMaterial): BadPayment | null
   );
 }
 
-async function checkPull(
-  asking: TempoPreflight,
-  material: PullMaterial,
-): Promise<BadPayment | null> {
-  const transaction = parseTransaction(material.raw);
-  if ("wrong" in transaction) throw new Error("what was read once cannot be read any more");
-  return checkTransaction(asking, transaction);
-}
-
 /**
- * Why the chain would not carry out a transaction that a payer has signed; null = it would. Throws
- * while the chain is not reached.
+ * Why the chain would not carry out a transaction that a payer has signed and that was read before;
+ * null = it would. Throws while the chain is not reached.
  */
-export async function checkTransaction(
-  asking: TempoPreflight,
-  transaction: TempoTransaction,
-): Promise<BadPayment | null> {
-  const head = await asking.node.head();
+export async function checkRaw(node: EvmNode, raw: string): Promise<BadPayment | null> {
+  const transaction = parseTransaction(raw);
+  if ("wrong" in transaction) throw new Error("what was read once cannot be read any more");
+  const head = await node.head();
   return (
     wrongTime(transaction, head) ??
-    (await wrongNonce(asking, transaction)) ??
-    (await wrongKey(asking, transaction, head)) ??
-    (await wrongInTrial(asking, transaction))
+    (await wrongNonce(node, transaction)) ??
+    (await wrongKey(node, transaction, head)) ??
+    (await wrongInTrial(node, transaction))
   );
 }
 
@@ -131,7 +115,7 @@ function wrongTime(
  * one, but none may be missing.
  */
 async function wrongNonce(
-  { node }: TempoPreflight,
+  node: EvmNode,
   { nonceKey, nonce, payer }: TempoTransaction,
 ): Promise<BadPayment | null> {
   if (nonceKey !== 0n) return null;
@@ -148,7 +132,7 @@ async function wrongNonce(
 }
 
 async function wrongKey(
-  { chain }: TempoPreflight,
+  node: EvmNode,
   { accessKey, bringsKey, payer }: TempoTransaction,
   head: EvmBlock,
 ): Promise<BadPayment | null> {
@@ -156,7 +140,7 @@ async function wrongKey(
   const view = { abi: Abis.accountKeychain, functionName: "getKey" } as const;
   const data = encodeFunctionData({ ...view, args: [hexOf(payer), hexOf(accessKey)] });
   const read = (result: unknown) => decodeFunctionResult({ ...view, data: hexOf(String(result)) });
-  const answer = await chain.call(
+  const answer = await node.call(
     "eth_call",
     [{ to: Addresses.accountKeychain, data }, "latest"],
     read,
@@ -179,7 +163,7 @@ function hexOf(text: string): `0x${string}` {
  * and its only call alone, since not every node executes calls when it simulates a transaction.
  */
 async function wrongInTrial(
-  { chain }: TempoPreflight,
+  node: EvmNode,
   { request, calls, payer }: TempoTransaction,
 ): Promise<BadPayment | null> {
   const [call] = calls;
@@ -190,7 +174,7 @@ async function wrongInTrial(
       : []),
   ];
   for (const answer of await Promise.all(
-    trials.map((trial) => chain.call("eth_call", [trial, "latest"], (result) => result)),
+    trials.map((trial) => node.call("eth_call", [trial, "latest"], (result) => result)),
   )) {
     if (answer.kind === "node_error") return wrongOf(answer);
   }

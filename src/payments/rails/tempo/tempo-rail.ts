@@ -3,8 +3,8 @@
 // the payer's transactions only.
 import { decodeFunctionResult, encodeFunctionData } from "viem";
 import { Abis } from "viem/tempo";
-import { ChainFailure, createPaymentChain, type PaymentChain } from "../chain.ts";
-import { createEvmNode } from "../evm/node.ts";
+import { ChainFailure } from "../chain.ts";
+import { EvmNode } from "../evm/node.ts";
 import type { Rail } from "../rail.ts";
 import type { RailParts, TempoRailSettings } from "../rail-kind.ts";
 import { tempoChainStatus } from "./chain-status.ts";
@@ -14,8 +14,7 @@ import { checkMaterial } from "./preflight.ts";
 /** The rail of these settings. Calls its chain only on demand. */
 export function createTempoRail(settings: TempoRailSettings, { runtime, realm }: RailParts): Rail {
   const { chainId, rpcUrl, confirmations, modes } = settings;
-  const chain = createPaymentChain({ rpcUrl, chainId, runtime });
-  const node = createEvmNode(chain);
+  const node = new EvmNode({ rpcUrl, chainId, runtime });
   const terms: TempoTerms = {
     chainId,
     modes,
@@ -30,7 +29,7 @@ export function createTempoRail(settings: TempoRailSettings, { runtime, realm }:
    */
   const network = async (): Promise<string> => {
     const first = await node.network();
-    if (!isRight) await requireDollar(chain, terms.token);
+    if (!isRight) await requireDollar(node, terms.token);
     isRight = true;
     return first;
   };
@@ -50,7 +49,7 @@ export function createTempoRail(settings: TempoRailSettings, { runtime, realm }:
     keyOf: (credential) => keyOf(terms, credential),
     async check(payment) {
       await network();
-      return checkMaterial({ chain, node }, parseMaterial(payment.material));
+      return checkMaterial(node, parseMaterial(payment.material));
     },
     async draft({ payment }) {
       const material = parseMaterial(payment.material);
@@ -78,12 +77,12 @@ const DECIMALS = 6;
 const SHOWN_CHARS = 8;
 
 /** A token of another currency would be credited at a wrong value. */
-async function requireDollar(chain: PaymentChain, token: string): Promise<void> {
+async function requireDollar(node: EvmNode, token: string): Promise<void> {
   const readField = (functionName: "currency" | "decimals"): Promise<string> => {
     const view = { abi: Abis.tip20, functionName } as const;
     const read = (result: unknown): string =>
       `${decodeFunctionResult({ ...view, data: `0x${String(result).slice(2)}` })}`;
-    return chain.get("eth_call", [{ to: token, data: encodeFunctionData(view) }, "latest"], read);
+    return node.get("eth_call", [{ to: token, data: encodeFunctionData(view) }, "latest"], read);
   };
   const [currency, decimals] = await Promise.all([readField("currency"), readField("decimals")]);
   if (currency === "USD" && decimals === `${DECIMALS}`) return;

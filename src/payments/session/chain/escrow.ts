@@ -5,9 +5,10 @@
 import { Session } from "mppx/tempo";
 import { decodeEventLog, decodeFunctionResult, encodeFunctionData } from "viem";
 import { Abis } from "viem/tempo";
+import { greaterOf } from "../../../core/billing/payment.ts";
 import type { Runtime } from "../../../runtime.ts";
-import { ChainFailure, type PaymentChain } from "../../rails/chain.ts";
-import { createEvmNode, type EvmLog, type EvmNode, resultOf } from "../../rails/evm/node.ts";
+import { ChainFailure, resultOf } from "../../rails/chain.ts";
+import type { EvmLog, EvmNode } from "../../rails/evm/node.ts";
 import type { Hex } from "../descriptor.ts";
 import type { SessionTerms } from "../terms.ts";
 
@@ -41,27 +42,9 @@ export interface SettlementReceipt {
   readonly movedUnits: bigint;
 }
 
-/** Reads and writes the contract. Every method throws `ChainFailure` where the chain fails. */
-export interface Escrow {
-  network(): Promise<string>;
-  head(): Promise<EscrowBlock>;
-  /** At a block, in the order of the ids. */
-  states(ids: readonly Hex[], block: bigint): Promise<readonly EscrowState[]>;
-  /** Null = it is in no block. */
-  taken(hash: Hex, channelId: Hex): Promise<SettlementReceipt | null>;
-  /** How a channel was closed between two blocks; null = it was not closed there. */
-  ended(channelId: Hex, from: bigint, to: bigint): Promise<ChannelEvent | null>;
-  /** Sends a signed transaction; harmless when it was sent before. */
-  send(raw: Hex): Promise<void>;
-  /** How long a payer has to wait for the deposit after asking for it. */
-  graceMs(): Promise<number>;
-  /** The token balance of an address. */
-  balance(address: Hex): Promise<bigint>;
-}
-
 /** What the contract is read with. */
 export interface EscrowParts {
-  readonly chain: PaymentChain;
+  readonly node: EvmNode;
   readonly terms: SessionTerms;
   readonly confirmations: number;
   readonly runtime: Pick<Runtime, "now">;
@@ -80,42 +63,93 @@ const JUMP_MS = 180_000;
 /** A node without a new block for so long is cut off; payers wait far longer for a deposit. */
 const STANDS_MS = 300_000;
 
-/** The contract of `terms`. */
-export function createEscrow({ chain, terms, confirmations, runtime }: EscrowParts): Escrow {
-  const node = createEvmNode(chain);
-  const checkHeight = createHeightCheck(runtime);
-  return {
-    network: () => node.network(),
-    async head() {
-      const latest = await node.head();
-      checkHeight(latest.number);
-      const depth = BigInt(confirmations);
-      const at = latest.number > depth ? latest.number - depth : 0n;
-      const block = depth === 0n ? latest : await node.block(at);
-      if (block === null) throw new ChainFailure(`The payment chain's node has no block ${at}`);
-      return { number: block.number, timeMs: Number(block.timeS) * 1_000 };
-    },
-    async taken(hash, channelId) {
-      const receipt = await node.receipt(hash);
-      if (receipt === null) return null;
-      const { logs, succeeded, block } = receipt;
-      return {
-        ok: succeeded,
-        block,
-        events: eventsOf(logs, terms.escrow, channelId),
-        movedUnits: movedIn(logs, terms),
-      };
-    },
-    async ended(channelId, fromBlock, toBlock) {
-      const topics = [null, channelId];
-      const logs = await node.logs({ address: terms.escrow, topics, fromBlock, toBlock });
-      const events = eventsOf(resultOf(logs, "eth_getLogs"), terms.escrow, channelId);
-      return events.findLast(({ name }) => name === "ChannelClosed") ?? null;
-    },
-    // The node's answer decides nothing: the receipt does.
-    send: (raw) => node.send(raw),
-    ...contractReads(node, terms),
-  };
+/** Reads and writes the contract. Every method throws `ChainFailure` where the chain fails. */
+export class Escrow {
+  readonly #parts: EscrowParts;
+  readonly #checkHeight: (number: bigint) => void;
+
+  constructor(parts: EscrowParts) {
+    this.#parts = parts;
+    this.#checkHeight = createHeightCheck(parts.runtime);
+  }
+
+  network(): Promise<string> {
+    return this.#parts.node.network();
+  }
+
+  async head(): Promise<EscrowBlock> {
+    const { node, confirmations } = this.#parts;
+    const latest = await node.head();
+    this.#checkHeight(latest.number);
+    const at = greaterOf(latest.number - BigInt(confirmations), 0n);
+    const block = confirmations === 0 ? latest : await node.block(at);
+    if (block === null) throw new ChainFailure(`The payment chain's node has no block ${at}`);
+    return { number: block.number, timeMs: Number(block.timeS) * 1_000 };
+  }
+
+  /** At a block, in the order of the ids. */
+  async states(ids: readonly Hex[], block: bigint): Promise<readonly EscrowState[]> {
+    const { node, terms } = this.#parts;
+    const functionName = "getChannelStatesBatch";
+    const data = encodeFunctionData({ abi: ABI, functionName, args: [ids] });
+    const result = resultOf(await node.view({ to: terms.escrow, data }, block), "eth_call");
+    const states = decodeFunctionResult({ abi: ABI, functionName, data: result });
+    if (states.length !== ids.length)
+      throw new ChainFailure(
+        `The payment chain's node answered for ${states.length} channels instead of ${ids.length}`,
+      );
+    return states.map(({ deposit, settled, closeRequestedAt }) => ({
+      deposit,
+      settled,
+      closeRequestedAtMs: closeRequestedAt === 0 ? null : closeRequestedAt * 1_000,
+    }));
+  }
+
+  /** Null = it is in no block. */
+  async taken(hash: Hex, channelId: Hex): Promise<SettlementReceipt | null> {
+    const { node, terms } = this.#parts;
+    const receipt = await node.receipt(hash);
+    if (receipt === null) return null;
+    const { logs, succeeded, block } = receipt;
+    return {
+      ok: succeeded,
+      block,
+      events: eventsOf(logs, terms.escrow, channelId),
+      movedUnits: movedIn(logs, terms),
+    };
+  }
+
+  /** How a channel was closed between two blocks; null = it was not closed there. */
+  async ended(channelId: Hex, fromBlock: bigint, toBlock: bigint): Promise<ChannelEvent | null> {
+    const { node, terms } = this.#parts;
+    const topics = [null, channelId];
+    const logs = await node.logs({ address: terms.escrow, topics, fromBlock, toBlock });
+    const events = eventsOf(resultOf(logs, "eth_getLogs"), terms.escrow, channelId);
+    return events.findLast(({ name }) => name === "ChannelClosed") ?? null;
+  }
+
+  /**
+   * Sends a signed transaction; harmless when it was sent before. The node's answer decides
+   * nothing: the receipt does.
+   */
+  send(raw: Hex): Promise<void> {
+    return this.#parts.node.send(raw);
+  }
+
+  /** How long a payer has to wait for the deposit after asking for it. */
+  async graceMs(): Promise<number> {
+    const { node, terms } = this.#parts;
+    const data = encodeFunctionData({ abi: ABI, functionName: "CLOSE_GRACE_PERIOD" });
+    return Number(await node.word({ to: terms.escrow, data }, "latest")) * 1_000;
+  }
+
+  /** The token balance of an address. */
+  balance(address: Hex): Promise<bigint> {
+    const { node, terms } = this.#parts;
+    const functionName = "balanceOf";
+    const data = encodeFunctionData({ abi: Abis.tip20, functionName, args: [address] });
+    return node.word({ to: terms.token, data }, "latest");
+  }
 }
 
 /**
@@ -152,39 +186,6 @@ function createHeightCheck(runtime: Pick<Runtime, "now">): (number: bigint) => v
         `The payment chain's node stands at block ${number} for ` +
           `${Math.floor((nowMs - sinceMs) / 1_000)} seconds`,
       );
-  };
-}
-
-/** What is read by calls of contracts. */
-function contractReads(
-  node: EvmNode,
-  { escrow, token }: SessionTerms,
-): Pick<Escrow, "states" | "graceMs" | "balance"> {
-  return {
-    async states(ids, block) {
-      const functionName = "getChannelStatesBatch";
-      const data = encodeFunctionData({ abi: ABI, functionName, args: [ids] });
-      const result = resultOf(await node.call({ to: escrow, data }, block), "eth_call");
-      const states = decodeFunctionResult({ abi: ABI, functionName, data: result });
-      if (states.length !== ids.length)
-        throw new ChainFailure(
-          `The payment chain's node answered for ${states.length} channels instead of ${ids.length}`,
-        );
-      return states.map(({ deposit, settled, closeRequestedAt }) => ({
-        deposit,
-        settled,
-        closeRequestedAtMs: closeRequestedAt === 0 ? null : closeRequestedAt * 1_000,
-      }));
-    },
-    async graceMs() {
-      const data = encodeFunctionData({ abi: ABI, functionName: "CLOSE_GRACE_PERIOD" });
-      return Number(await node.word({ to: escrow, data }, "latest")) * 1_000;
-    },
-    balance(address) {
-      const functionName = "balanceOf";
-      const data = encodeFunctionData({ abi: Abis.tip20, functionName, args: [address] });
-      return node.word({ to: token, data }, "latest");
-    },
   };
 }
 

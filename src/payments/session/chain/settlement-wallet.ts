@@ -4,16 +4,10 @@
 
 import { Session } from "mppx/tempo";
 import { encodeFunctionData, keccak256, maxUint256, numberToHex } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
+import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { Transaction } from "viem/tempo";
-import {
-  ChainFailure,
-  chainFailureOf,
-  type NodeError,
-  type PaymentChain,
-  parseQuantity,
-} from "../../rails/chain.ts";
-import { createEvmNode } from "../../rails/evm/node.ts";
+import { ChainFailure, type NodeError, parseQuantity, resultOf } from "../../rails/chain.ts";
+import type { EvmNode } from "../../rails/evm/node.ts";
 import type { Voucher } from "../channel.ts";
 import { type Descriptor, type Hex, parseHex } from "../descriptor.ts";
 import type { SessionTerms } from "../terms.ts";
@@ -43,20 +37,9 @@ export interface SignedSettlement {
   readonly validUntilMs: number;
 }
 
-/** Signs for one wallet. */
-export interface Settler {
-  /** In lower case. */
-  readonly address: Hex;
-  /**
-   * A node error = the chain would not carry it out. Throws `ChainFailure` while the chain is not
-   * reached.
-   */
-  sign(settlement: Settlement): Promise<SignedSettlement | NodeError>;
-}
-
 /** What signing needs. */
 export interface SettlerParts {
-  readonly chain: PaymentChain;
+  readonly node: EvmNode;
   readonly terms: SessionTerms;
   /** Secret. */
   readonly walletKey: string;
@@ -78,49 +61,52 @@ export function addressOf(walletKey: string): Hex {
 }
 
 /** Signs with the wallet of `walletKey`. */
-export function createSettler({ chain, terms, walletKey }: SettlerParts): Settler {
-  const account = privateKeyToAccount(parseHex(walletKey));
-  const address = parseHex(account.address);
-  return {
-    address,
-    async sign(settlement) {
-      const call = { to: terms.escrow, data: dataOf(settlement) };
-      const { timeS, baseFeeWei } = await createEvmNode(chain).head();
-      const validBefore = Number(timeS) + VALID_S;
-      const sized = await chain.call(
-        "eth_estimateGas",
-        [requestOf(call, { address, terms, validBefore }), "latest"],
-        (result) => parseQuantity(result),
-      );
-      if (sized.kind === "node_error") {
-        if (!sized.reverted) throw chainFailureOf(sized, "eth_estimateGas");
-        return sized;
-      }
-      const fees = {
-        gas: (sized.value * 5n) / 4n,
-        maxFeePerGas: 2n * (baseFeeWei ?? 0n) + TIP,
-        maxPriorityFeePerGas: TIP,
-      };
-      if (fees.gas * fees.maxFeePerGas > MAX_FEE)
-        throw new ChainFailure(
-          "The payment chain's node asks for a fee that is too high to be true",
-        );
-      const transaction = {
-        type: "tempo" as const,
-        chainId: terms.chainId,
-        calls: [call],
-        nonceKey: maxUint256,
-        nonce: 0,
-        validBefore,
-        feeToken: terms.token,
-        ...fees,
-      };
-      const raw = parseHex(
-        await account.signTransaction(transaction, { serializer: Transaction.serialize }),
-      );
-      return { kind: "signed", hash: keccak256(raw), raw, validUntilMs: validBefore * 1_000 };
-    },
-  };
+export class Settler {
+  readonly #parts: SettlerParts;
+  readonly #account: PrivateKeyAccount;
+  /** In lower case. */
+  readonly address: Hex;
+
+  constructor(parts: SettlerParts) {
+    this.#parts = parts;
+    this.#account = privateKeyToAccount(parseHex(parts.walletKey));
+    this.address = parseHex(this.#account.address);
+  }
+
+  /**
+   * A node error = the chain would not carry it out. Throws `ChainFailure` while the chain is not
+   * reached.
+   */
+  async sign(settlement: Settlement): Promise<SignedSettlement | NodeError> {
+    const { node, terms } = this.#parts;
+    const call = { to: terms.escrow, data: dataOf(settlement) };
+    const { timeS, baseFeeWei } = await node.head();
+    const validBefore = Number(timeS) + VALID_S;
+    const asked = requestOf(call, { address: this.address, terms, validBefore });
+    const sized = await node.call("eth_estimateGas", [asked, "latest"], parseQuantity);
+    if (sized.kind === "node_error" && sized.reverted) return sized;
+    const fees = {
+      gas: (resultOf(sized, "eth_estimateGas") * 5n) / 4n,
+      maxFeePerGas: 2n * (baseFeeWei ?? 0n) + TIP,
+      maxPriorityFeePerGas: TIP,
+    };
+    if (fees.gas * fees.maxFeePerGas > MAX_FEE)
+      throw new ChainFailure("The payment chain's node asks for a fee that is too high to be true");
+    const transaction = {
+      type: "tempo" as const,
+      chainId: terms.chainId,
+      calls: [call],
+      nonceKey: maxUint256,
+      nonce: 0,
+      validBefore,
+      feeToken: terms.token,
+      ...fees,
+    };
+    const raw = parseHex(
+      await this.#account.signTransaction(transaction, { serializer: Transaction.serialize }),
+    );
+    return { kind: "signed", hash: keccak256(raw), raw, validUntilMs: validBefore * 1_000 };
+  }
 }
 
 function dataOf(settlement: Settlement): Hex {

@@ -5,41 +5,46 @@ import type { Sealer } from "../../../secrets/sealer.ts";
 import type { Tx } from "../../../shared/ledger/ledger.ts";
 import type { Store } from "../../../shared/store/store.ts";
 import type { SessionTransactionTable } from "../../../shared/store/tables-payments.ts";
+import { wholeMs } from "../channel.ts";
 import { type Hex, parseHex } from "../descriptor.ts";
 
-/** A recorded, signed transaction. */
-export interface WrittenTransaction {
+/** A recorded, signed transaction, with its bytes opened. */
+export type WrittenTransaction = Omit<
+  SessionTransactionTable,
+  "raw" | "moved_units" | "created_at" | "ended_at"
+> & { readonly raw: Hex };
+
+/** Signed bytes, and what they move. */
+export interface SignedBytes {
   readonly hash: Hex;
-  readonly channelId: Hex;
-  readonly kind: SessionTransactionTable["kind"];
-  /** Signed bytes. */
   readonly raw: Hex;
   /** The amount added to the deposit, or the total that is settled. */
   readonly units: bigint;
   readonly validUntilMs: number;
-  readonly state: SessionTransactionTable["state"];
-  readonly reason: string | null;
 }
 
 /** A signed transaction of a channel that is not recorded yet. */
 export function writtenOf(
   channelId: Hex,
   kind: WrittenTransaction["kind"],
-  {
-    hash,
+  { hash, raw, units, validUntilMs }: SignedBytes,
+): WrittenTransaction {
+  return {
+    tx_hash: hash,
+    channel_id: channelId,
+    kind,
     raw,
     units,
-    validUntilMs,
-  }: Pick<WrittenTransaction, "hash" | "raw" | "units" | "validUntilMs">,
-): WrittenTransaction {
-  return { hash, channelId, kind, raw, units, validUntilMs, state: "written", reason: null };
+    valid_until: wholeMs(validUntilMs),
+    state: "written",
+    reason: null,
+  };
 }
 
 /** How a transaction ended. */
 export type TransactionEnd =
-  /** `movedUnits` = what it paid to us. */
-  | { readonly kind: "done"; readonly movedUnits: bigint }
-  | { readonly kind: "failed"; readonly reason: string };
+  | { readonly state: "done"; readonly moved_units: bigint }
+  | { readonly state: "failed"; readonly reason: string };
 
 /**
  * More than a channel has open at one time: additions to its deposit, and one transaction of ours.
@@ -59,7 +64,13 @@ export class TransactionRecord {
   async insert(tx: Tx, transaction: WrittenTransaction, atMs: number): Promise<boolean> {
     const inserted = await tx
       .insertInto("session_transaction")
-      .values(rowOf(transaction, this.#sealer, atMs))
+      .values({
+        ...transaction,
+        raw: this.#sealer.seal(transaction.raw, contextOf(transaction.tx_hash)),
+        moved_units: 0n,
+        created_at: wholeMs(atMs),
+        ended_at: null,
+      })
       .onConflict((conflict) => conflict.doNothing())
       .returning("tx_hash")
       .execute();
@@ -74,12 +85,16 @@ export class TransactionRecord {
 
   /** Those of a channel that have not ended, the oldest first. */
   async open(db: Reader, channelId: Hex): Promise<readonly WrittenTransaction[]> {
-    return this.#many(await openRows(db, channelId));
+    return this.#many(await openRows(db).where("channel_id", "=", channelId).execute());
   }
 
   /** Some open transactions whose channels have ended. */
   async leftOver(db: Reader, chainId: number): Promise<readonly WrittenTransaction[]> {
-    return this.#many(await leftOverRows(db, chainId));
+    const rows = openRows(db)
+      .innerJoin("session_channel", "session_channel.id", "session_transaction.channel_id")
+      .where("session_channel.ended_at", "is not", null)
+      .where("session_channel.chain_id", "=", BigInt(chainId));
+    return this.#many(await rows.execute());
   }
 
   /** The newest of a kind; null = there is none. */
@@ -100,7 +115,7 @@ export class TransactionRecord {
   async end(tx: Tx, hash: Hex, end: TransactionEnd, atMs: number): Promise<boolean> {
     const { numUpdatedRows } = await tx
       .updateTable("session_transaction")
-      .set({ state: end.kind, ...endOf(end), ended_at: BigInt(Math.floor(atMs)) })
+      .set({ ...end, ended_at: wholeMs(atMs) })
       .where("tx_hash", "=", hash)
       .where("ended_at", "is", null)
       .executeTakeFirst();
@@ -109,12 +124,12 @@ export class TransactionRecord {
 
   /** Seals the open transactions of a channel with the present secret. */
   async reseal(tx: Tx, channelId: Hex): Promise<void> {
-    for (const { hash, raw } of await this.open(tx, channelId)) {
-      const sealed = this.#sealer.seal(raw, contextOf(hash));
+    for (const { tx_hash, raw } of await this.open(tx, channelId)) {
+      const sealed = this.#sealer.seal(raw, contextOf(tx_hash));
       await tx
         .updateTable("session_transaction")
         .set({ raw: sealed })
-        .where("tx_hash", "=", hash)
+        .where("tx_hash", "=", tx_hash)
         .execute();
     }
   }
@@ -130,54 +145,14 @@ export class TransactionRecord {
 
 type Reader = Pick<Store["db"], "selectFrom">;
 
-function openRows(db: Reader, channelId: Hex): Promise<readonly SessionTransactionTable[]> {
+/** Transactions that have not ended, the oldest first; some of them. */
+function openRows(db: Reader) {
   return db
     .selectFrom("session_transaction")
-    .selectAll()
-    .where("channel_id", "=", channelId)
-    .where("ended_at", "is", null)
-    .orderBy("created_at")
-    .limit(MAX_OPEN_TRANSACTIONS)
-    .execute();
-}
-
-function leftOverRows(db: Reader, chainId: number): Promise<readonly SessionTransactionTable[]> {
-  return db
-    .selectFrom("session_transaction")
-    .innerJoin("session_channel", "session_channel.id", "session_transaction.channel_id")
     .selectAll("session_transaction")
     .where("session_transaction.ended_at", "is", null)
-    .where("session_channel.ended_at", "is not", null)
-    .where("session_channel.chain_id", "=", BigInt(chainId))
     .orderBy("session_transaction.created_at")
-    .limit(MAX_OPEN_TRANSACTIONS)
-    .execute();
-}
-
-function rowOf(
-  transaction: WrittenTransaction,
-  sealer: Sealer,
-  atMs: number,
-): SessionTransactionTable {
-  return {
-    tx_hash: transaction.hash,
-    channel_id: transaction.channelId,
-    kind: transaction.kind,
-    raw: sealer.seal(transaction.raw, contextOf(transaction.hash)),
-    units: transaction.units,
-    moved_units: 0n,
-    valid_until: BigInt(Math.floor(transaction.validUntilMs)),
-    state: transaction.state,
-    reason: transaction.reason,
-    created_at: BigInt(Math.floor(atMs)),
-    ended_at: null,
-  };
-}
-
-function endOf(end: TransactionEnd): Pick<SessionTransactionTable, "reason" | "moved_units"> {
-  return end.kind === "failed"
-    ? { reason: end.reason, moved_units: 0n }
-    : { reason: null, moved_units: end.movedUnits };
+    .limit(MAX_OPEN_TRANSACTIONS);
 }
 
 function contextOf(hash: string): string {
@@ -191,14 +166,5 @@ function parseTransaction(row: SessionTransactionTable, sealer: Sealer): Written
       `transaction ${row.tx_hash} cannot be read: it was sealed with another secret. Start svc ` +
         "with the secret that it was written with",
     );
-  return {
-    hash: parseHex(row.tx_hash),
-    channelId: parseHex(row.channel_id),
-    kind: row.kind,
-    raw: parseHex(raw),
-    units: row.units,
-    validUntilMs: Number(row.valid_until),
-    state: row.state,
-    reason: row.reason,
-  };
+  return { ...row, raw: parseHex(raw) };
 }

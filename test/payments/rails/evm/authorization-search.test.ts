@@ -3,8 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pad, toEventSelector, toHex } from "viem";
+import type { NodeError, NodeResult } from "../../../../src/payments/rails/chain.ts";
 import { searchUse } from "../../../../src/payments/rails/evm/authorization-search.ts";
-import type { EvmLog, EvmNode, LogQuery } from "../../../../src/payments/rails/evm/node.ts";
+import {
+  type EvmBlock,
+  type EvmLog,
+  EvmNode,
+  type EvmReceipt,
+  type LogQuery,
+} from "../../../../src/payments/rails/evm/node.ts";
 import { simulatedWorld } from "../../../fakes/runtime.ts";
 
 const BLOCK_S = 2n;
@@ -55,24 +62,27 @@ function search({ head, usedAt, widest, oldest = 0n, questionMs = 0 }: Script, r
     timeS: START_S + number * BLOCK_S,
     baseFeeWei: 1n,
   });
-  const node: Pick<EvmNode, "block" | "logs" | "receipt"> = {
-    block: async (at) => {
+  class ScriptedNode extends EvmNode {
+    override async block(at: bigint | "latest"): Promise<EvmBlock | null> {
       question();
       return at === "latest" || at < oldest ? null : block(at);
-    },
-    logs: async (query) => {
+    }
+
+    override async logs(query: LogQuery): Promise<NodeResult<readonly EvmLog[]> | NodeError> {
       question();
       asked.push(query);
       if (query.toBlock - query.fromBlock >= widest)
         return { kind: "node_error", code: -32005, message: "range", data: null, reverted: false };
       const isIn = usedAt !== null && usedAt >= query.fromBlock && usedAt <= query.toBlock;
       return { kind: "result", value: isIn ? logs.slice(0, 1) : [] };
-    },
-    receipt: async () => {
+    }
+
+    override async receipt(): Promise<EvmReceipt> {
       question();
       return { ...place, succeeded: true, logs };
-    },
-  };
+    }
+  }
+  const node = new ScriptedNode({ rpcUrl: "http://127.0.0.1:1", chainId: 1, runtime });
   const material = {
     token: TOKEN,
     authorization: {
@@ -86,7 +96,7 @@ function search({ head, usedAt, widest, oldest = 0n, questionMs = 0 }: Script, r
     },
     readAtMs: Number(START_S + readAt * BLOCK_S) * 1000,
   } as const;
-  const found = searchUse({ node: node as EvmNode, runtime, material, head: block(head) });
+  const found = searchUse({ node, runtime, material, head: block(head) });
   return { found, asked, questions: () => questions };
 }
 

@@ -10,14 +10,14 @@ import { Receipt } from "mppx";
 import { Mppx } from "mppx/client";
 import { charge } from "mppx/evm/client";
 import { privateKeyToAccount } from "viem/accounts";
-import { createProtocol } from "../../../../src/payments/protocol.ts";
+import { Protocol } from "../../../../src/payments/protocol.ts";
 import { createEvmRail } from "../../../../src/payments/rails/evm/evm-rail.ts";
 import type { Rail } from "../../../../src/payments/rails/rail.ts";
 import { patientWorld } from "../../patient-world.ts";
 import { accepted, type EvmFixture, Purchase, startEvmFixture, step } from "./evm-fixture.ts";
 
 const UNITS = 750_000n;
-const protocol = createProtocol({
+const protocol = new Protocol({
   realm: "svc.test",
   secret: "a secret of the tests, long enough for it",
   previousSecret: null,

@@ -9,7 +9,7 @@ import { Actions, Transaction } from "viem/tempo";
 import { tempoLocalnet } from "viem/tempo/chains";
 import { startAnvil } from "../../../../src/devnet/anvil-process.ts";
 import { PAYER, RECIPIENT } from "../../../../src/devnet/payments/wallets.ts";
-import { createProtocol } from "../../../../src/payments/protocol.ts";
+import { Protocol } from "../../../../src/payments/protocol.ts";
 import type {
   BadPayment,
   ChainStatus,
@@ -31,7 +31,7 @@ export const TOKEN = "0x20c0000000000000000000000000000000000000";
 export const OTHER_TOKEN = "0x20c0000000000000000000000000000000000001";
 const CHAIN_ID = 1337;
 export const UNITS = 100_000n;
-export const protocol = createProtocol({
+export const protocol = new Protocol({
   realm: REALM,
   secret: "a secret of this test, long enough to be one",
   previousSecret: null,
