@@ -11,7 +11,11 @@ import type { Profile } from "../core/provider/profile.ts";
 import { type AddressRules, bareHost } from "../core/public-address.ts";
 import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
 import type { Bus } from "../core/workers/bus.ts";
-import { NO_SHARED_HOLDINGS, SharedHoldings } from "../core/workers/shared-holdings.ts";
+import {
+  type Holdings,
+  NO_SHARED_HOLDINGS,
+  SharedHoldings,
+} from "../core/workers/shared-holdings.ts";
 import { OperatorRecords } from "../hosted/operator/stored-records.ts";
 import { Observer, type ObserverPlace } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
@@ -697,10 +701,14 @@ function streamSide(
   },
 ) {
   const { runtime, timerWheel, limits, budget } = parts;
-  const logFilters =
-    bus === null ? NO_SHARED_HOLDINGS : new SharedHoldings(bus, runtime, "log filters");
+  const holdings = <V>(name: string): Holdings<V> =>
+    bus === null ? NO_SHARED_HOLDINGS : new SharedHoldings<V>(bus, runtime, name);
   const sockets = bus === null ? parts.sockets : shareSockets({ ...parts, bus });
-  const subscriptions = new Subscriptions({ ...parts, sockets, logFilters });
+  const subscriptions = new Subscriptions({
+    ...parts,
+    sockets,
+    logFilters: holdings("log filters"),
+  });
   const filters = new Filters({
     runtime,
     timerWheel,
@@ -708,7 +716,7 @@ function streamSide(
     limits,
     budget,
     secret: randomBytes,
-    bus,
+    callers: holdings("filters"),
   });
   return { subscriptions, filters };
 }

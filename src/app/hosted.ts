@@ -512,7 +512,9 @@ function sharedLimitsOf(
 ): Pick<AdmissionParts, "sharing" | "waitingBatches"> {
   const { bus, workers } = parts.service;
   const waitingBatches =
-    workers === 1 ? NO_SHARED_HOLDINGS : new SharedHoldings(bus, parts.runtime, "waiting batches");
+    workers === 1
+      ? NO_SHARED_HOLDINGS
+      : new SharedHoldings<number>(bus, parts.runtime, "waiting batches");
   return { sharing, waitingBatches };
 }
 

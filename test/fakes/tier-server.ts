@@ -1,11 +1,7 @@
 // A server of the second tier without a network: keeps bytes under keys, answers at the end of the
 // turn, and can be slow, silent, full or gone. What it holds is the test's to change.
 import { setImmediate } from "node:timers/promises";
-import type {
-  ConnectTier,
-  TierCommand,
-  TierHooks,
-} from "../../src/upstream/second-tier/tier-connection.ts";
+import type { ConnectTier, TierCommand } from "../../src/upstream/second-tier/tier-connection.ts";
 
 /** What the server does with commands. `silent`: it takes them and never answers. */
 export type TierServerMode = "up" | "silent" | "full" | "down";
@@ -23,25 +19,29 @@ export interface TierServer {
 }
 
 export function tierServer(): TierServer {
-  const open = new Set<TierHooks>();
+  const open = new Set<{ readonly onLost: (problem: string) => void }>();
   const server: TierServer = {
     values: new Map(),
     commands: [],
     mode: "up",
     connections: { opened: 0, open: 0 },
-    async connect(_, hooks) {
-      await setImmediate();
-      if (server.mode === "down") throw new Error("ECONNREFUSED");
-      server.connections.opened += 1;
-      server.connections.open += 1;
-      open.add(hooks);
+    connect(_, onLost) {
+      const link = { onLost };
+      let isClosed = false;
+      const opening = setImmediate().then(() => {
+        if (isClosed || server.mode === "down") throw new Error("ECONNREFUSED");
+        server.connections.opened += 1;
+        server.connections.open += 1;
+        open.add(link);
+      });
       const close = (): void => {
-        if (open.delete(hooks)) server.connections.open -= 1;
+        isClosed = true;
+        if (open.delete(link)) server.connections.open -= 1;
       };
-      return { send: (command) => reply(server, command), close };
+      return { opening, send: (command) => reply(server, command), close };
     },
     cut() {
-      for (const hooks of open) hooks.onLost("ECONNRESET");
+      for (const link of open) link.onLost("ECONNRESET");
     },
   };
   return server;

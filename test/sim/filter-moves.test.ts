@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import type { FilterRecord } from "../../src/core/stream/filter-record.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
+import { NO_SHARED_HOLDINGS } from "../../src/core/workers/shared-holdings.ts";
 import { Router } from "../../src/upstream/engine/router.ts";
 import { FilterClaims } from "../../src/upstream/filter/filter-claims.ts";
 import { type Filter, type FilterRequest, Filters } from "../../src/upstream/filter/filters.ts";
@@ -162,7 +163,7 @@ function startNode({ world, sockets, records, keepsTip }: Sim, at: number): Serv
     subscriptions,
     limits: () => LIMITS,
     secret: randomBytes,
-    bus: null,
+    callers: NO_SHARED_HOLDINGS,
   });
   const link = records.of(`n${at} ${++lives}`);
   const shared = new FilterClaims({

@@ -1,25 +1,23 @@
-// What callers hold at all workers of a service, so that a bound on the number of different things
-// of one caller holds for the service. Each worker tells what it holds a moment after it changes,
-// and everything again now and then, so that a lost message does no lasting harm.
+// What callers hold at all workers of a service, so that a bound on what one caller holds holds for
+// the service. Each worker tells what a caller holds there a moment after that changes, and again
+// now and then, so that a lost message does no lasting harm.
 import type { Bus, Topic, WorkerId } from "./bus.ts";
 
-/** What holders hold at this worker and at the others. */
-export interface Holdings {
-  /** This worker. */
-  readonly worker: WorkerId;
-  add(holder: string, thing: string): void;
-  remove(holder: string, thing: string): void;
-  /** What a holder holds at the other workers, each thing once. */
-  elsewhere(holder: string): ReadonlySet<string>;
+/** What callers hold: a number of things, or which. */
+export interface Holdings<V> {
+  /** Tells the other workers what a holder holds here; null = nothing. */
+  tell(holder: string, held: V | null): void;
+  /** What a holder holds at each of the other workers. */
+  elsewhere(holder: string): readonly V[];
 }
 
 /** The holdings of a process that is the whole service. */
-export const NO_SHARED_HOLDINGS: Holdings = {
-  worker: "1",
-  add() {},
-  remove() {},
-  elsewhere: () => new Set(),
-};
+export const NO_SHARED_HOLDINGS: Holdings<never> = { tell() {}, elsewhere: () => [] };
+
+/** The number of things that a holder holds at all other workers. */
+export function countElsewhere(holdings: Holdings<number>, holder: string): number {
+  return holdings.elsewhere(holder).reduce((sum, count) => sum + count, 0);
+}
 
 /** The time, and the way to wait. */
 interface Clock {
@@ -32,32 +30,29 @@ const TELL_MS = 5;
 /** How often everything is told again, and when what was not told again is forgotten. */
 const REPEAT_MS = 10_000;
 const KEPT_MS = 35_000;
-/** Most holders in one message, most things of one holder, and most holders of one worker. */
+/** Most holders in one message, and most holders of one worker. */
 const MAX_TOLD = 500;
-const MAX_THINGS = 1_024;
 const MAX_HOLDERS = 100_000;
 
-type HoldingsMessage = readonly (readonly [holder: string, things: readonly string[]])[];
+type HoldingsMessage<V> = readonly (readonly [holder: string, held: V | null])[];
 
-interface HeldElsewhere {
-  readonly things: readonly string[];
+interface HeldElsewhere<V> {
+  readonly held: V;
   readonly heardAtMs: number;
 }
 
 /** Shares holdings of one kind, of unique name, over a bus. */
-export class SharedHoldings implements Holdings {
-  readonly worker: WorkerId;
+export class SharedHoldings<V> implements Holdings<V> {
   readonly #bus: Bus;
   readonly #clock: Clock;
-  readonly #topic: Topic<HoldingsMessage>;
-  readonly #here = new Map<string, Set<string>>();
-  readonly #others = new Map<WorkerId, Map<string, HeldElsewhere>>();
+  readonly #topic: Topic<HoldingsMessage<V>>;
+  readonly #here = new Map<string, V>();
+  readonly #others = new Map<WorkerId, Map<string, HeldElsewhere<V>>>();
   readonly #untold = new Set<string>();
   #isTelling = false;
   #isRepeating = false;
 
   constructor(bus: Bus, clock: Clock, name: string) {
-    this.worker = bus.self;
     this.#bus = bus;
     this.#clock = clock;
     this.#topic = { name: `holdings.${name}` };
@@ -65,39 +60,30 @@ export class SharedHoldings implements Holdings {
     bus.onWorkers(() => this.#workersChanged());
   }
 
-  add(holder: string, thing: string): void {
-    this.#here.set(holder, (this.#here.get(holder) ?? new Set()).add(thing));
+  tell(holder: string, held: V | null): void {
+    if (held === null) this.#here.delete(holder);
+    else this.#here.set(holder, held);
     this.#tellSoon(holder);
     this.#repeat();
   }
 
-  remove(holder: string, thing: string): void {
-    const things = this.#here.get(holder);
-    things?.delete(thing);
-    if (things?.size === 0) this.#here.delete(holder);
-    this.#tellSoon(holder);
-  }
-
-  elsewhere(holder: string): ReadonlySet<string> {
-    let all: Set<string> | null = null;
+  elsewhere(holder: string): readonly V[] {
+    const all: V[] = [];
     for (const theirs of this.#others.values()) {
-      const held = theirs.get(holder);
-      if (held === undefined) continue;
-      if (this.#clock.now() - held.heardAtMs > KEPT_MS) theirs.delete(holder);
-      else {
-        all ??= new Set();
-        for (const thing of held.things) all.add(thing);
-      }
+      const heard = theirs.get(holder);
+      if (heard === undefined) continue;
+      if (this.#clock.now() - heard.heardAtMs > KEPT_MS) theirs.delete(holder);
+      else all.push(heard.held);
     }
-    return all ?? new Set();
+    return all;
   }
 
-  #hear(message: HoldingsMessage, from: WorkerId): void {
-    const theirs = this.#others.get(from) ?? new Map<string, HeldElsewhere>();
+  #hear(message: HoldingsMessage<V>, from: WorkerId): void {
+    const theirs = this.#others.get(from) ?? new Map<string, HeldElsewhere<V>>();
     this.#others.set(from, theirs);
-    for (const [holder, things] of message) {
+    for (const [holder, held] of message) {
       theirs.delete(holder);
-      if (things.length > 0) theirs.set(holder, { things, heardAtMs: this.#clock.now() });
+      if (held !== null) theirs.set(holder, { held, heardAtMs: this.#clock.now() });
       const [oldest = holder] = theirs.keys();
       if (theirs.size > MAX_HOLDERS) theirs.delete(oldest);
     }
@@ -123,7 +109,7 @@ export class SharedHoldings implements Holdings {
     for (const holder of holders) this.#untold.delete(holder);
     this.#bus.publish(
       this.#topic,
-      holders.map((holder) => [holder, [...(this.#here.get(holder) ?? [])].slice(0, MAX_THINGS)]),
+      holders.map((holder) => [holder, this.#here.get(holder) ?? null]),
     );
     const [next] = this.#untold;
     if (next !== undefined) this.#tellSoon(next);

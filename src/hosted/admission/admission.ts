@@ -95,7 +95,7 @@ export interface AdmissionParts {
   readonly sharing?: LimitSharing | null;
   readonly profiles: Pick<ProfileLoader, "prepare" | "touch">;
   /** The batches that wait at all workers; absent = this process is alone. */
-  readonly waitingBatches?: Holdings;
+  readonly waitingBatches?: Holdings<number>;
 }
 
 /** How often open sockets are checked for whether they may stay open. */

@@ -1,7 +1,11 @@
 // The batches of each account that wait for its rate limit, at all workers of the service: bounds
 // their number, and estimates when one will have ended. A WebSocket whose requests wait counts as
 // one batch. Knows no rate and no clock.
-import { type Holdings, NO_SHARED_HOLDINGS } from "../../core/workers/shared-holdings.ts";
+import {
+  countElsewhere,
+  type Holdings,
+  NO_SHARED_HOLDINGS,
+} from "../../core/workers/shared-holdings.ts";
 import type { AccountState } from "../keys/key-context.ts";
 
 /** Batches of one account that may wait at one time. */
@@ -18,12 +22,11 @@ export interface PacedBatch {
 
 /** The waiting batches of all accounts. */
 export class WaitingBatches {
-  readonly #holdings: Holdings;
+  readonly #holdings: Holdings<number>;
   readonly #byAccount = new Map<string, Set<PacedBatch>>();
-  #last = 0;
 
   /** No waiting batch yet; `holdings` tells of those at other workers. */
-  constructor(holdings: Holdings = NO_SHARED_HOLDINGS) {
+  constructor(holdings: Holdings<number> = NO_SHARED_HOLDINGS) {
     this.#holdings = holdings;
   }
 
@@ -49,12 +52,11 @@ export class WaitingBatches {
     if (this.#countOf(id) >= MAX_WAITING) return null;
     const batches = this.#byAccount.get(id) ?? new Set();
     this.#byAccount.set(id, batches.add(batch));
-    const name = `${this.#holdings.worker} ${++this.#last}`;
-    this.#holdings.add(id, name);
+    this.#holdings.tell(id, batches.size);
     return () => {
-      this.#holdings.remove(id, name);
       batches.delete(batch);
       if (batches.size === 0 && this.#byAccount.get(id) === batches) this.#byAccount.delete(id);
+      this.#holdings.tell(id, this.#byAccount.get(id)?.size ?? null);
     };
   }
 
@@ -64,6 +66,6 @@ export class WaitingBatches {
   }
 
   #countOf(id: string): number {
-    return (this.#byAccount.get(id)?.size ?? 0) + this.#holdings.elsewhere(id).size;
+    return (this.#byAccount.get(id)?.size ?? 0) + countElsewhere(this.#holdings, id);
   }
 }

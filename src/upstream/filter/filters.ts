@@ -7,7 +7,7 @@ import { readHead } from "../../core/stream/chain-event.ts";
 import { changesJson, FilterChanges, type TakenChanges } from "../../core/stream/filter-changes.ts";
 import { FILTER_IDLE_MS } from "../../core/stream/filter-record.ts";
 import type { StreamMark } from "../../core/stream/stream-mark.ts";
-import type { Bus } from "../../core/workers/bus.ts";
+import { countElsewhere, type Holdings } from "../../core/workers/shared-holdings.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall } from "../engine/router.ts";
@@ -22,7 +22,6 @@ import type {
 } from "../stream/subscriber.ts";
 import type { Subscriptions } from "../stream/subscriptions.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
-import { CallerFilters } from "./caller-filters.ts";
 
 /** The kinds of filter, as displayed. */
 export const FILTER_KINDS = ["logs", "blocks", "pending"] as const;
@@ -100,8 +99,8 @@ export interface FiltersParts {
   readonly budget: MemoryBudget;
   /** Generates unguessable bytes. */
   readonly secret: (bytes: number) => Buffer;
-  /** The other workers of this service; null = there are none. */
-  readonly bus: Bus | null;
+  /** The numbers of filters of callers at the other workers, and of all under `ALL`. */
+  readonly callers: Holdings<number>;
 }
 
 const ID_BYTES = 16;
@@ -131,7 +130,7 @@ export class Filters {
   unreadBytes = 0;
   readonly #parts: FiltersParts;
   readonly #byId = new Map<string, Filter>();
-  readonly #callers: CallerFilters;
+  readonly #ofCallers = new Map<string, number>();
   readonly #counted = new CountsByChain(() => ({
     open: zeros(FILTER_KINDS),
     ended: zeros(FILTER_ENDS),
@@ -145,7 +144,6 @@ export class Filters {
 
   constructor(parts: FiltersParts) {
     this.#parts = parts;
-    this.#callers = new CallerFilters(parts.runtime, parts.bus);
     parts.budget.onShortage((bytes) => this.#relieve(bytes));
   }
 
@@ -162,7 +160,7 @@ export class Filters {
     const id = request.movedId ?? this.#newId();
     const filter = new Filter(id, { registry: this, ...this.#parts, request }, done);
     this.#byId.set(id, filter);
-    this.#callers.add(request.caller.id, 1);
+    this.#count(request.caller.id, 1);
     this.#counted.of(request.profile, request.tracker).open[request.kind]++;
     filter.begin();
     return () => filter.end("unclaimed");
@@ -192,7 +190,7 @@ export class Filters {
   /** Removes a filter that has ended. */
   over({ id, request }: Filter, why: FilterEnd | null): void {
     if (!this.#byId.delete(id)) return;
-    this.#callers.add(request.caller.id, -1);
+    this.#count(request.caller.id, -1);
     const counts = this.#counted.of(request.profile, request.tracker);
     counts.open[request.kind]--;
     if (why !== null) counts.ended[why]++;
@@ -272,12 +270,22 @@ export class Filters {
     return text;
   }
 
-  #beyond({ caller, movedId }: FilterRequest): Fault | null {
-    const { maxFilters, maxCallerFilters } = this.#parts.limits();
+  /** Counts one more, or one fewer, of a caller. */
+  #count(caller: string, by: 1 | -1): void {
+    const count = (this.#ofCallers.get(caller) ?? 0) + by;
+    if (count > 0) this.#ofCallers.set(caller, count);
+    else this.#ofCallers.delete(caller);
+    this.#parts.callers.tell(caller, count > 0 ? count : null);
+    this.#parts.callers.tell(ALL, this.#byId.size);
+  }
+
+  #beyond({ caller: { id }, movedId }: FilterRequest): Fault | null {
+    const { limits, callers } = this.#parts;
+    const { maxFilters, maxCallerFilters } = limits();
     // A filter that moves counted within its caller's bound where it was created, and its place
     // there is free again. Moves have a bound too: else one caller could fill this process.
     const most = movedId === undefined ? maxCallerFilters : MOVED_FACTOR * maxCallerFilters;
-    if (this.#callers.of(caller.id) >= most)
+    if ((this.#ofCallers.get(id) ?? 0) + countElsewhere(callers, id) >= most)
       return fault(
         "rate_limit_exceeded",
         `this caller has ${maxCallerFilters} filters open (limits.max_caller_filters)`,
@@ -288,7 +296,7 @@ export class Filters {
             "minutes without a poll",
         },
       );
-    return this.#byId.size + this.#callers.allElsewhere >= maxFilters
+    return this.#byId.size + countElsewhere(callers, ALL) >= maxFilters
       ? fault("unavailable", "too many filters are open (limits.max_filters)", { status: 200 })
       : null;
   }
@@ -309,6 +317,8 @@ export class Filters {
   }
 }
 
+/** No caller: counts the filters of all. */
+const ALL = "";
 const FIRST_DIGIT = 0x10;
 const NO_TEXTS = { blocks: null, others: null };
 

@@ -4,24 +4,21 @@
 /** A command with its arguments. */
 export type TierCommand = readonly (string | Buffer)[];
 
-/** An open connection. */
+/** A connection, also before it is open. */
 export interface TierConnection {
+  /** Resolves once it is open, and rejects if that fails. */
+  readonly opening: Promise<void>;
   /** The reply: a `Buffer`, text, a number or null. Rejects when it is refused or cut off. */
   send(command: TierCommand): Promise<unknown>;
   /** Ends it at once. Again: nothing. */
   close(): void;
 }
 
-/** What a connection is opened with. */
-export interface TierHooks {
-  /** It has ended by itself. May be called again, and also before it is open. */
-  readonly onLost: (problem: string) => void;
-  /** Aborted = nobody waits for the connection any more. */
-  readonly signal: AbortSignal;
-}
-
-/** Opens a connection, and rejects if that fails. `url` is secret. */
-export type ConnectTier = (url: string, hooks: TierHooks) => Promise<TierConnection>;
+/**
+ * Opens a connection. `url` is secret. `onLost`: it has ended by itself; may be called again, and
+ * also before it is open.
+ */
+export type ConnectTier = (url: string, onLost: (problem: string) => void) => TierConnection;
 
 /** What went wrong, in a word that holds nothing of an address or of credentials. */
 export function problemOf(error: unknown): string {
@@ -44,24 +41,27 @@ const CONNECT_MS = 2_000;
 const MAX_COMMANDS = 1_024;
 
 /** Opens a connection to `redis:`, `rediss:`, `valkey:` or `valkeys:`. */
-export async function connectRedis(
-  url: string,
-  { onLost, signal }: TierHooks,
-): Promise<TierConnection> {
-  const { createClient, RESP_TYPES } = await import("@redis/client");
-  const client = createClient({
-    url: url.replace(/^valkey/, "redis"),
-    RESP: 2,
-    disableOfflineQueue: true,
-    commandsQueueMaxLength: MAX_COMMANDS,
-    socket: { reconnectStrategy: false, connectTimeout: CONNECT_MS },
-    commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } },
-  });
-  const close = (): void => client.destroy();
-  client.on("error", (error: unknown) => onLost(problemOf(error)));
-  signal.addEventListener("abort", close, { once: true });
-  if (signal.aborted) throw new Error("aborted");
-  await client.connect();
-  signal.removeEventListener("abort", close);
-  return { send: (command) => client.sendCommand([...command]), close };
+export function connectRedis(url: string, onLost: (problem: string) => void): TierConnection {
+  let isClosed = false;
+  let close = (): void => {
+    isClosed = true;
+  };
+  let send: TierConnection["send"] = () => Promise.reject(new Error("not open"));
+  const open = async (): Promise<void> => {
+    const { createClient, RESP_TYPES } = await import("@redis/client");
+    if (isClosed) throw new Error("closed");
+    const client = createClient({
+      url: url.replace(/^valkey/, "redis"),
+      RESP: 2,
+      disableOfflineQueue: true,
+      commandsQueueMaxLength: MAX_COMMANDS,
+      socket: { reconnectStrategy: false, connectTimeout: CONNECT_MS },
+      commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } },
+    });
+    close = () => client.destroy();
+    send = (command) => client.sendCommand([...command]);
+    client.on("error", (error: unknown) => onLost(problemOf(error)));
+    await client.connect();
+  };
+  return { opening: open(), send: (command) => send(command), close: () => close() };
 }

@@ -63,8 +63,8 @@ export class TierLink {
   #state: TierState = "off";
   #url: string | null = null;
   #connection: TierConnection | null = null;
-  /** Ends the attempt to connect, or the wait before it. */
-  #stop: () => void = NOTHING;
+  /** Ends the time that a connection has to open, or the wait before it. */
+  #cancelWait: () => void = NOTHING;
   #failures = 0;
   #successes = 0;
   #openings = 0;
@@ -151,13 +151,12 @@ export class TierLink {
     const longestMs = FIRST_WAIT_MS * 2 ** Math.min(this.#openings, MAX_DOUBLINGS);
     this.#openings += 1;
     const waitMs = Math.min(LAST_WAIT_MS, longestMs) * (0.9 + 0.2 * runtime.random());
-    this.#stop = runtime.after(waitMs, () => this.#connect(url));
+    this.#cancelWait = runtime.after(waitMs, () => this.#connect(url));
   }
 
   /** Ends the connection, and what is under way over it. */
   #drop(state: TierState): void {
-    this.#stop();
-    this.#stop = NOTHING;
+    this.#cancelWait();
     this.#state = state;
     this.#failures = 0;
     this.#successes = 0;
@@ -169,44 +168,25 @@ export class TierLink {
 
   #connect(url: string): void {
     const { runtime, connect } = this.#parts;
-    const abort = new AbortController();
-    let opened: TierConnection | null = null;
-    let isOver = false;
-    /** The attempt is over; false = it was already. */
-    const end = (): boolean => {
-      const isFirst = !isOver;
-      isOver = true;
-      cancelTimer();
-      return isFirst;
-    };
-    const giveUp = (): boolean => {
-      if (!end()) return false;
-      abort.abort();
-      opened?.close();
-      return true;
-    };
     const fail = (problem: string): void => {
-      if (giveUp()) this.#open(problem);
+      if (this.#connection === connection) this.#open(problem);
     };
-    const cancelTimer = runtime.after(CONNECT_MS, () => fail("timeout"));
+    const connection = connect(url, fail);
+    this.#connection = connection;
     this.#state = "connecting";
-    this.#stop = () => void giveUp();
-    const onLost = (problem: string): void => {
-      if (opened !== null && opened === this.#connection) this.#open(problem);
-    };
-    connect(url, { signal: abort.signal, onLost })
-      .then(async (connection) => {
-        opened = connection;
-        if (isOver) return connection.close();
-        await connection.send(["PING"]);
-        if (end()) this.#begin(connection);
-      })
-      .catch((error: unknown) => fail(problemOf(error)));
+    this.#cancelWait = runtime.after(CONNECT_MS, () => fail("timeout"));
+    connection.opening
+      .then(() => connection.send(["PING"]))
+      .then(
+        () => {
+          if (this.#connection === connection) this.#begin();
+        },
+        (error: unknown) => fail(problemOf(error)),
+      );
   }
 
-  #begin(connection: TierConnection): void {
-    this.#stop = NOTHING;
-    this.#connection = connection;
+  #begin(): void {
+    this.#cancelWait();
     this.#state = "ready";
     if (this.#warned) this.#parts.log.info("the second tier of the cache answers again");
     this.#warned = false;

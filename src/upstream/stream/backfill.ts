@@ -12,7 +12,7 @@ import type { DeliveryState } from "../../core/stream/delivery-state.ts";
 import { place } from "../../core/stream/recent-blocks.ts";
 import { type LogFilter, logsOfBlock, type Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { TimerWheel } from "../timer-wheel.ts";
+import type { Timer, TimerWheel } from "../timer-wheel.ts";
 
 /** Dependencies of a backfill. */
 export interface Backfill {
@@ -32,21 +32,12 @@ export interface Backfill {
   readonly progress: () => void;
 }
 
-/** `path`: blocks that link to a known one, oldest first, ending with the requested head. */
-export type BackfillResult =
-  | { readonly kind: "path"; readonly path: readonly Head[] }
-  /**
-   * `far`: more blocks are missing than may be fetched. `unanswered`: the provider did not return
-   * what it must have, or is behind all known blocks.
-   */
-  | { readonly kind: "far" }
-  | { readonly kind: "unanswered" }
-  | Reorged;
-
-/** The requested blocks have meanwhile left the provider's own chain. */
-export interface Reorged {
-  readonly kind: "reorged";
-}
+/**
+ * Why there is no path. `far`: more blocks are missing than may be fetched. `unanswered`: the
+ * provider did not return what it must have, or is behind all known blocks. `reorged`: the
+ * requested blocks have meanwhile left its chain.
+ */
+export type BackfillFailure = "far" | "unanswered" | "reorged";
 
 /** Retries, since a node that has just announced a block may need a moment to serve it. */
 const TRIES = 6;
@@ -54,25 +45,31 @@ const RETRY_MS = 150;
 const LOGS_AT_ONCE = 4;
 const MAX_LOGS_PER_BLOCK = 100_000;
 
-/** Fetches the blocks between the delivered ones and `head`. */
-export async function backfillTo(backfill: Backfill, head: Head): Promise<BackfillResult> {
+/**
+ * Fetches the blocks between the delivered ones and `head`: they link to a known one, oldest first,
+ * and end with `head`.
+ */
+export async function backfillTo(
+  backfill: Backfill,
+  head: Head,
+): Promise<readonly Head[] | BackfillFailure> {
   const { state, maxBlocks } = backfill;
   const path: Head[] = [head];
   for (let oldest = head; ; ) {
     switch (place(state.recent, oldest, maxBlocks)) {
       case "known":
-        return { kind: "path", path: path.slice(1) };
+        return path.slice(1);
       case "next":
-        return { kind: "path", path };
+        return path;
       case "old":
-        return { kind: oldest === head ? "unanswered" : "far" };
+        return oldest === head ? "unanswered" : "far";
       case "far":
-        return { kind: "far" };
+        return "far";
       case "unlinked": {
-        if (path.length > maxBlocks) return { kind: "far" };
+        if (path.length > maxBlocks) return "far";
         const parent = await readParent(backfill, oldest);
-        if (parent !== null && "kind" in parent) return parent;
-        if (parent === null || parent.number !== oldest.number - 1) return { kind: "unanswered" };
+        if (parent === "reorged") return parent;
+        if (parent?.number !== oldest.number - 1) return "unanswered";
         path.unshift(parent);
         oldest = parent;
       }
@@ -95,33 +92,27 @@ export async function blockAt(
   return raw === null ? null : readHead(raw);
 }
 
-/**
- * Fetches the matching logs of some blocks, by block hash; null = the provider did not return all
- * of them.
- */
+/** Fetches the matching logs of some blocks, by block hash: all of them, or none. */
 export async function logsOf(
   backfill: Backfill,
   blocks: readonly Block[],
-): Promise<ReadonlyMap<string, readonly Log[]> | Reorged | null> {
+): Promise<ReadonlyMap<string, readonly Log[]> | "unanswered" | "reorged"> {
   const found = new Map<string, readonly Log[]>();
   const open = [...blocks];
-  let failure: Reorged | "unanswered" | null = null;
+  let failure: "unanswered" | "reorged" | null = null;
   const work = async (): Promise<void> => {
     for (let block = open.shift(); block !== undefined && failure === null; block = open.shift()) {
       const logs = await logsOfOne(backfill, block);
-      if (logs === null) failure ??= "unanswered";
-      else if ("kind" in logs) failure = logs;
+      if (logs === "reorged") failure = logs;
+      else if (logs === null) failure ??= "unanswered";
       else found.set(block.hash, logs);
     }
   };
   await Promise.all(Array.from({ length: Math.min(LOGS_AT_ONCE, blocks.length) }, work));
-  if (failure === null) return found;
-  return failure === "unanswered" ? null : REORGED;
+  return failure ?? found;
 }
 
-const REORGED: Reorged = { kind: "reorged" };
-
-async function readParent(backfill: Backfill, child: Block): Promise<Head | Reorged | null> {
+async function readParent(backfill: Backfill, child: Block): Promise<Head | "reorged" | null> {
   const { parentHash } = child;
   return withRetries(backfill, child, async () => {
     const raw = await backfill.query("eth_getBlockByHash", `["${parentHash}",false]`);
@@ -133,7 +124,7 @@ async function readParent(backfill: Backfill, child: Block): Promise<Head | Reor
 async function logsOfOne(
   backfill: Backfill,
   block: Block,
-): Promise<readonly Log[] | Reorged | null> {
+): Promise<readonly Log[] | "reorged" | null> {
   const { filter } = backfill.subscription;
   if (filter === null) return [];
   const params = logsOfBlock(filter, block.hash);
@@ -162,7 +153,7 @@ async function withRetries<T>(
   backfill: Backfill,
   block: Block,
   query: () => Promise<T | null>,
-): Promise<T | Reorged | null> {
+): Promise<T | "reorged" | null> {
   for (let tries = 0; tries < TRIES; tries++) {
     const found = await query();
     if (found !== null) {
@@ -170,21 +161,10 @@ async function withRetries<T>(
       return found;
     }
     const instead = tries === 0 ? null : await blockAt(backfill, block.number);
-    if (instead !== null && instead.hash !== block.hash) return REORGED;
+    if (instead !== null && instead.hash !== block.hash) return "reorged";
     await new Promise<void>((resolve) => backfill.runtime.after(RETRY_MS * (tries + 1), resolve));
   }
   return null;
-}
-
-// How long one source may take for a backfill: silence ends it, and so does using up the time that
-// other sources need. Knows nothing of the queries.
-
-/** Time limits of one source. */
-export interface BackfillDeadlineLimits {
-  /** Longest time without a useful answer. */
-  readonly stallMs: number;
-  /** Longest time in total. */
-  readonly totalMs: number;
 }
 
 const LEAST_STALL_MS = 1_000;
@@ -193,53 +173,32 @@ const STALL_SHARE = 10;
 const TOTAL_SHARE = 2;
 
 /**
- * The time limits of one source, as a share of the time that an outage may last. Doubled with each
- * `round` in which all sources were tried in vain.
+ * Starts a backfill of one source, and gives it up after silence, or when it uses up the time that
+ * other sources need: both are shares of the time that an outage may last. The silence may double
+ * with each `round` in which all sources were tried in vain. Does not stop the work: the caller
+ * closes the source.
  */
-export function backfillDeadlineFor(outageMs: number, round: number): BackfillDeadlineLimits {
-  const stallMs =
-    Math.min(MOST_STALL_MS, Math.max(LEAST_STALL_MS, outageMs / STALL_SHARE)) * 2 ** round;
-  return { stallMs, totalMs: outageMs / TOTAL_SHARE };
-}
-
-/**
- * Starts work and reports when it exceeds its limits. Does not stop the work: the caller closes the
- * source.
- */
-export function withBackfillDeadline<T>(
+export async function withBackfillDeadline<T>(
   timerWheel: TimerWheel,
-  { stallMs, totalMs }: BackfillDeadlineLimits,
+  { outageMs, round }: { readonly outageMs: number; readonly round: number },
   begin: (progress: () => void) => Promise<T>,
-): Promise<T | "given up"> {
-  return new Promise((resolve, reject) => {
-    const giveUp = (): void => {
-      over = true;
-      stall.clear();
-      total.clear();
-      resolve("given up");
-    };
-    let over = false;
-    let stall = timerWheel.set(stallMs, giveUp);
-    const total = timerWheel.set(totalMs, giveUp);
-    const progress = (): void => {
-      if (over) return;
-      stall.clear();
-      stall = timerWheel.set(stallMs, giveUp);
-    };
-    const done = (): void => {
-      over = true;
-      stall.clear();
-      total.clear();
-    };
-    begin(progress).then(
-      (found) => {
-        done();
-        resolve(found);
-      },
-      (error: unknown) => {
-        done();
-        reject(error);
-      },
-    );
-  });
+): Promise<T | "unanswered"> {
+  const stallMs = Math.min(MOST_STALL_MS, Math.max(LEAST_STALL_MS, outageMs / STALL_SHARE));
+  const { promise: givenUp, resolve } = Promise.withResolvers<"unanswered">();
+  const giveUp = (): void => resolve("unanswered");
+  const watch = (): Timer => timerWheel.set(stallMs * 2 ** round, giveUp);
+  const total = timerWheel.set(outageMs / TOTAL_SHARE, giveUp);
+  let stall: Timer | null = watch();
+  const progress = (): void => {
+    if (stall === null) return;
+    stall.clear();
+    stall = watch();
+  };
+  try {
+    return await Promise.race([begin(progress), givenUp]);
+  } finally {
+    total.clear();
+    stall.clear();
+    stall = null;
+  }
 }

@@ -31,7 +31,6 @@ import {
 } from "../../core/stream/stream-mark.ts";
 import {
   type Backfill,
-  backfillDeadlineFor,
   backfillTo,
   blockAt,
   logsOf,
@@ -57,6 +56,13 @@ const MAX_LEAD_BLOCKS = 5;
  * requested blocks have meanwhile left the provider's chain.
  */
 type Found = SourceFailure | "reorged" | null;
+
+interface DeliverOptions {
+  /** The source pushed the head; absent = it was queried. */
+  readonly pushed?: Head | null;
+  readonly maxBlocks?: number;
+  readonly below?: number;
+}
 
 interface WaitingEvent {
   readonly raw: Buffer;
@@ -124,15 +130,11 @@ export class ChainContinuity implements Continuity {
    * there is time to try another.
    */
   async #patiently(round: number, begin: () => Promise<Found>): Promise<Found> {
-    const found = await withBackfillDeadline(
-      this.#parts.timerWheel,
-      backfillDeadlineFor(this.#parts.stream().tracker.set.backfillTimeoutMs, round),
-      (progress) => {
-        this.#onProgress = progress;
-        return begin();
-      },
-    );
-    return found === "given up" ? "unanswered" : found;
+    const outageMs = this.#parts.stream().tracker.set.backfillTimeoutMs;
+    return withBackfillDeadline(this.#parts.timerWheel, { outageMs, round }, (progress) => {
+      this.#onProgress = progress;
+      return begin();
+    });
   }
 
   async #catchUpAtLast(source: Source): Promise<Found> {
@@ -182,14 +184,11 @@ export class ChainContinuity implements Continuity {
   /** Delivers the blocks after the last one, up to the source's newest. */
   async #fill(source: Source, state: DeliveryState, newest: Head): Promise<Found> {
     // The newest block is among the missed ones.
-    const found = await backfillTo(
-      { ...this.#backfillFrom(source, state), maxBlocks: this.#maxBackfillBlocks() - 1 },
-      newest,
-    );
-    if (found.kind !== "path") return found.kind;
-    const { path } = found;
-    const asked = [...this.#unsureBelow(state, path[0]?.number ?? newest.number + 1), ...path];
-    const failure = await this.#link(source, state, { path, asked, pushed: null });
+    const maxBlocks = this.#maxBackfillBlocks() - 1;
+    const failure = await this.#deliverTo(source, state, newest, {
+      maxBlocks,
+      below: newest.number,
+    });
     this.lastHeadAtMs = this.#parts.runtime.now();
     return failure;
   }
@@ -261,13 +260,13 @@ export class ChainContinuity implements Continuity {
     switch (placement) {
       case "next":
         if (this.#isDoubtful(source, state, head, atMs))
-          return this.#pause(() => this.#trace(source, state, head));
+          return this.#pause(() => this.#deliverTo(source, state, head, { pushed: head }));
         this.#pushed(head, state);
         return this.#adopt(source, state, head, { pushed: true, logs: null });
       case "far":
         return this.#eventSink.failed("far");
       case "unlinked":
-        return this.#pause(() => this.#trace(source, state, head));
+        return this.#pause(() => this.#deliverTo(source, state, head, { pushed: head }));
     }
   }
 
@@ -292,17 +291,20 @@ export class ChainContinuity implements Continuity {
   }
 
   /**
-   * Handles a head whose parent is unknown (the provider left blocks out or switched to another
-   * branch), or some of whose logs may be missing.
+   * Delivers the blocks up to a head whose parent is unknown (the provider left blocks out or
+   * switched to another branch), or some of whose logs may be missing. Logs that are owed of known
+   * blocks come before; where there are no new blocks, those up to `below`.
    */
-  async #trace(source: Source, state: DeliveryState, head: Head): Promise<Found> {
-    const found = await backfillTo(this.#backfillFrom(source, state), head);
-    if (found.kind !== "path") return found.kind;
-    return this.#link(source, state, {
-      ...found,
-      asked: [...this.#unsureBelow(state, found.path[0]?.number ?? 0), ...found.path],
-      pushed: head,
-    });
+  async #deliverTo(
+    source: Source,
+    state: DeliveryState,
+    head: Head,
+    { pushed = null, maxBlocks = this.#maxBackfillBlocks(), below = -1 }: DeliverOptions,
+  ): Promise<Found> {
+    const path = await backfillTo({ ...this.#backfillFrom(source, state), maxBlocks }, head);
+    if (typeof path === "string") return path;
+    const owed = this.#unsureBelow(state, path[0]?.number ?? below + 1);
+    return this.#link(source, state, { path, asked: [...owed, ...path], pushed });
   }
 
   /**
@@ -321,8 +323,7 @@ export class ChainContinuity implements Continuity {
     const { path, asked, pushed } = found;
     const logs = await logsOf(this.#backfillFrom(source, state), asked);
     if (this.#source !== source) return null;
-    if (logs === null) return "unanswered";
-    if ("kind" in logs) return logs.kind;
+    if (typeof logs === "string") return logs;
     // Delivering may reveal that the source left logs out, so that it is detached in the middle of
     // this.
     for (const block of asked)
@@ -339,9 +340,9 @@ export class ChainContinuity implements Continuity {
   }
 
   /** Accepts queried logs of a block, which are all that the source has. */
-  #given(source: Source, { number, hash, parentHash }: Block, logs: readonly Log[]): void {
-    this.#incomplete.settle(hash);
-    this.#pending?.begin({ number, hash, parentHash }, source.provider, logs);
+  #given(source: Source, block: Block, logs: readonly Log[]): void {
+    this.#incomplete.settle(block.hash);
+    this.#pending?.begin(block, source.provider, logs);
   }
 
   /** Emits a log, or holds it until it may be emitted. False = its block is not known yet. */
@@ -413,12 +414,7 @@ export class ChainContinuity implements Continuity {
   /** Handles a known block that this source pushes too, with logs still to come. */
   #pushedAgain(source: Source, state: DeliveryState, head: Head): void {
     this.#pushed(head, state);
-    if (source.pushesLogs)
-      this.#pending?.begin(
-        { number: head.number, hash: head.hash, parentHash: head.parentHash },
-        source.provider,
-        null,
-      );
+    if (source.pushesLogs) this.#pending?.begin(head, source.provider, null);
   }
 
   /** Records a block whose logs are still to come. */
@@ -457,16 +453,7 @@ export class ChainContinuity implements Continuity {
     { number, hash }: { readonly number: number; readonly hash: string },
   ): Promise<Found> {
     const head = await blockAt(source, number);
-    if (head?.hash === hash) {
-      const found = await backfillTo(this.#backfillFrom(source, state), head);
-      if (found.kind !== "path") return found.kind;
-      const { path } = found;
-      return this.#link(source, state, {
-        path,
-        asked: [...this.#unsureBelow(state, path[0]?.number ?? 0), ...path],
-        pushed: null,
-      });
-    }
+    if (head?.hash === hash) return this.#deliverTo(source, state, head, {});
     if (this.#source !== source) return null;
     dropHeld(state, hash);
     this.#incomplete.suspect(hash);
@@ -501,11 +488,7 @@ export class ChainContinuity implements Continuity {
     if (this.#parts.stream().tracker.set.logVerification !== "off")
       this.#parts.checks.see(source.provider, head.hash, head.raw);
     if (logs !== null) return this.#given(source, head, logs);
-    this.#pending.begin(
-      { number: head.number, hash: head.hash, parentHash: head.parentHash },
-      source.provider,
-      null,
-    );
+    this.#pending.begin(head, source.provider, null);
     for (const log of early) this.#deliver(state, log);
   }
 

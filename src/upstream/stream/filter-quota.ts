@@ -13,14 +13,14 @@ export const MAX_CALLER_CHARS = 4_000_000;
 
 /** Counts the open log filters of all callers. */
 export class FilterQuota {
-  readonly #holdings: Holdings;
+  readonly #holdings: Holdings<readonly string[]>;
   /** Number of subscriptions by caller and filter. */
   readonly #callers = new Map<string, Map<string, number>>();
   /** Characters of the different filters of each caller. */
   readonly #chars = new Map<string, number>();
 
   /** `holdings`: the filters that callers have at other workers. */
-  constructor(holdings: Holdings) {
+  constructor(holdings: Holdings<readonly string[]>) {
     this.#holdings = holdings;
   }
 
@@ -28,13 +28,11 @@ export class FilterQuota {
   allows({ id, maxLogFilters }: StreamCaller, key: string): boolean {
     const filter = nameOf(key);
     const filters = this.#callers.get(id) ?? new Map<string, number>();
-    const elsewhere = this.#holdings.elsewhere(id);
+    const elsewhere = new Set(this.#holdings.elsewhere(id).flat());
     if (filters.has(filter) || elsewhere.has(filter)) return true;
     if (key.length > SHORT_CHARS && (this.#chars.get(id) ?? 0) + key.length > MAX_CALLER_CHARS)
       return false;
-    let count = filters.size;
-    for (const other of elsewhere) if (!filters.has(other)) count++;
-    return count < maxLogFilters;
+    return elsewhere.union(filters).size < maxLogFilters;
   }
 
   /**
@@ -56,7 +54,7 @@ export class FilterQuota {
     filters.set(filter, before + 1);
     if (before === 0) {
       this.#addChars(id, length);
-      this.#holdings.add(id, filter);
+      this.#tell(id, filters);
     }
     let held = true;
     const release = (): void => {
@@ -77,8 +75,12 @@ export class FilterQuota {
     if (left > 0) return void filters.set(filter, left);
     filters.delete(filter);
     this.#addChars(id, -length);
-    this.#holdings.remove(id, filter);
+    this.#tell(id, filters);
     if (filters.size === 0) this.#callers.delete(id);
+  }
+
+  #tell(id: string, filters: ReadonlyMap<string, unknown>): void {
+    this.#holdings.tell(id, filters.size === 0 ? null : [...filters.keys()].slice(0, MAX_TOLD));
   }
 
   #addChars(id: string, count: number): void {
@@ -89,6 +91,8 @@ export class FilterQuota {
 }
 
 const NAME_CHARS = 16;
+/** Most filters of one caller that other workers are told of. */
+const MAX_TOLD = 1_024;
 
 /** A short name for a filter, which may be long: the same at every worker. */
 function nameOf(key: string): string {

@@ -71,7 +71,7 @@ interface Entry {
  */
 export interface SubscriptionParts extends StreamParts {
   /** The log filters that callers have at all workers; absent = this process is alone. */
-  readonly logFilters?: Holdings;
+  readonly logFilters?: Holdings<readonly string[]>;
   /** Number of workers that divide the bounds of the service; absent = 1. */
   readonly workers?: number;
   /** Called for each subscription that moved to another provider. */

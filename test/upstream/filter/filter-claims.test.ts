@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import type { FilterRecord } from "../../../src/core/stream/filter-record.ts";
 import { readSubscription } from "../../../src/core/stream/subscription.ts";
+import { NO_SHARED_HOLDINGS } from "../../../src/core/workers/shared-holdings.ts";
 import { FilterClaims } from "../../../src/upstream/filter/filter-claims.ts";
 import { type FilterRequest, Filters } from "../../../src/upstream/filter/filters.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
@@ -43,7 +44,7 @@ function createProcess(world: SimulatedWorld, table: FakeRecords, name: string) 
       maxCallerBytes: 400_000_000,
     }),
     secret: randomBytes,
-    bus: null,
+    callers: NO_SHARED_HOLDINGS,
   });
   const errors: unknown[] = [];
   const open: string[] = [];

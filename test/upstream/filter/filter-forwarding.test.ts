@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { readCriteria } from "../../../src/core/stream/subscription.ts";
+import { NO_SHARED_HOLDINGS } from "../../../src/core/workers/shared-holdings.ts";
 import {
   type FilterAnswer,
   FilterForwarding,
@@ -43,7 +44,7 @@ function createFixture() {
         maxCallerBytes: 400_000_000,
       }),
       secret: randomBytes,
-      bus: null,
+      callers: NO_SHARED_HOLDINGS,
     });
     return {
       filters,

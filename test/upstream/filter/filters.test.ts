@@ -24,6 +24,8 @@ interface Fixture {
   readonly runtime: SimulatedWorld;
   readonly timerWheel: TimerWheel;
   readonly filters: Filters;
+  /** What the other workers were told last of the numbers of filters. */
+  readonly told: ReadonlyMap<string, number | null>;
   readonly budget: MemoryBudget;
   /** Subscribers that have not left. */
   readonly subscribers: Set<Subscriber>;
@@ -42,6 +44,7 @@ function createFixture(
     readonly maxInFlightBytes?: number;
     readonly maxCallerBytes?: number;
   } = {},
+  elsewhere: (holder: string) => readonly number[] = () => [],
 ): Fixture {
   const runtime = simulatedWorld(3);
   const timerWheel = new TimerWheel(runtime);
@@ -61,6 +64,7 @@ function createFixture(
       return () => void subscribers.delete(subscriber);
     },
   };
+  const told = new Map<string, number | null>();
   const filters = new Filters({
     budget,
     runtime,
@@ -68,7 +72,7 @@ function createFixture(
     subscriptions,
     limits: () => limits,
     secret: randomBytes,
-    bus: null,
+    callers: { tell: (holder, count) => void told.set(holder, count), elsewhere },
   });
   const tracker = new Tracker(fakeSet([fakeProvider(0)]), runtime, SELECTION);
   const criteria = readCriteria([{}]);
@@ -93,6 +97,7 @@ function createFixture(
     runtime,
     timerWheel,
     filters,
+    told,
     budget,
     subscribers,
     request,
@@ -296,6 +301,26 @@ test("bounded for each caller and in sum; what ends makes room", () => {
   assert.equal(refusal({ caller: { id: "three", maxLogFilters: 10 } }), "unavailable");
   at.filters.uninstall("me", first?.id ?? "");
   assert.equal(refusal(), "");
+});
+
+test("the bounds count filters of other workers, which are told of those here", () => {
+  const theirs = new Map([["one", [1, 1]]]);
+  const at = createFixture({ maxCallerFilters: 4, maxFilters: 5 }, (id) => theirs.get(id) ?? []);
+  const [first] = [at.open(), at.open(), at.open(other)];
+  assert.deepEqual(Object.fromEntries(at.told), { one: 2, two: 1, "": 3 });
+  const refusal = (overrides?: Partial<FilterRequest>): string => {
+    let code = "";
+    at.filters.open(at.request(overrides), (opened) => {
+      if (opened.kind === "refused" && opened.outcome.kind === "fault")
+        code = opened.outcome.fault.code;
+    });
+    return code;
+  };
+  assert.equal(refusal(), "rate_limit_exceeded");
+  theirs.set("", [1, 1]);
+  assert.equal(refusal(other), "unavailable");
+  first?.end("owner");
+  assert.deepEqual(Object.fromEntries(at.told), { one: 1, two: 1, "": 2 });
 });
 
 test("block filters tell hashes, of which each head is read once for all of them", () => {

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { pino } from "pino";
 import { METHODS } from "../../../src/core/rpc/method.ts";
 import type { FilterRecord } from "../../../src/core/stream/filter-record.ts";
+import { NO_SHARED_HOLDINGS } from "../../../src/core/workers/shared-holdings.ts";
 import { Observer } from "../../../src/observe/observer.ts";
 import type { FilterClaims } from "../../../src/upstream/filter/filter-claims.ts";
 import { Filters } from "../../../src/upstream/filter/filters.ts";
@@ -62,7 +63,7 @@ function methodsOver(record: FilterRecord) {
     subscriptions: { open: () => assert.fail("nothing is subscribed to") },
     limits: () => limits,
     secret: randomBytes,
-    bus: null,
+    callers: NO_SHARED_HOLDINGS,
   });
   const parts = { filters, claims, registry, admission: null };
   const methods = createFilterMethods({ ...parts, deadlineMs: () => 1_000, limits: () => limits });

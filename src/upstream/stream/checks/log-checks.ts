@@ -28,7 +28,12 @@ import type { Tracker } from "../../health/tracker.ts";
 import { type Allowance, WHOLE_SHARES } from "../../shares.ts";
 import type { CountedChain } from "../counts-by-chain.ts";
 import type { StreamParts } from "../source.ts";
-import { BlockCheck, type BlockCheckRequest, type BlockCheckResult } from "./block-check.ts";
+import {
+  BlockCheck,
+  type BlockCheckRequest,
+  type BlockCheckResult,
+  type BlockLogsSource,
+} from "./block-check.ts";
 import {
   type BlockLogs,
   LEAST_FILTERS_TOGETHER,
@@ -332,31 +337,28 @@ export class LogChecks {
     }
   }
 
-  #askerFor(block: Block, { tracker, pin }: CheckedStream) {
-    const spend = (): boolean => this.#spend(tracker);
+  #askerFor(block: Block, { tracker, pin }: CheckedStream): BlockLogsSource {
     const tokens = (): number => this.#tokens(tracker);
     const isRoomy = (): boolean => this.isRoomy(tracker);
-    const keyOf = (channel: Channel): string => this.#keyOf(channel.provider, block);
-    const queryLogs = (channel: Channel, params: string) => {
+    const keyOf = ({ provider }: Channel): string => this.#keyOf(provider, block);
+    const queryLogs: BlockLogsSource["queryLogs"] = (channel, params) => {
       // Removed meanwhile: a query would open an unnecessary connection.
-      const spendHere = (): boolean => this.#serves(channel.provider) && spend();
-      return queryBlockLogs(this.#parts, {
-        tracker: this.#bound ?? tracker,
-        channel,
-        block,
-        params,
-        spend: spendHere,
-      });
+      const spend = (): boolean => this.#serves(channel.provider) && this.#spend(tracker);
+      const of = { tracker: this.#bound ?? tracker, channel, block, params, spend };
+      return queryBlockLogs(this.#parts, of);
     };
     return {
-      candidates: (sources: ReadonlySet<string>) =>
-        this.#candidates(block, { tracker: this.#bound ?? tracker, pin }, sources),
+      candidates: (sources) => {
+        const all = this.#candidates(block, { tracker: this.#bound ?? tracker, pin });
+        const isSource = ({ provider: { id } }: Channel): number => (sources.has(id) ? 1 : 0);
+        return all.toSorted((left, right) => isSource(left) - isSource(right));
+      },
       queryLogs,
-      queryAll: (channel: Channel) =>
+      queryAll: (channel) =>
         this.#blockLogs.fetch(keyOf(channel), () =>
           queryLogs(channel, logsOfBlock(ALL_LOGS, block.hash)),
         ),
-      kept: (channel: Channel) => this.#blockLogs.kept(keyOf(channel)),
+      kept: (channel) => this.#blockLogs.kept(keyOf(channel)),
       get affordable() {
         return tokens() >= 1;
       },
@@ -371,32 +373,17 @@ export class LogChecks {
     return `${this.#key} ${id} ${hash}`;
   }
 
-  /** Providers that have the block first; those that pushed it last. */
-  #candidates(
-    block: Block,
-    { tracker, pin }: CheckedStream,
-    sources: ReadonlySet<string>,
-  ): readonly Channel[] {
+  /** Providers that are known to have the block first. */
+  #candidates({ number }: Block, { tracker, pin }: CheckedStream): readonly Channel[] {
     const call = { methodName: METHOD.name, method: METHOD, ...writeRequest(METHOD.name, null) };
     const selection = { strategy: "load-balanced", transport: null, pin } as const;
-    const there = tracker.plan(
-      { ...call, block: { kind: "number", number: block.number } },
-      selection,
-    ).candidates;
-    const all = [
-      ...there,
-      ...tracker.plan({ ...call, block: { kind: "hash" } }, selection).candidates,
-    ];
-    const each = all
-      .filter(
-        (candidate, at) =>
-          all.findIndex(({ provider }) => provider.id === candidate.provider.id) === at,
-      )
+    const all = [{ kind: "number", number } as const, { kind: "hash" } as const].flatMap(
+      (block) => tracker.plan({ ...call, block }, selection).candidates,
+    );
+    const firsts = new Map(all.toReversed().map((channel) => [channel.provider.id, channel]));
+    return all
+      .filter((channel) => firsts.get(channel.provider.id) === channel)
       .flatMap((channel) => this.#reachable(channel));
-    return [
-      ...each.filter((channel) => !sources.has(channel.provider.id)),
-      ...each.filter((channel) => sources.has(channel.provider.id)),
-    ];
   }
 
   #serves({ id, url, wsUrl }: Provider): boolean {

@@ -101,7 +101,8 @@ export class PendingLogs {
    * Adds a block of the chain. `given`: all its logs as the source returned them; null = they are
    * pushed.
    */
-  begin(block: Block, source: Provider, given: readonly Log[] | null): void {
+  begin({ number, hash, parentHash }: Block, source: Provider, given: readonly Log[] | null): void {
+    const block = { number, hash, parentHash };
     const mode = this.#mode;
     if (mode === "off" && !(this.#disorderly && given === null))
       return this.#listener.ready(given ?? []);
