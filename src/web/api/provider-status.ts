@@ -1,6 +1,6 @@
 // The current status of the providers of a Custom profile, as far as this process knows it. Shows
 // no address.
-import { profileId } from "../../core/provider/profile.ts";
+import { profileId, transportsOf } from "../../core/provider/profile.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 
@@ -38,11 +38,7 @@ export function statusIn(registry: Pick<ProfileRegistry, "custom">): StatusOf {
 function statusOf(tracker: Tracker, id: string): ProviderStatus {
   const provider = tracker.set.providers.find((candidate) => candidate.id === id);
   if (provider === undefined) return "verified";
-  const transports = [
-    ...(provider.url === null ? [] : ["http" as const]),
-    ...(provider.wsUrl === null ? [] : ["ws" as const]),
-  ];
-  const reports = transports.map((transport) => tracker.health(provider, transport));
+  const reports = transportsOf(provider).map((transport) => tracker.health(provider, transport));
   if (
     reports.some((report) => report.cordon !== null) ||
     reports.every((report) => report.breaker === "open")

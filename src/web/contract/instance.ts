@@ -45,7 +45,7 @@ const readinessQuery = record({
 });
 
 /** Answer of `getReadiness`. */
-const readiness = record({
+export const readiness = record({
   ready: is.flag.describe("It can serve all callers."),
   traffic: is.flag.describe("It can serve some of them: what `?for=traffic` asks."),
   reasons: list(is.text).describe("Why not; empty when it is."),

@@ -188,6 +188,11 @@ const shownProvider = hiddenProvider
 
 const shownConsistency = consistency.nullable().describe("null = as the service says.");
 
+const chainsOf = <Provider extends z.ZodType>(shown: Provider) =>
+  map(
+    record({ max_lag_blocks: is.count, block_protection: is.flag, providers: list(shown) }),
+  ).describe("By chain name.");
+
 /** A Custom profile as its owner sees it. */
 export const profile = record({
   slug: is.text,
@@ -200,13 +205,7 @@ export const profile = record({
     "`suspended` = Custom access has ended, and `premium` serves its callers; `unreadable` = " +
       "send it again.",
   ),
-  chains: map(
-    record({
-      max_lag_blocks: is.count,
-      block_protection: is.flag,
-      providers: list(shownProvider),
-    }),
-  ).describe("By chain name."),
+  chains: chainsOf(shownProvider),
   created_at: instant.nullable(),
   updated_at: instant.nullable(),
 }).meta({ id: "Profile", description: "A Custom profile, without addresses and header values." });
@@ -224,13 +223,7 @@ export const revision = record({
   saved_at: instant,
   name: is.textOrNull,
   consistency: shownConsistency,
-  chains: map(
-    record({
-      max_lag_blocks: is.count,
-      block_protection: is.flag,
-      providers: list(hiddenProvider),
-    }),
-  ).describe("By chain name."),
+  chains: chainsOf(hiddenProvider),
 }).meta({ id: "Revision", description: "What a Custom profile was, without its secrets." });
 
 /** Answer of `listProfiles`. */
@@ -305,20 +298,13 @@ export const PROFILE_OPERATIONS = {
     body: profileDocument,
     wrongBody: "invalid_config",
     maxBodyBytes: MAX_DOCUMENT_BYTES,
-    answers: {
-      200: answer("The profile as it serves now; with `dry_run`, as it would.", profile),
-    },
+    answers: { 200: answer("The profile as it serves now; with `dry_run`, as it would.", profile) },
     faults: [
       ...BODY,
       ...KNOWN,
-      ...[
-        "invalid_config",
-        "unknown_chain",
-        "provider_check_failed",
-        "forbidden",
-        "custom_access_required",
-      ],
-      ...["profile_suspended", "profile_limit", "revision_conflict", "account_merged"],
+      ...["invalid_config", "unknown_chain", "provider_check_failed", "forbidden"],
+      ...["custom_access_required", "profile_suspended", "profile_limit", "revision_conflict"],
+      "account_merged",
       ...ANY,
     ],
   },

@@ -1,5 +1,6 @@
 // The JSON documents of the instance endpoints: chains, health, readiness and metrics of each
 // provider. Unknown values are null, never 0.
+import type { z } from "zod";
 import type { ClusterHealth } from "../../core/cluster-health.ts";
 import type { Chain } from "../../core/provider/chain.ts";
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
@@ -14,6 +15,7 @@ import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry, ServedProfile } from "../../upstream/registry/profile-registry.ts";
 import { FAILOVER_REASONS } from "../../upstream/stream/subscriber.ts";
 import type { SocketReport } from "../../upstream/transport.ts";
+import type { readiness } from "../contract/instance.ts";
 
 /** `GET /api/chains`. */
 export function chainsDocument(registry: ProfileRegistry): unknown {
@@ -42,56 +44,29 @@ export interface InstanceFacts {
 }
 
 /** `GET /api/health`: reads memory only. */
-export function healthDocument(facts: InstanceFacts): unknown {
+export function healthDocument({ wallMs, uptimeMs, version, region, cluster }: InstanceFacts) {
+  const alone = { connected: 1, responding: 1, total: 1, status: "standalone" } as const;
+  const { connected, responding, total, status } = cluster ?? alone;
+  const here = region === "" ? [] : [region];
   return {
     status: "healthy",
-    timestamp: new Date(facts.wallMs).toISOString(),
-    uptime_seconds: Math.floor(facts.uptimeMs / 1000),
-    version: facts.version,
-    cluster: facts.cluster === null ? standalone(facts.region) : clusterDocument(facts.cluster),
-  };
-}
-
-function standalone(region: string): unknown {
-  return {
-    enabled: false,
-    nodes_connected: 1,
-    nodes_responding: 1,
-    nodes_total: 1,
-    regions: region === "" ? [] : [region],
-    status: "standalone",
-  };
-}
-
-function clusterDocument(cluster: ClusterHealth): unknown {
-  return {
-    enabled: true,
-    nodes_connected: cluster.connected,
-    nodes_responding: cluster.responding,
-    nodes_total: cluster.total,
-    regions: cluster.regions,
-    status: cluster.status,
-    problems: cluster.problems,
+    timestamp: new Date(wallMs).toISOString(),
+    uptime_seconds: Math.floor(uptimeMs / 1000),
+    version,
+    cluster: {
+      enabled: cluster !== null,
+      nodes_connected: connected,
+      nodes_responding: responding,
+      nodes_total: total,
+      regions: cluster?.regions ?? here,
+      status,
+      ...(cluster === null ? {} : { problems: cluster.problems }),
+    },
   };
 }
 
 /** `GET /api/ready`. */
-export interface ReadyDocument {
-  /** It serves all callers. */
-  readonly ready: boolean;
-  /** It serves some of them. */
-  readonly traffic: boolean;
-  readonly reasons: readonly string[];
-  readonly chains: readonly ChainReadiness[];
-}
-
-interface ChainReadiness {
-  readonly profile: string;
-  readonly chain: string;
-  readonly ready: boolean;
-  readonly providers_usable: number;
-  readonly providers_total: number;
-}
+export type ReadyDocument = z.output<typeof readiness>;
 
 /** Whose calls can be served, as far as that depends on the database. */
 export interface ServedCallers {
@@ -121,7 +96,7 @@ export function readyDocument(
   return { ready: reasons.length === 0, traffic, reasons, chains };
 }
 
-function chainReadiness(served: ServedProfile, tracker: Tracker): ChainReadiness {
+function chainReadiness(served: ServedProfile, tracker: Tracker): ReadyDocument["chains"][number] {
   const { providers, chain } = tracker.set;
   const usable = providers.filter(
     (provider) =>
@@ -199,24 +174,17 @@ function profileMetrics(
   const { providers, chain } = tracker.set;
   const isPublic = managed && !facts.realIds;
   const shown = ({ alias, id }: Provider): string => (isPublic ? alias : id);
-  const total = providers.reduce(
-    (sum, provider) =>
-      sum +
-      transportsOf(provider).reduce(
-        (calls, transport) => calls + tracker.health(provider, transport).calls,
-        0,
-      ),
-    0,
+  const total = sumOf(providers, (provider) =>
+    sumOf(transportsOf(provider), (transport) => tracker.health(provider, transport).calls),
   );
+  const series = facts.series(slug, chain.chainName);
   return {
     profile: slug,
     head_block: tracker.head(),
     max_lag_blocks: tracker.set.maxLagBlocks,
     calls: total,
-    subscriptions: subscriptionsDocument(facts, facts.series(slug, chain.chainName), shown),
-    ...(facts.realIds
-      ? { unknown_errors: unknownErrors(facts.series(slug, chain.chainName)) }
-      : {}),
+    subscriptions: subscriptionsDocument(facts, series, shown),
+    ...(facts.realIds ? { unknown_errors: unknownErrors(series) } : {}),
     providers: providers.map((provider) => ({
       id: shown(provider),
       name: isPublic ? provider.alias : provider.name,
@@ -260,17 +228,11 @@ function quotaDocument(credits: BudgetReport["daily"]): unknown {
 /** Provider errors that no rule classifies; the operator can add rules in `error_rules`. */
 function unknownErrors({ unknown }: Series): unknown {
   const shapes = unknownShapes(unknown).map(
-    ({ provider, method, code, httpStatus, sample, count, lastMs }) => {
-      return {
-        provider,
-        method,
-        code,
-        http_status: httpStatus,
-        sample,
-        count,
-        last_seen: new Date(lastMs).toISOString(),
-      };
-    },
+    ({ provider, method, code, httpStatus, sample, count, lastMs }) => ({
+      ...{ provider, method, code, sample, count },
+      http_status: httpStatus,
+      last_seen: new Date(lastMs).toISOString(),
+    }),
   );
   return { total: unknown.total, shapes };
 }
@@ -282,6 +244,7 @@ function transportMetrics(
   total: number,
 ): object {
   const health = tracker.health(provider, transport);
+  const { rateLimited, ...outcomes } = health.outcomes;
   return {
     transport,
     circuit_breaker_state: health.circuit,
@@ -293,13 +256,7 @@ function transportMetrics(
     block_height: health.height,
     lag_blocks: health.lagBlocks,
     calls: health.calls,
-    outcomes: {
-      delivered: health.outcomes.delivered,
-      failed: health.outcomes.failed,
-      rate_limited: health.outcomes.rateLimited,
-      neutral: health.outcomes.neutral,
-      cancelled: health.outcomes.cancelled,
-    },
+    outcomes: { ...outcomes, rate_limited: rateLimited },
     learned: {
       unsupported_methods: health.learned.methods,
       max_block_range: health.learned.maxBlockRange,

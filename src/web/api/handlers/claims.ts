@@ -59,14 +59,7 @@ export function claimHandlers(parts: HandlerParts): ClaimHandlers {
           caller.agent.expiresAtMs !== null ||
           (await cameByConnection(store, caller.agent.id)))
       )
-        return apiFault(
-          "forbidden",
-          "the management token was lent or is restricted, and a claim link hands over the " +
-            "whole account",
-          {
-            nextAction: "send the management token that came with the account",
-          },
-        );
+        return LENT;
       if (caller.kind === "key" && caller.key.type !== "anonymous")
         return apiFault("forbidden", "an RPC key does not hand over its account", {
           nextAction: "send the management token as Authorization: Bearer <token>",
@@ -87,10 +80,7 @@ function claimKeyHandler({
 }: HandlerParts): ClaimHandlers["claimAgentKey"] {
   return async ({ params, caller }) => {
     const { key } = caller;
-    if (key.type === "anonymous")
-      return apiFault("unauthorized", "the credential is an anonymous key, and no account", {
-        nextAction: SEND,
-      });
+    if (key.type === "anonymous") return NO_ACCOUNT;
     const owner = {
       kind: "owner",
       accountId: key.accountId,
@@ -110,9 +100,16 @@ function claimKeyHandler({
   };
 }
 
-const SEND =
-  "send a key of the account as X-Svc-Api-Key; POST /api/v1/keys creates an account and its " +
-  "first key";
+const LENT = apiFault(
+  "forbidden",
+  "the management token was lent or is restricted, and a claim link hands over the whole account",
+  { nextAction: "send the management token that came with the account" },
+);
+const NO_ACCOUNT = apiFault("unauthorized", "the credential is an anonymous key, and no account", {
+  nextAction:
+    "send a key of the account as X-Svc-Api-Key; POST /api/v1/keys creates an account and its " +
+    "first key",
+});
 const NOT_CLAIMABLE = apiFault(
   "not_found",
   "no anonymous key is like the one in the path, or it has been claimed",
@@ -136,10 +133,6 @@ function ownedFault(key: KeyRecord): ApiFault<"already_claimed"> | null {
   );
 }
 
-type ConnectionHandlers = Handlers<
-  "createConnection" | "listConnections" | "getConnection" | "deleteConnection"
->;
-
 /** Connections requested per address. */
 const REQUESTS = { perSecond: 20 / 3_600, burst: 20 };
 
@@ -147,7 +140,12 @@ const REQUESTS = { perSecond: 20 / 3_600, burst: 20 };
 export const CONNECTION_PAGE = "/connect/";
 
 /** Creates the handlers of connections. */
-export function connectionHandlers({ store, runtime }: HandlerParts): ConnectionHandlers {
+export function connectionHandlers({
+  store,
+  runtime,
+}: HandlerParts): Handlers<
+  "createConnection" | "listConnections" | "getConnection" | "deleteConnection"
+> {
   const requests = new AddressLimit(REQUESTS);
   return {
     async createConnection({ body, address, baseUrl }) {
@@ -159,12 +157,12 @@ export function connectionHandlers({ store, runtime }: HandlerParts): Connection
       if (refusal !== null) return refusal;
       const made = await requestConnection(store, body.name, runtime.wallMs());
       if (made.kind === "api_fault") return made;
-      const times = { expires_in: CONNECTION_MS / MS_PER_S, poll_interval: POLL_MS / MS_PER_S };
       return created({
         id: made.id,
         token: made.token,
         approval_url: `${baseUrl}${CONNECTION_PAGE}${made.approval}`,
-        ...times,
+        expires_in: CONNECTION_MS / MS_PER_S,
+        poll_interval: POLL_MS / MS_PER_S,
       });
     },
     async listConnections({ caller }) {
@@ -172,11 +170,8 @@ export function connectionHandlers({ store, runtime }: HandlerParts): Connection
       return ok({ connections: connections.map(connectionView) });
     },
     async getConnection({ params, caller }) {
-      const polled = await pollConnection(
-        store,
-        { id: params.id, token: caller.token },
-        runtime.wallMs(),
-      );
+      const asked = { id: params.id, token: caller.token };
+      const polled = await pollConnection(store, asked, runtime.wallMs());
       if (polled.kind === "api_fault") return polled;
       const token = polled.token === null ? {} : { management_token: polled.token };
       return ok({ id: params.id, status: polled.status, ...token });

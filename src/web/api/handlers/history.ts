@@ -33,14 +33,9 @@ export function historyHandlers(parts: HistoryParts): HistoryHandlers {
     getHistory: (input) => history(parts, input),
     listNodes: async () => ok(await parts.nodes()),
     async listChanges({ query }) {
-      const found = await parts.history.changes();
-      if (found === null) return silent();
-      const changes = found.slice(0, query.limit).map(({ type, data }) => ({
-        type,
-        at: data.at,
-        data: { ...data },
-      }));
-      return ok({ changes });
+      const found = (await parts.history.changes())?.slice(0, query.limit);
+      const changes = found?.map(({ type, data }) => ({ type, at: data.at, data: { ...data } }));
+      return changes === undefined ? silent() : ok({ changes });
     },
   };
 }

@@ -5,15 +5,14 @@ import { addKey, createAccount } from "../../../hosted/keys/create.ts";
 import { choose, UNCHOSEN } from "../../../hosted/keys/key-fields.ts";
 import { keyById, listKeys } from "../../../hosted/keys/keys.ts";
 import type { Handlers } from "../../contract/contract.ts";
+import type { KEY_OPERATIONS } from "../../contract/keys.ts";
 import type { ApiInput } from "../../contract/operation.ts";
 import type { HandlerParts } from "../parts.ts";
 import { accountView } from "./accounts.ts";
 import { profilesOfAccount } from "./profiles-view.ts";
 import { chainOfKey, created, instant, keyUrls, keyView, NO_CONTENT, ok } from "./views.ts";
 
-type KeyHandlers = Handlers<
-  "createKey" | "listKeys" | "getCurrentKey" | "getKey" | "updateKey" | "deleteKey" | "rotateKey"
->;
+type KeyHandlers = Handlers<keyof typeof KEY_OPERATIONS>;
 
 const MS_PER_S = 1_000;
 
@@ -37,14 +36,9 @@ export function keyHandlers(parts: HandlerParts): KeyHandlers {
       return ok(keyView(key, settings.tariff));
     },
     async updateKey({ params, body, caller }) {
-      const patched = await patchKey(
-        changing(),
-        { id: params.id, scope: caller.agent },
-        {
-          input: body,
-          known: await profilesOfAccount(parts, caller.agent.accountId),
-        },
-      );
+      const known = await profilesOfAccount(parts, caller.agent.accountId);
+      const ref = { id: params.id, scope: caller.agent };
+      const patched = await patchKey(changing(), ref, { input: body, known });
       return "kind" in patched ? patched : ok(keyView(patched, settings.tariff));
     },
     async deleteKey({ params, caller }) {
@@ -74,13 +68,12 @@ function rotateKeyHandler(
       body.grace_seconds * MS_PER_S,
     );
     if ("kind" in rotated) return rotated;
-    const { secret, prefix, previousValidUntilMs } = rotated;
-    const shown = {
-      key: secret,
-      key_prefix: prefix,
-      previous_valid_until: instant(previousValidUntilMs),
-    };
-    return ok({ ...shown, ...keyUrls(baseUrl, secret, chain) });
+    return ok({
+      key: rotated.secret,
+      key_prefix: rotated.prefix,
+      previous_valid_until: instant(rotated.previousValidUntilMs),
+      ...keyUrls(baseUrl, rotated.secret, chain),
+    });
   };
 }
 
@@ -113,15 +106,15 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
             nowMs,
           );
     if (made.kind === "api_fault") return made;
-    const shown = {
+    return created({
       id: made.id,
       key: made.secret,
       key_prefix: made.prefix,
       account_id: made.accountId,
       balance_usd,
-    };
-    const token = made.token === null ? {} : { management_token: made.token };
-    return created({ ...shown, ...keyUrls(baseUrl, made.secret, chain), ...token });
+      ...keyUrls(baseUrl, made.secret, chain),
+      ...(made.token === null ? {} : { management_token: made.token }),
+    });
   };
 }
 

@@ -7,18 +7,12 @@ import { type HubRefusal, MAX_READERS } from "../../../observe/feed/feed-hub.ts"
 import type { DecisionUse } from "../../../observe/feed/kept-decisions.ts";
 import { DECISION, DECISIONS, ERRORS, STREAMS, WHAT_IF } from "../../../observe/operator-report.ts";
 import type { Handlers } from "../../contract/contract.ts";
+import type { LIVE_OPERATIONS } from "../../contract/live.ts";
 import { EventStream } from "../../http/event-stream.ts";
 import type { LiveView } from "../parts.ts";
 import { ok } from "./views.ts";
 
-type LiveHandlers = Handlers<
-  | "watchEvents"
-  | "listDecisions"
-  | "getDecision"
-  | "getWhatIf"
-  | "listProviderErrors"
-  | "listStreams"
->;
+type LiveHandlers = Handlers<keyof typeof LIVE_OPERATIONS | "listProviderErrors" | "listStreams">;
 
 const RETRY_MS = 5_000;
 
@@ -39,9 +33,7 @@ export function liveHandlers(parts: LiveView): LiveHandlers {
     },
     async getDecision({ params }) {
       const decision = await report(DECISION, params.id);
-      return decision === null
-        ? apiFault("not_found", "this decision is not in memory, or no longer", ADVICE)
-        : ok(decision);
+      return decision === null ? NOT_KEPT : ok(decision);
     },
     getWhatIf: (input) => whatIf(parts, input),
     async listProviderErrors({ query }) {
@@ -66,7 +58,9 @@ export function liveHandlers(parts: LiveView): LiveHandlers {
 }
 
 const MATCHED = ["profile", "chain", "provider", "category"] as const;
-const ADVICE = { nextAction: "GET /api/v1/operator/decisions lists those that are" };
+const NOT_KEPT = apiFault("not_found", "this decision is not in memory, or no longer", {
+  nextAction: "GET /api/v1/operator/decisions lists those that are",
+});
 
 /** What all workers keep. */
 function keptOf(uses: readonly DecisionUse[]) {
@@ -106,12 +100,9 @@ async function whatIf(
   { params: { id }, query }: Input<"getWhatIf">,
 ): Promise<Awaited<ReturnType<LiveHandlers["getWhatIf"]>>> {
   const decision = await report(DECISION, id);
-  if (decision === null)
-    return apiFault("not_found", "this decision is not in memory, or no longer", ADVICE);
-  const change = {
-    strategy: query.strategy ?? decision.strategy,
-    without: query.without ?? null,
-  };
+  if (decision === null) return NOT_KEPT;
+  const { strategy = decision.strategy, without = null } = query;
+  const change = { strategy, without };
   const other = await report(WHAT_IF, { id, change });
   if (other === null || other === "unrecorded")
     return apiFault("not_found", "the inputs of the plan of this call were not recorded", {
