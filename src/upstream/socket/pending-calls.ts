@@ -9,18 +9,15 @@ import type { AnswerListener, Dispatch } from "../transport.ts";
 /** Hears the answer to a call; on a socket it always arrives complete. */
 export type CallListener = Pick<AnswerListener, "result" | "failed">;
 
-/** A request. */
-export type CallRequest = WireRequest;
-
 /** A request that waits for the socket or for its answer. */
 export class PendingCall implements Dispatch {
   sent = false;
   readonly id: string;
-  readonly request: CallRequest;
+  readonly request: WireRequest;
   readonly listener: CallListener;
   readonly #calls: PendingCalls;
 
-  constructor(id: string, request: CallRequest, listener: CallListener, calls: PendingCalls) {
+  constructor(id: string, request: WireRequest, listener: CallListener, calls: PendingCalls) {
     this.id = id;
     this.request = request;
     this.listener = listener;
@@ -55,7 +52,7 @@ export class PendingCalls {
     return this.#pending.size;
   }
 
-  begin(request: CallRequest, listener: CallListener): PendingCall {
+  begin(request: WireRequest, listener: CallListener): PendingCall {
     this.begun++;
     const call = new PendingCall(this.#wireId(), request, listener, this);
     this.#pending.set(call.id, call);

@@ -7,18 +7,14 @@ import type { Socket } from "node:net";
 import { WebSocket } from "ws";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { readSocketMessage } from "../../core/rpc/socket-message.ts";
+import type { WireRequest } from "../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { MemoryShare, SocketListener, SocketReport } from "../transport.ts";
 import { ArrivingMessage } from "./arriving-message.ts";
 import { dial, nameOf, type SocketEndpoint } from "./dial.ts";
 import { Heartbeat, type HeartbeatSample } from "./heartbeat.ts";
-import {
-  type CallListener,
-  type CallRequest,
-  type PendingCall,
-  PendingCalls,
-} from "./pending-calls.ts";
+import { type CallListener, type PendingCall, PendingCalls } from "./pending-calls.ts";
 import type { SocketLimits } from "./socket-limits.ts";
 import { SocketSubscriptions } from "./subscriptions.ts";
 
@@ -101,7 +97,7 @@ export class ProviderSocket {
    * Sends a request, or queues it until the socket is open. Null = refused; the listener was told
    * why.
    */
-  send(request: CallRequest, listener: CallListener): PendingCall | null {
+  send(request: WireRequest, listener: CallListener): PendingCall | null {
     const obstacle = this.#ensureOpen() ?? this.#crowded();
     if (obstacle !== null) {
       listener.failed(obstacle, null);
@@ -126,7 +122,8 @@ export class ProviderSocket {
     this.#drainedSinceMs = this.#parts.runtime.now();
     this.#listeners.clear();
     if (this.#calls.size === 0) return this.#end(REMOVED);
-    for (const handle of this.feeds.detach()) handle.lose(REMOVED);
+    for (const feed of this.feeds.detach())
+      feed.tellLast((listener) => listener.lost(REMOVED.message));
   }
 
   /** Closes the socket at once; resolves when the connection is gone. */
@@ -268,9 +265,9 @@ export class ProviderSocket {
   #failAll(failure: Failure, tellListeners: () => void): void {
     this.#arriving.done();
     const calls = this.#calls.detach();
-    const handles = this.feeds.detach();
+    const feeds = this.feeds.detach();
     tellListeners();
-    for (const handle of handles) handle.lose(failure);
+    for (const feed of feeds) feed.tellLast((listener) => listener.lost(failure.message));
     for (const call of calls)
       this.#calls.fail(call, { ...failure, kind: call.sent ? "network" : "unsent" });
   }

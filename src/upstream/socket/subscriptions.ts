@@ -5,17 +5,17 @@
 import { keepNewest } from "../../core/newest.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { readSubscriptionId } from "../../core/rpc/socket-message.ts";
-import { writeRequest } from "../../core/rpc/wire-request.ts";
+import { type WireRequest, writeRequest } from "../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { Dispatch, SubscriptionListener } from "../transport.ts";
-import type { CallListener, CallRequest, PendingCall } from "./pending-calls.ts";
+import type { CallListener, PendingCall } from "./pending-calls.ts";
 import type { SocketLimits } from "./socket-limits.ts";
 
 /** The socket, as its subscriptions use it. */
 export interface SocketRequester {
   /** Sends a request; null = refused, and the listener was told why. */
-  send(requestOf: CallRequest, listener: CallListener): PendingCall | null;
+  send(requestOf: WireRequest, listener: CallListener): PendingCall | null;
   /** Abandons a call; a late answer goes to `late`. */
   abandon(call: PendingCall, late: CallListener): void;
 }
@@ -64,20 +64,25 @@ export class SocketSubscriptions {
   join(params: string, listener: SubscriptionListener): Dispatch {
     const known = this.#byParams.get(params);
     const feed = known ?? new Feed(params);
-    const handle = new SubscriptionHandle(feed, listener, this);
+    const dispatch: Dispatch = {
+      get sent() {
+        return feed.call?.sent ?? false;
+      },
+      cancel: () => this.#leave(feed, dispatch),
+    };
     if (known === undefined && this.size >= this.#limits.maxFeeds) {
-      handle.refuse(plainFailure("unsent", "too many subscriptions on this socket"), null);
-      return handle;
+      listener.refused(plainFailure("unsent", "too many subscriptions on this socket"), null);
+      return dispatch;
     }
-    feed.handles.add(handle);
+    feed.listeners.set(dispatch, listener);
     if (known === undefined) this.#subscribe(feed);
-    else if (feed.id !== null) handle.start();
-    return handle;
+    else if (feed.id !== null) listener.started();
+    return dispatch;
   }
 
-  leave(handle: SubscriptionHandle): void {
-    const { feed } = handle;
-    if (!feed.handles.delete(handle) || feed.handles.size > 0) return;
+  #leave(feed: Feed, dispatch: Dispatch): void {
+    const isLast = feed.listeners.delete(dispatch) && feed.listeners.size === 0;
+    if (!isLast || this.#byParams.get(feed.params) !== feed) return;
     this.#forget(feed);
     if (feed.id !== null) this.#unsubscribe(feed.id, feed.rawId);
   }
@@ -86,7 +91,7 @@ export class SocketSubscriptions {
   notify(subscription: string, result: Buffer): boolean {
     const feed = this.#byId.get(subscription);
     if (feed !== undefined) {
-      feed.deliver(result);
+      feed.tell((listener) => listener.event(result));
       return true;
     }
     if (this.#left.has(subscription)) return true;
@@ -96,15 +101,15 @@ export class SocketSubscriptions {
   }
 
   /**
-   * Ends all subscriptions after the connection was lost. Returns the handles to notify;
-   * unacknowledged subscriptions fail as calls.
+   * Ends all subscriptions after the connection was lost. Returns those whose listeners have to
+   * hear of it; unacknowledged subscriptions fail as calls.
    */
-  detach(): readonly SubscriptionHandle[] {
+  detach(): readonly Pick<Feed, "tellLast">[] {
     const feeds = [...this.#byId.values()];
     for (const feed of feeds) this.#forget(feed);
     this.#left.clear();
     this.#dropHeld();
-    return feeds.flatMap((feed) => feed.takeHandles());
+    return feeds;
   }
 
   #subscribe(feed: Feed): void {
@@ -176,13 +181,13 @@ export class SocketSubscriptions {
     this.#byId.set(id, feed);
     this.#left.delete(id);
     const early = this.#takeHeld(id);
-    for (const handle of [...feed.handles]) handle.start();
-    for (const result of early) feed.deliver(result);
+    feed.tell((listener) => listener.started());
+    for (const result of early) feed.tell((listener) => listener.event(result));
   }
 
   #refused(feed: Feed, failure: Failure, raw: Buffer | null): void {
     this.#forget(feed);
-    for (const handle of feed.takeHandles()) handle.refuse(failure, raw);
+    feed.tellLast((listener) => listener.refused(failure, raw));
   }
 
   /** Handles an acknowledgement that arrived after its subscription was left. */
@@ -274,72 +279,26 @@ class Feed {
   readonly calls = new Set<PendingCall>();
   asked = 1;
   timer: Timer | null = null;
-  readonly handles = new Set<SubscriptionHandle>();
+  /** By what each can leave with. */
+  readonly listeners = new Map<Dispatch, SubscriptionListener>();
 
   constructor(params: string) {
     this.params = params;
   }
 
-  /** Removes and returns all handles. */
-  takeHandles(): readonly SubscriptionHandle[] {
-    const handles = [...this.handles];
-    this.handles.clear();
-    return handles;
+  /** Tells all listeners, except those that leave meanwhile. */
+  tell(say: (listener: SubscriptionListener) => void): void {
+    for (const [dispatch, listener] of [...this.listeners])
+      if (this.listeners.has(dispatch)) say(listener);
   }
 
-  deliver(result: Buffer): void {
-    for (const handle of [...this.handles]) handle.event(result);
-  }
-}
-
-/**
- * One listener of an upstream subscription. After leaving it hears nothing, even if it leaves while
- * an event is being delivered to others.
- */
-export class SubscriptionHandle implements Dispatch {
-  readonly feed: Feed;
-  readonly #listener: SubscriptionListener;
-  readonly #feeds: SocketSubscriptions;
-  #state: "waiting" | "started" | "over" = "waiting";
-
-  constructor(feed: Feed, listener: SubscriptionListener, feeds: SocketSubscriptions) {
-    this.feed = feed;
-    this.#listener = listener;
-    this.#feeds = feeds;
-  }
-
-  get sent(): boolean {
-    return this.feed.call?.sent ?? false;
-  }
-
-  cancel(): void {
-    this.#state = "over";
-    this.#feeds.leave(this);
-  }
-
-  start(): void {
-    if (this.#state !== "waiting") return;
-    this.#state = "started";
-    this.#listener.started();
-  }
-
-  event(result: Buffer): void {
-    if (this.#state === "started") this.#listener.event(result);
-  }
-
-  refuse(failure: Failure, raw: Buffer | null): void {
-    if (this.#state === "over") return;
-    this.#state = "over";
-    this.#listener.refused(failure, raw);
-  }
-
-  lose(failure: Failure): void {
-    if (this.#state !== "started") return this.refuse(failure, null);
-    this.#state = "over";
-    this.#listener.lost(failure.message);
+  /** The same; the listeners hear nothing more. */
+  tellLast(say: (listener: SubscriptionListener) => void): void {
+    for (const [dispatch, listener] of [...this.listeners])
+      if (this.listeners.delete(dispatch)) say(listener);
   }
 }
 
-function requestOf(method: string, params: string): CallRequest {
+function requestOf(method: string, params: string): WireRequest {
   return writeRequest(method, Buffer.from(params));
 }

@@ -74,7 +74,6 @@ interface WaitingEvent {
 export class ChainContinuity implements Continuity {
   lastHeadAtMs: number;
   filledBlocks = 0;
-  strays = 0;
   readonly #parts: ContinuityParts;
   readonly #kind: "newHeads" | "logs";
   readonly #eventSink: EventSink;
@@ -251,7 +250,7 @@ export class ChainContinuity implements Continuity {
 
   #takeHead(source: Source, state: DeliveryState, { raw, atMs }: WaitingEvent): void {
     const head = readHead(raw);
-    if (head === null) return void this.strays++;
+    if (head === null) return;
     const placement = place(state.recent, head, this.#maxBackfillBlocks());
     if (placement === "known" && this.#incomplete.unsure.has(head.hash))
       this.#pushedAgain(source, state, head);
@@ -272,7 +271,7 @@ export class ChainContinuity implements Continuity {
 
   #takeLog(source: Source, state: DeliveryState, event: WaitingEvent): void {
     const log = readLog(event.raw);
-    if (log === null) return void this.strays++;
+    if (log === null) return;
     const owed =
       this.#isOwed() && holds(state.recent, log.blockNumber, log.blockHash)
         ? this.#unsureBelow(state, log.blockNumber)

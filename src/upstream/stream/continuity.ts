@@ -58,9 +58,8 @@ export interface Continuity {
   readonly lastHeadAtMs: number | null;
   /** Height that has been delivered; null = not applicable. */
   readonly height: number | null;
-  /** Counts of blocks that were backfilled, and of frames that were not events. */
+  /** Number of blocks that were backfilled. */
   readonly filledBlocks: number;
-  readonly strays: number;
 }
 
 /** Dependencies of a continuity. */
@@ -84,7 +83,6 @@ export class BestEffortContinuity implements Continuity {
   readonly lastHeadAtMs = null;
   readonly height = null;
   readonly filledBlocks = 0;
-  readonly strays = 0;
   readonly #kind: SubscriptionKind;
   readonly #eventSink: EventSink;
   readonly #emitted = new Set<string>();

@@ -37,18 +37,13 @@ export class Polls {
    * Finds a provider that answers over HTTP. Returns the function that cancels; after it no event
    * follows.
    */
-  open(
-    { tracker, strategy, pin, avoid, counts, deadlineMs }: SourceRequest,
-    events: SourceEvents,
-  ): () => void {
+  open({ subscription: _, ...whom }: SourceRequest, events: SourceEvents): () => void {
     const { router } = this.#parts;
-    const begin = (polled: PolledProvider): void => source.begin(polled, this.#pollOf(polled));
-    const source = new PolledSource(router, events, (now, provider) =>
-      begin({ tracker: now, provider, counts }),
-    );
+    const { tracker, counts } = whom;
+    let opened: PolledSource | null = null;
     const opening = routeServiceCall(
       router,
-      { ...NEWEST, tracker, strategy, pin, avoid, counts, transport: "http", deadlineMs },
+      { ...NEWEST, ...whom, transport: "http" },
       ({ outcome, source: from }, route) => {
         const provider = providerOf(from);
         const isHead =
@@ -58,13 +53,15 @@ export class Polls {
           const refused = { outcome: refusalOf(outcome, route), route, lacking: provider };
           return events.opened({ kind: "refused", ...refused });
         }
-        begin({ tracker, provider, counts });
+        const source = new PolledSource(router, events, (polled) => this.#pollOf(polled));
+        source.begin({ tracker, provider, counts });
+        opened = source;
         events.opened({ kind: "open", source: source.of(provider), route });
       },
     );
     return () => {
       opening.cancel();
-      source.close();
+      opened?.close();
     };
   }
 
@@ -107,42 +104,46 @@ function queryOf(
 /** One provider as the source of one stream. */
 class PolledSource {
   readonly #events: SourceEvents;
-  /** Starts again with a provider as it is configured now. */
-  readonly #moveTo: Source["follow"];
+  readonly #pollOf: (polled: PolledProvider) => HeadPoll;
   readonly #queries: OpenQueries;
   #polled: PolledProvider | null = null;
   #leave: () => void = () => {};
   #closed = false;
 
-  constructor(router: Pick<Router, "route">, events: SourceEvents, moveTo: Source["follow"]) {
+  constructor(
+    router: Pick<Router, "route">,
+    events: SourceEvents,
+    pollOf: (polled: PolledProvider) => HeadPoll,
+  ) {
     this.#queries = new OpenQueries(router);
     this.#events = events;
-    this.#moveTo = moveTo;
+    this.#pollOf = pollOf;
   }
 
-  begin(polled: PolledProvider, poll: HeadPoll): void {
+  /** Polls a provider from now on, in place of the one before. */
+  begin(polled: PolledProvider): void {
     const leaveLast = this.#leave;
     this.#polled = polled;
-    this.#leave = poll.join({
+    this.#leave = this.#pollOf(polled).join({
       head: (raw) => this.#events.head(raw),
       lost: () => {
         this.close();
-        this.#events.lost("it did not answer a poll");
+        this.#events.lost();
       },
     });
     leaveLast();
   }
 
   of(provider: Provider): Source {
-    const follow: Source["follow"] = (tracker, now) => {
-      if (!this.#closed) this.#moveTo(tracker, now);
-    };
     return {
       provider,
       pushesLogs: false,
       query: async (method, params) =>
         this.#polled === null ? null : this.#queries.run(queryOf(this.#polled, { method, params })),
-      follow,
+      follow: (tracker, now) => {
+        if (this.#polled !== null && !this.#closed)
+          this.begin({ ...this.#polled, tracker, provider: now });
+      },
       close: () => this.close(),
     };
   }

@@ -58,7 +58,7 @@ export interface SourceEvents {
   event(raw: Buffer): void;
   /** A head of the same provider, if the subscription itself is not to heads. */
   head(raw: Buffer): void;
-  lost(reason: string): void;
+  lost(): void;
 }
 
 /** A provider that serves a subscription. */
@@ -126,22 +126,17 @@ class Opening {
   }
 
   start(): void {
-    const { tracker, subscription, strategy, pin, avoid, counts, deadlineMs } = this.#request;
+    const { subscription, ...whom } = this.#request;
     const upstreams: Upstreams = {
       ws: { send: (outgoing, listener) => this.#subscribe(outgoing.provider, listener) },
     };
     this.#route = routeServiceCall(
       this.#parts.router,
       {
+        ...whom,
         method: "eth_subscribe",
         params: subscription.params,
-        tracker,
-        strategy,
-        pin,
-        avoid,
-        counts,
         transport: "ws",
-        deadlineMs,
         upstreams,
       },
       ({ outcome, source }, route) => {
@@ -170,18 +165,15 @@ class Opening {
   }
 
   #sourceAt(provider: Provider): Source {
-    // If its address or headers change, its socket closes and the subscription is lost: nothing to
-    // do here.
-    const follow = (): void => {};
     const channel = { provider, transport: "ws" } as const;
-    const counts = "nothing";
-    const { tracker } = this.#request;
+    const whom = { tracker: this.#request.tracker, channel, counts: "nothing" } as const;
     return {
       provider,
       pushesLogs: true,
-      query: (method, params) =>
-        this.#queries.run({ tracker, channel, counts, method, params, deadlineMs: ASK_MS }),
-      follow,
+      query: (method, params) => this.#queries.run({ ...whom, method, params, deadlineMs: ASK_MS }),
+      // If its address or headers change, its socket closes and the subscription is lost: nothing
+      // to do here.
+      follow() {},
       close: () => this.close(),
     };
   }
@@ -230,13 +222,9 @@ class Opening {
   #lost(reason: string): void {
     if (this.#closed) return;
     this.close();
-    if (this.#opened || this.#route === null) return this.#events.lost(reason);
-    const outcome = {
-      kind: "fault",
-      fault: fault("unavailable", `the provider of the subscription was lost (${reason})`, {
-        status: 200,
-      }),
-    } as const;
-    this.#finish({ kind: "refused", outcome, route: this.#route, lacking: this.#provider });
+    if (this.#opened || this.#route === null) return this.#events.lost();
+    const message = `the provider of the subscription was lost (${reason})`;
+    const why = { kind: "fault", fault: fault("unavailable", message, { status: 200 }) } as const;
+    this.#finish({ kind: "refused", outcome: why, route: this.#route, lacking: this.#provider });
   }
 }

@@ -27,13 +27,7 @@ import type { Tracker } from "../health/tracker.ts";
 import type { Timer } from "../timer-wheel.ts";
 import { ChainContinuity } from "./chain-continuity.ts";
 import type { LogChecks } from "./checks/log-checks.ts";
-import {
-  BestEffortContinuity,
-  type Continuity,
-  type ContinuityParts,
-  type EventSink,
-  type SourceFailure,
-} from "./continuity.ts";
+import { BestEffortContinuity, type Continuity, type SourceFailure } from "./continuity.ts";
 import type { Polls } from "./polled-source.ts";
 import {
   openSource,
@@ -66,23 +60,29 @@ export interface StreamOwner {
 }
 
 /** A period without a provider. */
-interface Outage {
+class Outage {
   /** Ids of providers that are not tried again in this round. */
-  readonly avoid: Set<string>;
+  readonly avoid = new Set<string>();
   /** Ids of providers that left logs out: tried only if there is no other. */
   penalised: ReadonlySet<string>;
   /** Those of `avoid` of which only the socket failed: they may still be polled. */
-  readonly socketless: Set<string>;
+  readonly socketless = new Set<string>();
   /** No socket is available in this round: heads and logs are polled. */
-  polled: boolean;
+  polled = false;
   /** The most telling refusal of this round since polling began; null = none. */
-  refusal: Refusal | null;
+  refusal: Refusal | null = null;
   /** Some provider is further ahead than may be backfilled. */
-  far: boolean;
+  far = false;
   /** How often all providers were tried. */
-  attempts: number;
+  attempts = 0;
   readonly timer: Timer | null;
   readonly reason: FailoverReason | null;
+
+  constructor(reason: FailoverReason | null, timer: Timer | null, penalised: ReadonlySet<string>) {
+    this.reason = reason;
+    this.timer = timer;
+    this.penalised = penalised;
+  }
 }
 
 interface Refusal {
@@ -91,7 +91,6 @@ interface Refusal {
 }
 
 interface Waiter {
-  readonly subscriber: Subscriber;
   /** It goes on where the stream does; others hear only what follows. */
   readonly resumes: boolean;
   readonly timer: Timer;
@@ -133,7 +132,7 @@ export class Stream {
   readonly #tipBuffer: TipBuffer;
   #request: SubscribeRequest;
   readonly #subscribers = new Set<Subscriber>();
-  readonly #waiters = new Set<Waiter>();
+  readonly #waiters = new Map<Subscriber, Waiter>();
   #outbox: Buffer[] = [];
   #source: Source | null = null;
   #outage: Outage | null;
@@ -189,13 +188,15 @@ export class Stream {
       },
       failed: (why: SourceFailure) => this.#sourceFailed(why),
     };
-    const stream = () => this.#request;
     const { subscription, resume = null } = request;
     const tip = (): number | null => this.#tipBuffer.tip;
-    this.#continuity = continuityOf(
-      { runtime, timerWheel, subscription, checks, resume, tip, stream },
-      eventSink,
-    );
+    const stream = () => this.#request;
+    const ofContinuity = { runtime, timerWheel, subscription, checks, resume, tip, stream };
+    const { kind } = subscription;
+    this.#continuity =
+      kind === "newHeads" || kind === "logs"
+        ? new ChainContinuity(ofContinuity, kind, eventSink)
+        : new BestEffortContinuity(kind, eventSink);
     this.#tipBuffer = new TipBuffer({
       runtime,
       timerWheel,
@@ -205,7 +206,7 @@ export class Stream {
       mark: () => this.#continuity.mark(),
       deliver: (held) => this.#deliverHeld(held),
     });
-    this.#outage = outageOf(null, null, this.#penalised());
+    this.#outage = new Outage(null, null, this.#penalised());
   }
 
   get height(): number | null {
@@ -280,19 +281,15 @@ export class Stream {
   report(): StreamReport {
     const stateInOutage = this.#everLive ? "recovering" : "opening";
     const state = this.#outage === null ? "live" : stateInOutage;
-    const { filledBlocks } = this.#continuity;
     const { height } = this;
     const known = height === null ? null : this.#request.tracker.head();
-    const behind = height === null || known === null ? null : Math.max(0, known - height);
-    const subscribers = this.#subscribers.size + this.#waiters.size;
-    const provider = this.#source?.provider ?? null;
     return {
       state,
-      provider,
-      subscribers,
+      provider: this.#source?.provider ?? null,
+      subscribers: this.#subscribers.size + this.#waiters.size,
       height,
-      behind,
-      filledBlocks,
+      behind: height === null || known === null ? null : Math.max(0, known - height),
+      filledBlocks: this.#continuity.filledBlocks,
       failovers: this.#failovers,
       events: this.#events,
       lagMs: this.#lagMs,
@@ -302,31 +299,26 @@ export class Stream {
   /** Ends the stream for all subscribers. */
   end(reason: string): void {
     if (this.#over) return;
-    const [subscribers, waiters] = [[...this.#subscribers], [...this.#waiters]];
+    const [subscribers, waiters] = [[...this.#subscribers], [...this.#waiters.keys()]];
     this.#close();
     if (subscribers.length > 0) this.#owner.ended();
     for (const subscriber of subscribers) subscriber.ended(reason);
     const { outcome } = reason === REMOVALS_UNKNOWN ? CANNOT_RESUME : unavailable(reason);
-    for (const { subscriber } of waiters) subscriber.refused(outcome, null);
+    for (const subscriber of waiters) subscriber.refused(outcome, null);
   }
 
   #wait(subscriber: Subscriber, deadlineMs: number, resumes: boolean): void {
     const timer = this.#parts.timerWheel.set(deadlineMs, () => {
-      this.#waiters.delete(waiter);
       this.#leave(subscriber);
       subscriber.refused(unavailable("no provider could be subscribed in time").outcome, null);
     });
-    const waiter: Waiter = { subscriber, resumes, timer };
-    this.#waiters.add(waiter);
+    this.#waiters.set(subscriber, { resumes, timer });
   }
 
   #leave(subscriber: Subscriber): void {
     this.#subscribers.delete(subscriber);
-    for (const waiter of this.#waiters) {
-      if (waiter.subscriber !== subscriber) continue;
-      waiter.timer.clear();
-      this.#waiters.delete(waiter);
-    }
+    this.#waiters.get(subscriber)?.timer.clear();
+    this.#waiters.delete(subscriber);
     if (this.#over || this.#subscribers.size + this.#waiters.size > 0 || this.#linger !== null)
       return;
     if (this.#outage === null)
@@ -352,15 +344,9 @@ export class Stream {
     const attempt = ++this.#attempts;
     this.#seeking = true;
     const avoid = outage.avoid.union(outage.penalised);
-    const request: SourceRequest = {
-      tracker,
-      subscription,
-      strategy,
-      pin,
-      avoid,
-      counts: this.#everLive ? "answers" : "all",
-      deadlineMs: OPEN_MS,
-    };
+    const counts = this.#everLive ? "answers" : "all";
+    const whom = { tracker, strategy, pin, avoid, counts } as const;
+    const request: SourceRequest = { ...whom, subscription, deadlineMs: OPEN_MS };
     const events: SourceEvents = {
       opened: (opened) => this.#opened(outage, opened),
       event: (raw) => {
@@ -470,10 +456,10 @@ export class Stream {
     this.#everLive = true;
     const waiters = [...this.#waiters];
     this.#waiters.clear();
-    for (const waiter of waiters) waiter.timer.clear();
-    for (const { subscriber, resumes } of waiters) if (resumes) this.#start(subscriber, route);
+    for (const [, { timer }] of waiters) timer.clear();
+    for (const [subscriber, { resumes }] of waiters) if (resumes) this.#start(subscriber, route);
     this.#flush();
-    for (const { subscriber, resumes } of waiters) if (!resumes) this.#start(subscriber, route);
+    for (const [subscriber, { resumes }] of waiters) if (!resumes) this.#start(subscriber, route);
     this.#continuity.release();
     if (this.#outage !== null) return;
     if (this.#source?.pushesLogs === true) this.#socketAgainMs = SOCKET_AGAIN_MS;
@@ -482,9 +468,9 @@ export class Stream {
   }
 
   #refuse({ outcome, route }: Refusal): void {
-    const waiters = [...this.#waiters];
+    const waiters = [...this.#waiters.keys()];
     this.#close();
-    for (const waiter of waiters) waiter.subscriber.refused(outcome, route);
+    for (const subscriber of waiters) subscriber.refused(outcome, route);
   }
 
   #sourceFailed(why: SourceFailure): void {
@@ -534,7 +520,7 @@ export class Stream {
     const timer = this.#parts.timerWheel.set(backfillTimeoutMs, () =>
       this.end("no provider could go on in time"),
     );
-    this.#outage = outageOf(reason, timer, this.#penalised());
+    this.#outage = new Outage(reason, timer, this.#penalised());
     return this.#outage;
   }
 
@@ -578,7 +564,7 @@ export class Stream {
     this.#tipBuffer.close();
     this.#outage?.timer?.clear();
     this.#linger?.clear();
-    for (const waiter of this.#waiters) waiter.timer.clear();
+    for (const { timer } of this.#waiters.values()) timer.clear();
     this.#waiters.clear();
     this.#subscribers.clear();
     this.#owner.over();
@@ -704,31 +690,6 @@ export class Stream {
     this.#noteLag();
     for (const subscriber of this.#subscribers) subscriber.events(results);
   }
-}
-
-function outageOf(
-  reason: FailoverReason | null,
-  timer: Timer | null,
-  penalised: ReadonlySet<string>,
-): Outage {
-  return {
-    avoid: new Set(),
-    penalised,
-    socketless: new Set(),
-    polled: false,
-    refusal: null,
-    far: false,
-    attempts: 0,
-    timer,
-    reason,
-  };
-}
-
-function continuityOf(parts: ContinuityParts, eventSink: EventSink): Continuity {
-  const { kind } = parts.subscription;
-  return kind === "newHeads" || kind === "logs"
-    ? new ChainContinuity(parts, kind, eventSink)
-    : new BestEffortContinuity(kind, eventSink);
 }
 
 function unavailable(reason: string): { readonly outcome: Outcome } {

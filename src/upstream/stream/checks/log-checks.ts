@@ -187,10 +187,13 @@ export class LogChecks {
     const known = this.#seenBlooms.get(hash);
     if (known?.providers.has(provider.id) === true) return;
     const bloom = headerBloom(raw);
-    if (known === undefined)
-      return this.#remember(hash, { bloom, providers: new Set([provider.id]) });
-    known.providers.add(provider.id);
-    if (isOther(known.bloom, bloom)) this.#distrust(hash);
+    if (known !== undefined) {
+      known.providers.add(provider.id);
+      if (isOther(known.bloom, bloom)) this.distrust(hash);
+      return;
+    }
+    this.#seenBlooms.set(hash, { bloom, providers: new Set([provider.id]) });
+    keepNewest(this.#seenBlooms, MAX_BLOCKS * 2);
   }
 
   /** Whether the block may hold matching logs, as far as its bloom can be trusted. */
@@ -220,7 +223,8 @@ export class LogChecks {
     if (need === "routine" && known?.isWhole !== true && !this.isRoomy(tracker))
       return done({ kind: "unchecked", why: "over_budget" });
     const check = known ?? new BlockCheck(block, this.#askerFor(block, { tracker, pin }));
-    if (known === undefined) this.#keep(key, check);
+    this.#blocks.set(key, check);
+    keepNewest(this.#blocks, MAX_BLOCKS);
     check.join(request, done);
     this.#parts.timerWheel.set(GATHER_MS, () => check.run());
   }
@@ -261,16 +265,11 @@ export class LogChecks {
       const keys = readLogKeys(log);
       return keys !== null && covers(bytes, keys, keccak_256);
     });
-    if (!right) return this.#distrust(hash);
+    if (!right) return this.distrust(hash);
     if (!independent || this.#proven.has(hash)) return;
     this.#proven.add(hash);
     keepNewest(this.#proven, MAX_BLOCKS);
     this.#trust = proven(this.#trustNow());
-  }
-
-  /** Records a log in a block whose bloom excludes it. */
-  contradict(hash: string): void {
-    this.#distrust(hash);
   }
 
   /**
@@ -459,7 +458,8 @@ export class LogChecks {
     return this.#trust;
   }
 
-  #distrust(hash: string): void {
+  /** Records that the bloom of a block excludes a log of it. */
+  distrust(hash: string): void {
     const { profile, chain } = this.counts;
     if (this.#trustNow().kind !== "off")
       this.#parts.log?.warn(
@@ -478,16 +478,6 @@ export class LogChecks {
     const sinceMs = this.#parts.runtime.now() - ALARMED_MS;
     for (const [id, atMs] of this.#showed) if (atMs < sinceMs) this.#showed.delete(id);
     return this.#showed.size <= 1;
-  }
-
-  #remember(hash: string, seen: SeenBloom): void {
-    this.#seenBlooms.set(hash, seen);
-    keepNewest(this.#seenBlooms, MAX_BLOCKS * 2);
-  }
-
-  #keep(key: string, check: BlockCheck): void {
-    this.#blocks.set(key, check);
-    keepNewest(this.#blocks, MAX_BLOCKS);
   }
 }
 

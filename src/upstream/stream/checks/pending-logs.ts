@@ -111,7 +111,7 @@ export class PendingLogs {
     const logs = new Map((held ? (given ?? []) : []).map((log) => [log.logIndex, log]));
     const pushed = new Set(given?.map((log) => log.logIndex));
     const atMs = this.#parts.runtime.now();
-    const pending = {
+    const pending: PendingBlock = {
       block,
       source,
       atMs,
@@ -122,7 +122,7 @@ export class PendingLogs {
       ready: false,
       done: false,
       excluded: false,
-      need: "none" as Need,
+      need: "none",
       overBudget: false,
       tries: 0,
       timers: [],
@@ -143,7 +143,7 @@ export class PendingLogs {
     const pending = this.#pendingBlockOf(log.blockHash);
     if (pending === undefined) return false;
     pending.pushed.add(log.logIndex);
-    if (pending.excluded) this.#parts.checks.contradict(log.blockHash);
+    if (pending.excluded) this.#parts.checks.distrust(log.blockHash);
     if (pending.held) pending.logs.set(log.logIndex, log);
     return pending.held;
   }
@@ -230,7 +230,7 @@ export class PendingLogs {
     const need = needOf(this.#mode, evidence);
     pending.need = need;
     pending.excluded = mayHold === "no";
-    if (pending.excluded && evidence.brought) checks.contradict(pending.block.hash);
+    if (pending.excluded && evidence.brought) checks.distrust(pending.block.hash);
     if (need === "none") return this.#finish(pending);
     const unsure = this.#mode === "strict" ? "if there is room" : "no";
     const second = mayHold === "yes" ? "needed" : unsure;
