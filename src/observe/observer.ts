@@ -10,7 +10,7 @@ import type { Runtime } from "../runtime.ts";
 import { BatchCounts } from "../upstream/batch/batching-upstream.ts";
 import type { Answer, Outcome } from "../upstream/engine/answer.ts";
 import { ViewReasks } from "../upstream/engine/layers/consistency.ts";
-import { SplitCounts } from "../upstream/engine/ranges/split-parts.ts";
+import { SplitCounts } from "../upstream/engine/ranges/range-run.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import type { HealthChange } from "../upstream/health/provider-records.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";

@@ -9,7 +9,7 @@ import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Answer } from "../../src/upstream/engine/answer.ts";
 import { CachedAnswers } from "../../src/upstream/engine/cache/cached-answers.ts";
-import { SplitCounts } from "../../src/upstream/engine/ranges/split-parts.ts";
+import { SplitCounts } from "../../src/upstream/engine/ranges/range-run.ts";
 import { type RoutedCall, Router } from "../../src/upstream/engine/router.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";

@@ -18,7 +18,7 @@ import { METRICS, type Metric } from "../../src/observe/metrics.ts";
 import { metricsReference } from "../../src/observe/metrics-reference.ts";
 import type { MetricFacts } from "../../src/observe/readings.ts";
 import { ViewReasks } from "../../src/upstream/engine/layers/consistency.ts";
-import { SplitCounts } from "../../src/upstream/engine/ranges/split-parts.ts";
+import { SplitCounts } from "../../src/upstream/engine/ranges/range-run.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";

@@ -30,7 +30,7 @@ import { consistency, isViewed, ViewReasks } from "./layers/consistency.ts";
 import { futureBlock, recheckNull } from "./layers/null-answers.ts";
 import { ownTransactions, ownTransactionsOf, preferredBy } from "./layers/own-transactions.ts";
 import { transactions } from "./layers/transactions.ts";
-import type { SplitParts } from "./ranges/split-parts.ts";
+import type { SplitParts } from "./ranges/range-run.ts";
 import { splitRange } from "./ranges/split-range.ts";
 
 /** A routed call, under way or ended: what the evidence is made of. */
@@ -157,9 +157,8 @@ export class Router {
 
   /** Answers to such calls are kept: calls of the service itself want to know what is so now. */
   #isCacheable({ call, tracker, caller }: RouteRequest): boolean {
-    const answers = this.#answers;
-    if (answers === null || call.method.cache === null || answers.settings() === null) return false;
-    return caller !== SERVICE_CALLER && answers.isOn(tracker, call.method);
+    if (this.#answers === null || caller === SERVICE_CALLER) return false;
+    return this.#answers.isOn(tracker, call.method);
   }
 
   /**

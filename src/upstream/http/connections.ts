@@ -1,5 +1,7 @@
 // The connections to one origin, as every HTTP client offers them.
 
+import type { LookupFunction } from "node:net";
+import type { Allowance, ShareUse } from "../shares.ts";
 import type { AnswerHandler, RequestBody } from "./http1-connection.ts";
 
 /** Bounds of the connections to one origin. */
@@ -9,6 +11,15 @@ export interface ConnectionLimits {
   /** Most requests that may wait for a connection to one origin. */
   readonly maxWaiting: number;
   readonly connectTimeoutMs: number;
+}
+
+/** What connections to an origin are made with. */
+export interface ConnectionParts {
+  readonly limits: ConnectionLimits;
+  /** Resolves the host; null = as node does. */
+  readonly lookup: LookupFunction | null;
+  /** This worker's share of the connections. */
+  readonly shareOf: (use: ShareUse) => Allowance;
 }
 
 /** Hears the answer to a request, and tells when it needs no connection any more. */

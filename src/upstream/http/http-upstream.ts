@@ -82,7 +82,6 @@ export class HttpUpstream implements Upstream {
   readonly #origins = new Map<string, Connections>();
   /** Anew whenever an origin is given up. */
   #routes = new WeakMap<Provider, Route>();
-  readonly #originKeys = new WeakMap<Provider, string>();
   readonly #answerParts: AnswerParts;
   readonly #guardedLimits: AnswerLimits;
   readonly #serviceRoom: MemoryShare;
@@ -170,9 +169,7 @@ export class HttpUpstream implements Upstream {
   }
 
   retain(providers: readonly Provider[]): void {
-    const used = new Set(
-      providers.filter(({ url }) => url !== null).map((provider) => this.#originOf(provider)),
-    );
+    const used = new Set(providers.filter(({ url }) => url !== null).map(originKey));
     for (const [origin, connections] of this.#origins) {
       if (used.has(origin)) continue;
       this.#origins.delete(origin);
@@ -191,7 +188,7 @@ export class HttpUpstream implements Upstream {
     const known = this.#routes.get(provider);
     if (known !== undefined && passed.length === 0) return known;
     const url = new URL(provider.url ?? "");
-    const origin = this.#originOf(provider);
+    const origin = originKey(provider);
     const connections = this.#origins.get(origin) ?? this.#connect(url, provider.guarded);
     this.#origins.set(origin, connections);
     const headers = Object.entries({
@@ -218,12 +215,6 @@ export class HttpUpstream implements Upstream {
     return url.protocol === "https:" || client === "undici"
       ? new UndiciConnections(url.origin, { limits, lookup, shareOf })
       : new Origin(url, { ...this.#answerParts, runtime: this.#runtime, limits, lookup, shareOf });
-  }
-
-  #originOf(provider: Provider): string {
-    const key = this.#originKeys.get(provider) ?? originKey(provider);
-    this.#originKeys.set(provider, key);
-    return key;
   }
 }
 

@@ -1,12 +1,11 @@
 // HTTP/1.1 to one plain-text origin: a bounded pool of keep-alive connections, one request at a
 // time on each, read through one shared buffer. Accepts only answers with unambiguous framing;
 // anything else ends the connection. Knows nothing of JSON-RPC or providers.
-import type { LookupFunction } from "node:net";
 import { bareHost } from "../../core/public-address.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Allowance, ShareUse } from "../shares.ts";
+import type { Allowance } from "../shares.ts";
 import type { BufferPool } from "./buffer-pool.ts";
-import type { ConnectionLimits, Connections, HeaderField, Senders } from "./connections.ts";
+import type { ConnectionParts, Connections, HeaderField, Senders } from "./connections.ts";
 import {
   type AnswerHandler,
   coded,
@@ -18,15 +17,10 @@ import {
 } from "./http1-connection.ts";
 
 /** What connections to an origin are made with. */
-export interface OriginParts {
-  readonly limits: ConnectionLimits;
+export interface OriginParts extends ConnectionParts {
   readonly runtime: Runtime;
-  /** Resolves the host; null = as node does. */
-  readonly lookup: LookupFunction | null;
   /** Memory that answers are read into. */
   readonly buffers: BufferPool;
-  /** This worker's share of the connections. */
-  readonly shareOf: (use: ShareUse) => Allowance;
 }
 
 /** Extra connections, which only probes may open. */

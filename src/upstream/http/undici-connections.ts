@@ -5,9 +5,10 @@ import type { LookupFunction } from "node:net";
 import type { Dispatcher } from "undici";
 import Pool from "undici/lib/dispatcher/pool.js";
 import { withWireId } from "../../core/rpc/wire-request.ts";
-import type { Allowance, ShareUse } from "../shares.ts";
+import type { Allowance } from "../shares.ts";
 import type {
   ConnectionLimits,
+  ConnectionParts,
   Connections,
   HeaderField,
   RequestHandler,
@@ -20,15 +21,6 @@ const IDLE_MS = 30_000;
 const MAX_IDLE_MS = 120_000;
 /** Extra connections to one origin, for probes only. */
 const PROBE_CONNECTIONS = 2;
-
-/** Dependencies of the connections. */
-export interface UndiciConnectionParts {
-  readonly limits: ConnectionLimits;
-  /** Null = node's own. */
-  readonly lookup: LookupFunction | null;
-  /** This worker's share of the connections. */
-  readonly shareOf: (use: ShareUse) => Allowance;
-}
 
 /** A request that waits for this worker's share of the connections. */
 interface WaitingRequest {
@@ -54,7 +46,7 @@ export class UndiciConnections implements Connections {
   readonly #share: Allowance;
   #waiting: WaitingRequest[] = [];
 
-  constructor(origin: string, { limits, lookup, shareOf }: UndiciConnectionParts) {
+  constructor(origin: string, { limits, lookup, shareOf }: ConnectionParts) {
     this.#origin = origin;
     this.#limits = limits;
     this.#lookup = lookup;

@@ -1,6 +1,6 @@
 // Bounds of the RPC surface.
 import { fault } from "../../core/faults/rpc-fault.ts";
-import type { SplitLimits } from "../../upstream/engine/ranges/split-parts.ts";
+import type { SplitLimits } from "../../upstream/engine/ranges/range-run.ts";
 
 export interface RpcLimits {
   readonly maxBodyBytes: number;

@@ -27,7 +27,7 @@ import {
 } from "../../../core/rpc/range-call.ts";
 import type { Block } from "../../../core/stream/chain-event.ts";
 import type { BlocksSnapshot } from "../../health/known-blocks.ts";
-import { type Answer, faultAnswer, refusedAnswer, wholeResult } from "../answer.ts";
+import { type Answer, faultAnswer, type Outcome, refusedAnswer, wholeResult } from "../answer.ts";
 import {
   type CallContext,
   NOTHING_SENT,
@@ -38,7 +38,42 @@ import { type LayerParts, LayerRun, together, whyUnanswered } from "../layer-run
 import { noRoom, rangeRefused } from "../refusal.ts";
 import { JoinedList } from "./joined-list.ts";
 import { type PartResult, PinnedChain } from "./pinned-chain.ts";
-import type { SplitParts } from "./split-parts.ts";
+
+/** Bounds of split calls. */
+export interface SplitLimits {
+  /** False = no call is split. */
+  readonly split: boolean;
+  /** Most blocks of one call. */
+  readonly maxBlocks: number;
+  /** Most parts planned at the start of a call whose request names no number of its own. */
+  readonly maxParts: number;
+  /** Most bytes of an answer that is gathered before it is delivered. */
+  readonly maxBytes: number;
+}
+
+/** Counts since the start. */
+export class SplitCounts {
+  /** Split calls by how they ended. */
+  answered = 0;
+  failed = 0;
+  /** Broken off after the first byte. */
+  cut = 0;
+  left = 0;
+  /** Parts that were asked for. */
+  parts = 0;
+  /** Parts that were refused as too large. */
+  refused = 0;
+  /** Parts that failed and were asked for again. */
+  again = 0;
+  /** Parts of another fork, or false. */
+  foreign = 0;
+}
+
+/** What the layer of ranges works with. */
+export interface SplitParts {
+  readonly splitLimits: () => SplitLimits;
+  readonly counts: SplitCounts;
+}
 
 /** What is split, and how. */
 interface RangeParts extends SplitParts, LayerParts {
@@ -93,30 +128,12 @@ class Part {
 
 const NO_BYTES = Buffer.alloc(0);
 
-function newPart(range: BlockRange): Part {
-  return new Part(range);
-}
-
 /** What was known of the last block of a part when it was asked for. */
 interface EndBefore {
   readonly blocks: BlocksSnapshot;
   /** The hash on which those agree that push their heads; null = unknown. */
   readonly hash: string | null;
   readonly holder: Provider | null;
-}
-
-/** The answer to a part, and what was known when it was asked for. */
-interface PartAnswer {
-  readonly answer: Answer;
-  readonly failed: readonly FailedAttempt[];
-  readonly before: EndBefore;
-}
-
-/** The result of a part, by who gave it. */
-interface ReceivedPart extends Span {
-  readonly body: Buffer;
-  readonly provider: Provider;
-  readonly before: EndBefore;
 }
 
 /** A split call under way. */
@@ -227,7 +244,7 @@ export class RangeRun extends LayerRun<RangeParts> {
     this.#calls = refusals.length;
     if (limit === null && found === null)
       this.#partSize.refused(range, advisedBlocks(refusals.at(-1)?.failure.message, range));
-    this.#queue = cutRange(range, Math.max(1, size), this.#finalized).map(newPart);
+    this.#queue = cutRange(range, Math.max(1, size), this.#finalized).map((each) => new Part(each));
     const next = Math.min(size, this.#partSize.blocks ?? size);
     if (!this.#isWithinBounds(next)) return this.#refuse(null, next);
     this.#pump();
@@ -305,7 +322,7 @@ export class RangeRun extends LayerRun<RangeParts> {
       if (head === null || head.number !== end) return this.finish(unavailable("chain_changed"));
       this.#pinTo(head);
       const size = Math.max(1, ...young.map(({ range }) => blocksIn(range)));
-      this.#queue.push(...cutRange({ from, to: end }, size).map(newPart));
+      this.#queue.push(...cutRange({ from, to: end }, size).map((each) => new Part(each)));
       this.#pump();
     });
     return true;
@@ -345,7 +362,7 @@ export class RangeRun extends LayerRun<RangeParts> {
 
   #replace(part: Part, ranges: readonly BlockRange[]): void {
     const at = this.#queue.indexOf(part);
-    this.#queue.splice(at, 1, ...ranges.map(newPart));
+    this.#queue.splice(at, 1, ...ranges.map((each) => new Part(each)));
     const size = Math.max(1, ...ranges.map(blocksIn));
     if (!this.#isWithinBounds(Math.min(size, this.#partSize.blocks ?? size)))
       this.#refuse(null, size);
@@ -367,18 +384,18 @@ export class RangeRun extends LayerRun<RangeParts> {
     const before = { blocks: blocks.snapshot(), hash: blocks.agreedHash(part.range.to), holder };
     this.callFurther(
       { call, policy: this.#policyOfParts(), pin: holder, avoid, deadlineMs },
-      (answer, { failed }) => this.#answered(part, { answer, failed, before }),
+      (answer, { failed }) => this.#answered(part, answer, failed, before),
     );
   }
 
-  #answered(part: Part, { answer, failed, before }: PartAnswer): void {
+  #answered(part: Part, answer: Answer, failed: readonly FailedAttempt[], before: EndBefore): void {
     const { outcome, source } = answer;
     this.#out--;
     this.#calls += failed.filter(isRange).length + (outcome.kind === "result" ? 1 : 0);
     if (part.state === "gone") return this.#pump();
     const provider = providerOf(source);
     if (outcome.kind === "result" && provider !== null)
-      return this.#received(part, { ...outcome, provider, before });
+      return this.#received(part, outcome, provider, before);
     const last = failed.at(-1);
     if (last?.verdict.step === "range") this.#refused(part, last);
     else if (outcome.kind === "error" && last?.verdict.step === "return") this.finish(answer);
@@ -387,7 +404,12 @@ export class RangeRun extends LayerRun<RangeParts> {
     this.#pump();
   }
 
-  #received(part: Part, { body, start, end, provider, before }: ReceivedPart): void {
+  #received(
+    part: Part,
+    { body, start, end }: Extract<Outcome, { readonly kind: "result" }>,
+    provider: Provider,
+    before: EndBefore,
+  ): void {
     const elements = elementsSpan(body, { start, end });
     if (elements === null) this.#foreign(part, provider);
     else if (!this.#list.hold(body.length)) this.finish(faultAnswer(noRoom()));

@@ -5,15 +5,20 @@
 import type { Abandoned } from "../../../core/billing/charging.ts";
 import { fault } from "../../../core/faults/rpc-fault.ts";
 import { setNewest } from "../../../core/newest.ts";
-import { blocksIn, decideSplit, mostBlocks } from "../../../core/routing/range-parts.ts";
-import type { Call } from "../../../core/rpc/call.ts";
+import {
+  type BlockRange,
+  blocksIn,
+  decideSplit,
+  mostBlocks,
+  type SplitBounds,
+} from "../../../core/routing/range-parts.ts";
+import type { BlockRef, Call } from "../../../core/rpc/call.ts";
 import { type RangeCall, readRangeCall } from "../../../core/rpc/range-call.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import type { Answer } from "../answer.ts";
 import type { CallContext, Layer, RunningCall } from "../call-context.ts";
 import { type LayerParts, LayerRun } from "../layer-run.ts";
-import { RangeRun } from "./range-run.ts";
-import { plannedParts, rangeOf, type SplitParts } from "./split-parts.ts";
+import { RangeRun, type SplitParts } from "./range-run.ts";
 
 /** The layer of ranges. */
 export function splitRange(parts: SplitParts & Pick<LayerParts, "runtime">): Layer {
@@ -182,4 +187,23 @@ function filterOf(call: Call): string | null {
   const { fromBlock: _from, toBlock: _to, ...rest } = range.filter;
   const text = `${call.methodName} ${JSON.stringify(rest)}`;
   return text.length > MAX_FILTER_CHARS ? null : text;
+}
+
+/** What a plan reads of a provider set. */
+type RangeLimits = Pick<Tracker, "head" | "rangeLimits">;
+
+/** Parts of a call: 1 = it is asked for whole, since somebody accepts it or it has too many. */
+export function plannedParts(tracker: RangeLimits, call: Call, bounds: SplitBounds): number {
+  const limit = tracker.rangeLimits(call)[0] ?? null;
+  const range = limit === Number.POSITIVE_INFINITY ? null : rangeOf(call.block, tracker);
+  if (range === null) return 1;
+  const decision = decideSplit(range, limit, bounds);
+  return decision.kind === "parts" ? decision.count : 1;
+}
+
+/** The blocks that a call asks for; null = not known before somebody is asked. */
+export function rangeOf(block: BlockRef, tracker: Pick<RangeLimits, "head">): BlockRange | null {
+  if (block.kind !== "range" || block.from === null) return null;
+  const to = block.to ?? tracker.head();
+  return to === null ? null : { from: block.from, to };
 }

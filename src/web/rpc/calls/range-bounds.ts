@@ -5,7 +5,7 @@ import type { Envelope } from "../../../core/rpc/envelope.ts";
 import type { Span } from "../../../core/rpc/json.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import { isRange } from "../../../core/rpc/range-call.ts";
-import { plannedParts } from "../../../upstream/engine/ranges/split-parts.ts";
+import { plannedParts } from "../../../upstream/engine/ranges/split-range.ts";
 import type { CallGrant } from "../../payment/call-payment.ts";
 import type { PipelineParts, PipelineRequest } from "./pipeline-request.ts";
 
