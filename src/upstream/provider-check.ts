@@ -125,7 +125,11 @@ export async function checkProviders(
   );
   const next = candidates.values();
   const examine = async (): Promise<void> => {
-    for (const checked of next) checked.found = await look(context, checked);
+    for (const checked of next) {
+      const { set, provider } = checked;
+      const channels = transportsOf(provider).map((transport) => ({ provider, transport }));
+      checked.found = await Promise.all(channels.map((way) => lookOver(context, set, way)));
+    }
   };
   try {
     await Promise.all(Array.from({ length: bounds.concurrency }, examine));
@@ -148,28 +152,13 @@ interface CheckContext {
 }
 
 type Failed = Extract<ProviderCheckResult, { kind: "failed" }>;
-/** Heights by transport, or the first failure. */
-type Found =
-  | { readonly kind: "heads"; readonly heads: ReadonlyMap<Transport, HeadSample> }
-  | Failed;
+type Found = (HeadSample & { readonly kind: "head"; readonly transport: Transport }) | Failed;
 
 interface CheckedProvider {
   readonly set: ProviderSet;
   readonly provider: Provider;
-  found: Found | null;
-}
-
-async function look(context: CheckContext, { set, provider }: CheckedProvider): Promise<Found> {
-  const transports = transportsOf(provider);
-  const looks = await Promise.all(
-    transports.map((transport) => lookOver(context, set, { provider, transport })),
-  );
-  const heads = new Map<Transport, HeadSample>();
-  for (const [n, found] of looks.entries()) {
-    if ("kind" in found) return found;
-    heads.set(transports[n] ?? "http", found);
-  }
-  return { kind: "heads", heads };
+  /** By transport; null = it was not queried in time. */
+  found: readonly Found[] | null;
 }
 
 /** Queries the chain id, the height, a call and logs. */
@@ -177,14 +166,15 @@ async function lookOver(
   context: CheckContext,
   { chain }: ProviderSet,
   way: Channel,
-): Promise<HeadSample | Failed> {
+): Promise<Found> {
   const chainId = await quantity(context, { ...way, method: "eth_chainId", params: "[]" });
   if (typeof chainId !== "number") return chainId;
   if (chainId !== chain.chainId)
     return failed(way, "wrong_chain", `chain id ${chainId} instead of ${chain.chainId}`);
   const height = await quantity(context, { ...way, method: "eth_blockNumber", params: "[]" });
   if (typeof height !== "number") return height;
-  const sample: HeadSample = { height, atMs: context.runtime.now(), polled: true };
+  const { transport } = way;
+  const atMs = context.runtime.now();
   const block = `0x${Math.max(0, height - SETTLED_BLOCKS).toString(16)}`;
   const problems = await Promise.all([
     serves(context, { ...way, method: "eth_call", params: CALL }),
@@ -194,7 +184,10 @@ async function lookOver(
       params: `[{"fromBlock":"${block}","toBlock":"${block}"}]`,
     }),
   ]);
-  return problems.find((problem) => problem !== null) ?? sample;
+  return (
+    problems.find((problem) => problem !== null) ??
+    ({ kind: "head", transport, height, atMs, polled: true } as const)
+  );
 }
 
 interface CheckQuery extends Channel {
@@ -251,39 +244,33 @@ function judge(
   candidates: readonly CheckedProvider[],
   nowMs: number,
 ): ProviderCheckResult {
-  if (found === null)
-    return failed(
-      { provider, transport: provider.url === null ? "ws" : "http" },
-      "no_answer",
-      TIME_OVER,
-    );
-  if (found.kind === "failed") return found;
+  const fail = (transport: Transport, reason: CheckReason, said: string): Failed =>
+    failed({ provider, transport }, reason, said);
+  if (found === null) return fail(provider.url === null ? "ws" : "http", "no_answer", TIME_OVER);
+  const failure = found.find(({ kind }) => kind === "failed");
+  if (failure?.kind === "failed") return failure;
   const others = candidates
     .filter((checked) => checked.set === set)
-    .flatMap((checked) =>
-      checked.found?.kind === "heads" ? [...checked.found.heads.values()] : [],
-    )
+    .flatMap(headsOf)
     .map((sample) => ({ sample, roseAtMs: sample.atMs }));
   const head = consensusOf(others, set.chain, nowMs).height;
-  for (const [transport, sample] of found.heads) {
+  const heads = headsOf({ found });
+  for (const sample of heads) {
+    const { transport, height } = sample;
     const lag = lagBlocks(sample, head, set.chain, nowMs);
-    if (head !== null && sample.height - head > plausibleLead(set.chain))
-      return failed(
-        { provider, transport },
-        "bad_answer",
-        `block ${sample.height}, while the others are at ${head}`,
-      );
+    const said = `block ${height}, while the others are at ${head}`;
+    if (head !== null && height - head > plausibleLead(set.chain))
+      return fail(transport, "bad_answer", said);
     if (lag !== null && lag > set.maxLagBlocks + SETTLED_BLOCKS)
-      return failed(
-        { provider, transport },
-        "lagging",
-        `block ${sample.height}, while the others are at ${head}`,
-      );
+      return fail(transport, "lagging", said);
   }
-  return {
-    kind: "ok",
-    height: Math.max(...[...found.heads.values()].map((sample) => sample.height)),
-  };
+  return { kind: "ok", height: Math.max(...heads.map(({ height }) => height)) };
+}
+
+/** The heights of a provider; none where one of its transports failed. */
+function headsOf({ found }: Pick<CheckedProvider, "found">) {
+  const heads = found?.filter((each) => each.kind === "head") ?? [];
+  return heads.length === found?.length ? heads : [];
 }
 
 /** Why a failure counts against the provider; null = the error is a legitimate answer. */

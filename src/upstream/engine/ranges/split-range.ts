@@ -202,7 +202,7 @@ export function plannedParts(tracker: RangeLimits, call: Call, bounds: SplitBoun
 }
 
 /** The blocks that a call asks for; null = not known before somebody is asked. */
-export function rangeOf(block: BlockRef, tracker: Pick<RangeLimits, "head">): BlockRange | null {
+function rangeOf(block: BlockRef, tracker: Pick<RangeLimits, "head">): BlockRange | null {
   if (block.kind !== "range" || block.from === null) return null;
   const to = block.to ?? tracker.head();
   return to === null ? null : { from: block.from, to };
