@@ -104,9 +104,17 @@ async function main() {
  */
 function continueUnder(binary) {
   if (process.execve !== undefined && process.platform !== "win32")
-    return process.execve(binary, [binary, ...process.argv.slice(1)]);
+    return process.execve(binary, [binary, ...process.argv.slice(1)], serviceEnv());
   endWithNpm();
   return runUnder(binary);
+}
+
+/**
+ * The environment of the service. Each arena of glibc keeps what it was given once, and loading uses
+ * one per thread: with two of them the service takes 3 MB less.
+ */
+function serviceEnv() {
+  return { MALLOC_ARENA_MAX: "2", ...process.env };
 }
 
 /**
@@ -172,6 +180,7 @@ function runUnder(binary) {
   const grouped = process.platform !== "win32";
   const child = spawn(binary, process.argv.slice(1), {
     detached: grouped,
+    env: serviceEnv(),
     stdio: ["inherit", "inherit", "inherit", "ipc"],
   });
   const forward = (signal) => {
