@@ -35,3 +35,6 @@ export const NO_ROOM_FOR_REQUEST = fault(
   "too many request bytes are in flight, of all callers (limits.max_in_flight_bytes) or of " +
     "this one (limits.max_caller_bytes)",
 );
+
+/** The refusal of a body that is not JSON. */
+export const NOT_JSON = fault("parse_error", "the body is not valid JSON");

@@ -6,7 +6,7 @@ import type { Interruption } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import { readRequest } from "../../core/rpc/envelope.ts";
-import { isJson, OPEN_ARRAY, skipSpace } from "../../core/rpc/json.ts";
+import { OPEN_ARRAY, skipSpace } from "../../core/rpc/json.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { FREE_BYTES } from "../../upstream/transport.ts";
 import { type CallPayment, callPaymentOf, KEYLESS } from "../payment/call-payment.ts";
@@ -19,6 +19,7 @@ import { CallerView, SeenBlocks } from "./caller-view.ts";
 import { planBatch, type RpcBatch, runBatch } from "./calls/batch.ts";
 import { runPipeline } from "./calls/pipeline.ts";
 import type { PipelineRequest } from "./calls/pipeline-request.ts";
+import { NOT_JSON } from "./limits.ts";
 import { KeyPurchase } from "./paid/rpc-paywall.ts";
 import { refusalOfSession, serveSession } from "./paid/session.ts";
 import type { SessionAnswer } from "./paid/session-answer.ts";
@@ -170,8 +171,7 @@ export class RpcRequest {
     if (target.payPerCall) return this.#session(bytes, target);
     const start = skipSpace(bytes, 0, bytes.length);
     if (!isUtf8(bytes)) return this.refuse(NOT_JSON);
-    if (bytes[start] === OPEN_ARRAY)
-      return isJson(bytes) ? this.#batch(bytes, start, target) : this.refuse(NOT_JSON);
+    if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, target);
     const envelope = readRequest(bytes, start, bytes.length);
     if (envelope.kind === "invalid" && !envelope.isJson) return this.refuse(NOT_JSON);
     const incoming: PipelineRequest = {
@@ -287,5 +287,4 @@ const NO_VIEW = new CallerView({
   marks: () => new SeenBlocks(),
 });
 const UNKNOWN: CallerIdentity = { key: "unknown" };
-const NOT_JSON = fault("parse_error", "the body is not valid JSON");
 const COMPRESSED_BODY = fault("unsupported_media_type", "the body is compressed");

@@ -6,7 +6,7 @@ import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import type { Transport } from "../../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
 import { readRequest } from "../../../core/rpc/envelope.ts";
-import { elements, type Span } from "../../../core/rpc/json.ts";
+import { readArray, type Span } from "../../../core/rpc/json.ts";
 import type { KeyContext } from "../../../hosted/keys/key-context.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
 import type { MemoryShare } from "../../../upstream/transport.ts";
@@ -14,7 +14,7 @@ import type { CallPayment } from "../../payment/call-payment.ts";
 import { renderReply } from "../answers/render-reply.ts";
 import { type DeliveryCallback, evidenceOfReply, type Reply } from "../answers/reply.ts";
 import type { CallerView } from "../caller-view.ts";
-import type { RpcLimits } from "../limits.ts";
+import { NOT_JSON, type RpcLimits } from "../limits.ts";
 import {
   BATCH_DEADLINE_MS,
   createPacer,
@@ -70,7 +70,7 @@ export interface BatchParts extends PacerParts {
 }
 
 /**
- * Reads a batch whose array begins at `start` of valid JSON, and accepts or refuses it.
+ * Reads a batch whose array begins at `start`, and accepts or refuses it.
  * `keyContext` null = a caller without a key.
  */
 export function planBatch(
@@ -87,13 +87,14 @@ export function planBatch(
   return { kind: "batch", spans, concurrency, pacer: createPacer(parts, keyContext) };
 }
 
-/** The items of a batch, or the refusal of a batch with too many or no items. */
+/** The items of a batch, or its refusal: it is not JSON, or has too many items or none. */
 export function itemsOfBatch(
   bytes: Buffer,
   start: number,
   { maxBatchItems }: Pick<RpcLimits, "maxBatchItems">,
 ): readonly Span[] | Fault {
-  const spans = elements(bytes, start, bytes.length, maxBatchItems + 1);
+  const spans = readArray(bytes, start, maxBatchItems + 1);
+  if (spans === null) return NOT_JSON;
   if (spans.length === 0) return fault("invalid_request", "the batch is empty");
   if (spans.length <= maxBatchItems) return spans;
   return fault(

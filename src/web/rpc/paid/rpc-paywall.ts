@@ -31,6 +31,7 @@ import {
   type RequestInfo,
 } from "../authenticate.ts";
 import type { HttpExchange } from "../caller.ts";
+import { NOT_JSON } from "../limits.ts";
 
 /** A call whose key has no balance left. */
 export interface RefusedCall {
@@ -104,7 +105,7 @@ export class RpcPaywall {
    */
   async take(call: PayingCall): Promise<PaidPurchase | RpcPaywallRefusal> {
     const { body } = call;
-    if (!isUtf8(body) || !isJson(body)) return { ...refusalBy(INVALID_JSON), id: "null" };
+    if (!isUtf8(body) || !isJson(body)) return { ...refusalBy(NOT_JSON), id: "null" };
     const taken = await take(this.#parts, call).catch(storeRefusalOf);
     return taken.kind === "paid" ? taken : { ...taken, id: idOf(body) };
   }
@@ -214,8 +215,6 @@ async function orderOfCaller(
   const ended = found.code === "key_revoked" ? await parts.keyOf(request.directives.digest) : null;
   return ended === null ? found : orderOf(parts, { request, key: ended, mark });
 }
-
-const INVALID_JSON = fault("parse_error", "the body is not valid JSON");
 
 function refusalBy(why: Fault): Refusal {
   return { kind: "rpc_paywall_refusal", fault: why, headers: [] };

@@ -21,6 +21,7 @@ import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
 import type { HttpExchange } from "../caller.ts";
 import type { CallerView } from "../caller-view.ts";
 import { plannedCalls } from "../calls/range-bounds.ts";
+import { NOT_JSON } from "../limits.ts";
 import type { Target } from "../target.ts";
 import {
   chargedAnswer,
@@ -125,8 +126,7 @@ class PaidRequest {
   async serve(): Promise<void> {
     const { bytes, caller } = this.#request;
     const isEmpty = bytes.length === 0;
-    if (!isEmpty && (!isUtf8(bytes) || !isJson(bytes)))
-      return this.#refuse(fault("parse_error", "the body is not valid JSON"), "null");
+    if (!isEmpty && (!isUtf8(bytes) || !isJson(bytes))) return this.#refuse(NOT_JSON, "null");
     const priced = isEmpty ? null : pricedRequest(bytes, this.#pricing);
     if (priced?.kind === "refused") return this.#refuse(priced.fault, priced.id);
     const { payment } = caller;
