@@ -110,8 +110,8 @@ function continueUnder(binary) {
 }
 
 /**
- * The environment of the service. Each arena of glibc keeps what it was given once, and loading uses
- * one per thread: with two of them the service takes 3 MB less.
+ * The environment of the service. An arena of glibc keeps what it was given once, and each thread
+ * has its own: with two of them the service takes 3 MB less.
  */
 function serviceEnv() {
   return { MALLOC_ARENA_MAX: "2", ...process.env };
