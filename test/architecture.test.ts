@@ -278,6 +278,19 @@ const RULES: readonly Rule[] = [
     },
   },
   {
+    name: "only the composition root asks which process this is, or whether there are others",
+    bad: [
+      sample("src/upstream/a.ts", "if (bus === null) return;"),
+      sample("src/hosted/a.ts", "bus?.publish(TOPIC, 1);"),
+      sample("src/observe/a.ts", "await bus.request(SUPERVISOR, question);"),
+      sample("src/web/a.ts", "if (workers === 1) return;"),
+    ],
+    breaches: ({ path, text }) =>
+      /^src\/(app|cli|shared|core\/workers)\//.test(path)
+        ? []
+        : found(code(text), /\bbus\?\.|\bbus [!=]== null|\bSUPERVISOR\b|\bworkers ([!=]==|>) 1\b/g),
+  },
+  {
     name: "what documents and settings know of payment rails loads none of their libraries",
     bad: [
       sample("src/payments/rails/rails.ts", 'import { z } from "zod";'),

@@ -606,7 +606,7 @@ function upstreamSide(
     onMove: (move) => observer.streamMoved(move),
   });
   const { subscriptions } = streams;
-  const health = new HealthUpdates({ ...common, upstreams, subscriptions, accepted }, bus);
+  const health = new HealthUpdates({ ...common, upstreams, subscriptions, accepted }, service);
   const updated = { health, registry, subscriptions, upstreams: [http, sockets, budgets] };
   const profileUpdater = new ProfileUpdater(updated);
   return {

@@ -2,7 +2,6 @@
 // with other workers.
 import type { Consistency, Provider } from "../core/provider/profile.ts";
 import type { Head } from "../core/stream/chain-event.ts";
-import type { Bus } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
 import type { AcceptedTransactions } from "../upstream/engine/exchange/accepted-transactions.ts";
 import { ViewExchange } from "../upstream/engine/exchange/view-exchange.ts";
@@ -14,6 +13,7 @@ import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
 import type { Subscriptions } from "../upstream/stream/subscriptions.ts";
 import type { TimerWheel } from "../upstream/timer-wheel.ts";
 import type { Sockets, Upstream } from "../upstream/transport.ts";
+import type { ServiceParts } from "./service-parts.ts";
 
 export interface HealthUpdateParts {
   readonly runtime: Runtime;
@@ -34,8 +34,7 @@ export class HealthUpdates {
   /** Null = there are no other workers. */
   readonly #shared: SharedHealth | null;
 
-  /** `bus` null = there are no other workers. */
-  constructor(parts: HealthUpdateParts, bus: Bus | null) {
+  constructor(parts: HealthUpdateParts, { bus, workers }: Pick<ServiceParts, "bus" | "workers">) {
     const { runtime, timerWheel, upstreams, consistency, subscriptions, accepted } = parts;
     const headSeen = (tracker: Tracker, provider: Provider, head: Head): void =>
       subscriptions.headSeen(tracker, provider, head);
@@ -50,7 +49,7 @@ export class HealthUpdates {
     this.#prober = prober;
     this.viewExchange = new ViewExchange({ runtime, accepted, trackersByKey, bus });
     this.#shared =
-      bus === null ? null : new SharedHealth({ bus, runtime, prober, headSeen, trackersByKey });
+      workers === 1 ? null : new SharedHealth({ bus, runtime, prober, headSeen, trackersByKey });
   }
 
   /** Watches the providers of these trackers, which are those that are served now. */

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { keccak256 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { Bus } from "../../../src/core/workers/bus.ts";
+import { createLocalBus } from "../../../src/shared/processes/bus-endpoint.ts";
 import { AcceptedTransactions } from "../../../src/upstream/engine/exchange/accepted-transactions.ts";
 import {
   hintOf,
@@ -21,8 +22,12 @@ const ALICE = privateKeyToAccount(`0x${"11".repeat(32)}`);
 const SENDER = ALICE.address.toLowerCase();
 const SET = "public test";
 
+/** The bus of a process that is alone. */
+const busOf = (world: SimulatedWorld): Bus =>
+  createLocalBus(world, (error) => assert.fail(`${error}`));
+
 /** A process with one set; it tells other nodes by texts. */
-async function processOf(world: SimulatedWorld, bus: Bus | null) {
+async function processOf(world: SimulatedWorld, bus: Bus) {
   const providers = [fakeProvider(0), fakeProvider(1)];
   const settings = { ...SELECTION, profileId: "public" };
   const tracker = new Tracker(fakeSet(providers), world, settings);
@@ -74,7 +79,7 @@ async function workers(count: number) {
 
 test("what one worker accepted, every worker and other node knows", async () => {
   const { first, second, world } = await workers(2);
-  const elsewhere = await processOf(world, null);
+  const elsewhere = await processOf(world, busOf(world));
   const hash = await first.accept(0);
   assert.deepEqual([second.nonce(), second.texts.length], [1, 0]);
   const [text, ...more] = first.texts;
@@ -89,7 +94,7 @@ test("what one worker accepted, every worker and other node knows", async () => 
 
 test("a tip reaches the other workers, and other nodes by one of them", async () => {
   const { first, second, world } = await workers(2);
-  const elsewhere = await processOf(world, null);
+  const elsewhere = await processOf(world, busOf(world));
   for (const each of [first, second, elsewhere]) each.see(100);
   world.advance(200);
   for (const each of [first, second, elsewhere]) each.texts.length = 0;
@@ -144,7 +149,7 @@ test("a worker and a node that begin are told of what was accepted, with its age
   bus.world.advance(300_000);
   const later = await processOf(bus.world, bus.worker("3").bus);
   assert.equal(later.nonce(), 1);
-  const node = await processOf(bus.world, null);
+  const node = await processOf(bus.world, busOf(bus.world));
   for (const each of [first, second, later]) each.texts.length = 0;
   bus.world.advance(1_000);
   for (const each of [first, second, later]) each.hear(hintText({ kind: "hello" }));

@@ -108,7 +108,7 @@ function createFixture(consistency: Consistency = "off") {
           headSeen: (_, provider, head) => void heads.push(`${id} ${provider.id} ${head.number}`),
         },
       },
-      bus.worker(id).bus,
+      { bus: bus.worker(id).bus, workers: 2 },
     );
     return { id, registry, health, tracker: trackerIn(registry, "public") };
   });

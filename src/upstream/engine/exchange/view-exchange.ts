@@ -16,8 +16,7 @@ export interface ViewExchangeParts {
   readonly accepted: AcceptedTransactions;
   /** Every tracker that is served, by its key. */
   readonly trackersByKey: () => ReadonlyMap<string, Tracker>;
-  /** Null = there are no other workers. */
-  readonly bus: Bus | null;
+  readonly bus: Bus;
 }
 
 type BlockHint = Exclude<ViewHint, { readonly kind: "hello" }>;
@@ -60,18 +59,15 @@ export class ViewExchange {
       accepted.onAccepted((message) => {
         const hint = { kind: "transaction", ...message } as const;
         if (!this.#mayTell()) return;
-        bus?.publish(VIEW_HINTS, hint);
+        bus.publish(VIEW_HINTS, hint);
         this.#nodes?.tell(hintText(hint));
       }),
-    ];
-    if (bus === null) return;
-    this.#stops.push(
       bus.subscribe(VIEW_HINTS, (hint, from) => {
         const first = bus.workers().find((worker) => worker !== from);
         if (hint.kind !== "hello") this.#hear(ownCopy(hint), "bus");
         else if (first === bus.self) this.#tellNewest((newest) => bus.publish(VIEW_HINTS, newest));
       }),
-    );
+    ];
     bus.publish(VIEW_HINTS, { kind: "hello" });
   }
 
@@ -119,7 +115,6 @@ export class ViewExchange {
   }
 
   #tellTip(tip: TipHint): void {
-    if (this.#parts.bus === null && this.#nodes === null) return;
     const origin = this.#origin;
     // Workers have told it already.
     if (origin === "bus" && !this.#speaksForNode()) return;
@@ -136,7 +131,7 @@ export class ViewExchange {
     const nowMs = runtime.now();
     for (const { tip, origin } of this.#tips.values()) {
       if (!this.#mayTell()) break;
-      if (origin === null) bus?.publish(VIEW_HINTS, tip);
+      if (origin === null) bus.publish(VIEW_HINTS, tip);
       if (this.#speaksForNode()) this.#nodes?.tell(hintText(tip));
       this.#tipToldAtMs.set(tip.set, nowMs);
     }
@@ -147,7 +142,7 @@ export class ViewExchange {
   /** One worker tells other nodes of the tips of all: each of them hears nodes by itself. */
   #speaksForNode(): boolean {
     const { bus } = this.#parts;
-    return bus === null || bus.workers()[0] === bus.self;
+    return bus.workers()[0] === bus.self;
   }
 
   #mayTell(): boolean {
