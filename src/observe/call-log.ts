@@ -3,11 +3,9 @@
 // provider addresses.
 import type { Logger } from "pino";
 import { noteSeen, noteUnknown } from "../core/provider-errors/error-samples.ts";
-import type { AnswerSource } from "../core/routing/answer-source.ts";
-import type { Strategy } from "../core/routing/strategy.ts";
 import type { Failure } from "../core/rpc/failure.ts";
 import type { Runtime } from "../runtime.ts";
-import type { Answer, Outcome } from "../upstream/engine/answer.ts";
+import type { Answer } from "../upstream/engine/answer.ts";
 import { OVERTAKEN } from "../upstream/engine/attempts/judgement.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import { redactedMessage, redactedMethod } from "./redacted-error.ts";
@@ -119,23 +117,6 @@ interface FinishedCall {
   readonly requestId: string;
 }
 
-interface CallLine {
-  readonly request_id: string;
-  readonly chain: string;
-  readonly method: string;
-  readonly strategy: Strategy;
-  readonly outcome: Outcome["kind"];
-  /** Where the answer came from. */
-  readonly source: AnswerSource["kind"];
-  readonly attempts: readonly {
-    readonly provider: string;
-    readonly category: string | null;
-    readonly code: number | null;
-    readonly latency_ms: number;
-  }[];
-  readonly excluded: readonly string[];
-}
-
 /** The result of the first attempt, or why there was none. */
 function whyOf({ traces, plan }: RoutedCall): string {
   const [first] = traces;
@@ -144,7 +125,7 @@ function whyOf({ traces, plan }: RoutedCall): string {
   return `${first.attempt.provider.id} ${first.attempt.verdict?.category ?? "answered"}`;
 }
 
-function lineOf({ route, answer, requestId }: FinishedCall): CallLine {
+function lineOf({ route, answer, requestId }: FinishedCall) {
   const { request, traces, plan } = route;
   return {
     request_id: requestId,
@@ -153,6 +134,7 @@ function lineOf({ route, answer, requestId }: FinishedCall): CallLine {
     method: redactedMethod(request.call.methodName),
     strategy: request.strategy,
     outcome: answer.outcome.kind,
+    /** Where the answer came from. */
     source: answer.source.kind,
     attempts: traces.slice(0, MAX_ATTEMPTS).map(({ attempt }) => ({
       provider: attempt.provider.id,

@@ -7,11 +7,14 @@ import { readSecret } from "../../secrets/secret.ts";
 import { recordChange } from "../../shared/changes/change-log.ts";
 import { leasedN } from "../../shared/ledger/leased-credit.ts";
 import { lockAccount, post } from "../../shared/ledger/ledger.ts";
+import { mergedInto } from "../../shared/ledger/merged-accounts.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { AccountKind } from "../../shared/store/tables.ts";
 import { monthOf, monthStartMs } from "../credit/usage-buffer.ts";
 import { keyBySecret, liveKeys } from "../keys/keys.ts";
 import { managementTokenBySecret, managementTokenEnd } from "../keys/management-token.ts";
+
+export { mergedInto } from "../../shared/ledger/merged-accounts.ts";
 
 /** An account with its balance and allowance. */
 export interface AccountRecord {
@@ -132,13 +135,9 @@ export function creditAccountOnce(
   return store.transaction(async (tx) => {
     // A concurrent claim waits, or is seen here.
     await lockAccount(tx, payment.accountId);
-    const account = await tx
-      .selectFrom("account")
-      .select("merged_into")
-      .where("id", "=", payment.accountId)
-      .executeTakeFirst();
-    if (account === undefined) return apiFault("not_found", "no account has this id");
-    if (account.merged_into !== null)
+    const target = await mergedInto(tx, payment.accountId);
+    if (target === undefined) return apiFault("not_found", "no account has this id");
+    if (target !== null)
       return apiFault("account_merged", "the account was merged into another one", {
         nextAction: "credit that one",
       });
@@ -212,12 +211,7 @@ async function agentOwner(store: Store, token: string, nowMs: number): Promise<O
   if (agent === null) return "unknown";
   if (managementTokenEnd(agent, nowMs) !== null) return "ended";
   if (agent.readOnly) return "read_only";
-  const account = await store.db
-    .selectFrom("account")
-    .select("merged_into")
-    .where("id", "=", agent.accountId)
-    .executeTakeFirst();
-  if (account === undefined || account.merged_into !== null) return "no_account";
+  if ((await mergedInto(store.db, agent.accountId)) !== null) return "no_account";
   return {
     kind: "owner",
     accountId: agent.accountId,

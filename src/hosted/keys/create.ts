@@ -4,6 +4,7 @@ import type { Transaction } from "kysely";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { hashOf, newId, newSecret, prefixOf } from "../../secrets/secret.ts";
 import { lockAccount, post } from "../../shared/ledger/ledger.ts";
+import { mergedInto } from "../../shared/ledger/merged-accounts.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { AccountKind, Tables } from "../../shared/store/tables.ts";
 import { type ChosenFields, columnsOf, UNCHOSEN } from "./key-fields.ts";
@@ -75,12 +76,7 @@ export function addKey(
   return store.transaction(async (tx) => {
     // Serialises concurrent additions, so that both are counted.
     await lockAccount(tx, key.accountId);
-    const account = await tx
-      .selectFrom("account")
-      .select("merged_into")
-      .where("id", "=", key.accountId)
-      .executeTakeFirst();
-    if (account?.merged_into != null)
+    if ((await mergedInto(tx, key.accountId)) != null)
       return apiFault(
         "already_claimed",
         "the account has been claimed: it has no keys of its own any more",

@@ -10,20 +10,6 @@ import type { AccountKind } from "../../shared/store/tables.ts";
 import type { OwnProfiles } from "../profiles/custom-access.ts";
 import { parseSlugs } from "./key-profiles.ts";
 
-/** An account as the hot path sees it. */
-export interface AccountState {
-  readonly id: string;
-  readonly kind: AccountKind;
-  /** Null = nobody ever paid for it. */
-  paid: AccountFunding | null;
-  /** Its Custom profiles; null = it never had any. */
-  own: OwnProfiles | null;
-  /** When its rate limits have all their tokens again, by name; null = none was used. */
-  fullAtMs: Map<string, number> | null;
-  /** Buckets that nodes share now, by their names; absent or null = none. */
-  shared?: Map<string, SharedLimit> | null;
-}
-
 /** The funding of an account that was paid for. */
 export interface AccountFunding {
   /** Since when nothing is left; null = something is. */
@@ -128,16 +114,23 @@ export function keyRow({ db }: Pick<Store, "db">, digest: string) {
 export function accountStateOf(row: KeyContextRow): AccountState {
   return row.kind === "account"
     ? new OwnedAccount(row.account_id)
-    : new AnonymousAccount(row.account_id);
+    : new AccountState(row.account_id);
 }
 
-/** Classes, so that properties common to all accounts are not stored with each of the many. */
-class AnonymousAccount implements AccountState {
+/**
+ * An account as the hot path sees it: an anonymous one. What all accounts of a kind have in common
+ * is not stored with each of the many.
+ */
+export class AccountState {
   readonly id: string;
+  /** Null = nobody ever paid for it. */
   paid: AccountFunding | null = null;
+  /** Its Custom profiles; null = it never had any. */
   own: OwnProfiles | null = null;
+  /** When its rate limits have all their tokens again, by name; null = none was used. */
   fullAtMs: Map<string, number> | null = null;
-  shared: Map<string, SharedLimit> | null = null;
+  /** Buckets that nodes share now, by their names; null or absent = none. */
+  shared?: Map<string, SharedLimit> | null = null;
 
   constructor(id: string) {
     this.id = id;
@@ -148,7 +141,7 @@ class AnonymousAccount implements AccountState {
   }
 }
 
-class OwnedAccount extends AnonymousAccount {
+class OwnedAccount extends AccountState {
   override get kind(): AccountKind {
     return "account";
   }

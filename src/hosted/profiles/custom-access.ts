@@ -9,6 +9,7 @@ import {
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { recordChange } from "../../shared/changes/change-log.ts";
 import { lockAccount, type Tx } from "../../shared/ledger/ledger.ts";
+import { mergedInto } from "../../shared/ledger/merged-accounts.ts";
 import type { Store } from "../../shared/store/store.ts";
 
 /** The Custom profiles of an account on the hot path. Immutable; replaced after a change. */
@@ -121,14 +122,9 @@ export async function grantCustomAccessIn(
 ): Promise<CustomTime | ApiFault<"not_found" | "account_merged">> {
   // Serialises concurrent grants, so that their periods do not overlap.
   await lockAccount(tx, accountId);
-  const account = await tx
-    .selectFrom("account")
-    .select("merged_into")
-    .where("id", "=", accountId)
-    .executeTakeFirst();
-  if (account === undefined) return apiFault("not_found", "no account has this id");
-  if (account.merged_into !== null)
-    return apiFault("account_merged", "the account was merged into another one");
+  const target = await mergedInto(tx, accountId);
+  if (target === undefined) return apiFault("not_found", "no account has this id");
+  if (target !== null) return apiFault("account_merged", "the account was merged into another one");
   const before = await tx
     .selectFrom("custom_access")
     .selectAll()

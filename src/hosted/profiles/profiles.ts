@@ -7,7 +7,8 @@ import { isRecord } from "../../core/fields.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import { newId } from "../../secrets/secret.ts";
 import { type Change, recordChange } from "../../shared/changes/change-log.ts";
-import type { Tx } from "../../shared/ledger/ledger.ts";
+import { lockAccount, type Tx } from "../../shared/ledger/ledger.ts";
+import { mergedInto } from "../../shared/ledger/merged-accounts.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { ProfileTable } from "../../shared/store/tables.ts";
 import { customUntilMs, MAX_DELETED } from "./custom-access.ts";
@@ -19,6 +20,7 @@ import {
   keepRevision,
   type ProfileRevision,
   type RevisionEntry,
+  resealed,
   resealRevisions,
 } from "./revisions.ts";
 
@@ -148,7 +150,7 @@ export function saveProfile(
 ): Promise<ProfileRecord | ProfileRefusal> {
   const { store, sealer, maxProfiles } = parts;
   return store.transaction(async (tx) => {
-    await lockAccount(store, tx, change.accountId);
+    await lockAccount(tx, change.accountId);
     const refusal = await refusalOf(tx, maxProfiles, change);
     if (refusal !== null) return refusal;
     const before = await rowOf(tx, change);
@@ -189,7 +191,7 @@ export function deleteProfile(
   change: ProfileChange,
 ): Promise<boolean | ApiFault<"revision_conflict">> {
   return store.transaction(async (tx) => {
-    await lockAccount(store, tx, change.accountId);
+    await lockAccount(tx, change.accountId);
     const row = await rowOf(tx, change);
     const conflict = conflictOf(change.expected, row);
     if (row === undefined || row.sealed === null) return conflict ?? row !== undefined;
@@ -223,8 +225,7 @@ export async function resealProfiles({
   store,
   sealer,
 }: Pick<ProfileParts, "store" | "sealer">): Promise<number> {
-  await resealRevisions(store, sealer);
-  let resealed = 0;
+  let count = 0;
   for (let after = ""; ; ) {
     const rows = await store.db
       .selectFrom("profile")
@@ -235,19 +236,18 @@ export async function resealProfiles({
       .limit(PAGE)
       .execute();
     for (const row of rows) {
-      if (row.sealed === null || sealer.isCurrent(row.sealed)) continue;
-      const text = sealer.open(row.sealed, contextOf(row.id));
-      if (text === null) continue;
-      const sealed = sealer.seal(text, contextOf(row.id));
+      await resealRevisions(store, sealer, row.id);
+      const sealed = resealed(sealer, row.sealed ?? "", contextOf(row.id));
+      if (sealed === null) continue;
       await store.db
         .updateTable("profile")
         .set({ sealed })
         .where("id", "=", row.id)
         .where("sealed", "=", row.sealed)
         .execute();
-      resealed++;
+      count++;
     }
-    if (rows.length < PAGE) return resealed;
+    if (rows.length < PAGE) return count;
     after = rows.at(-1)?.id ?? after;
   }
 }
@@ -322,12 +322,7 @@ async function refusalOf(
   maxProfiles: number,
   change: ProfileChange,
 ): Promise<ProfileRefusal | null> {
-  const account = await tx
-    .selectFrom("account")
-    .select("merged_into")
-    .where("id", "=", change.accountId)
-    .executeTakeFirst();
-  if (account?.merged_into != null)
+  if ((await mergedInto(tx, change.accountId)) != null)
     return apiFault("account_merged", "the account of this token was merged into another one");
   const row = await rowOf(tx, change);
   const exists = row !== undefined && row.sealed !== null;
@@ -366,16 +361,6 @@ function conflictOf(
     "revision_conflict",
     revision === null ? "the profile does not exist" : `the profile is at revision ${revision}`,
   );
-}
-
-/** Serialises changes to the profiles of one account. */
-async function lockAccount(store: Store, tx: Tx, accountId: string): Promise<void> {
-  await tx
-    .selectFrom("account")
-    .select("id")
-    .where("id", "=", accountId)
-    .$if(store.engine === "postgres", (query) => query.forNoKeyUpdate())
-    .execute();
 }
 
 /** Deletes the oldest kept names of deleted profiles. */

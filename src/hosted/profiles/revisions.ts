@@ -100,41 +100,37 @@ export async function forgetRevisions(tx: Tx, profileId: string): Promise<void> 
   await tx.deleteFrom("profile_revision").where("profile_id", "=", profileId).execute();
 }
 
-/** Reseals, in batches, revisions that were sealed with an earlier secret. */
-export async function resealRevisions(store: Store, sealer: Sealer): Promise<void> {
-  for (let [afterId, afterRevision] = ["", 0n]; ; ) {
-    const rows = await store.db
-      .selectFrom("profile_revision")
-      .selectAll()
-      .where((eb) =>
-        eb.or([
-          eb("profile_id", ">", afterId),
-          eb.and([eb("profile_id", "=", afterId), eb("revision", ">", afterRevision)]),
-        ]),
-      )
-      .orderBy("profile_id")
-      .orderBy("revision")
-      .limit(PAGE)
+/** Reseals the revisions of a profile that were sealed with an earlier secret. */
+export async function resealRevisions(
+  { db }: Store,
+  sealer: Sealer,
+  profileId: string,
+): Promise<void> {
+  const rows = await db
+    .selectFrom("profile_revision")
+    .selectAll()
+    .where("profile_id", "=", profileId)
+    .limit(MAX_REVISIONS)
+    .execute();
+  for (const row of rows) {
+    const revision = Number(row.revision);
+    const sealed = resealed(sealer, row.sealed, contextOf({ profileId, revision }));
+    if (sealed === null) continue;
+    await db
+      .updateTable("profile_revision")
+      .set({ sealed })
+      .where("profile_id", "=", profileId)
+      .where("revision", "=", row.revision)
       .execute();
-    for (const row of rows) {
-      if (sealer.isCurrent(row.sealed)) continue;
-      const context = contextOf({ profileId: row.profile_id, revision: Number(row.revision) });
-      const text = sealer.open(row.sealed, context);
-      if (text === null) continue;
-      await store.db
-        .updateTable("profile_revision")
-        .set({ sealed: sealer.seal(text, context) })
-        .where("profile_id", "=", row.profile_id)
-        .where("revision", "=", row.revision)
-        .execute();
-    }
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < PAGE) return;
-    [afterId, afterRevision] = [last.profile_id, last.revision];
   }
 }
 
-const PAGE = 100;
+/** A text sealed with the present secret; null = it is already, or does not open. */
+export function resealed(sealer: Sealer, sealed: string, context: string): string | null {
+  if (sealer.isCurrent(sealed)) return null;
+  const text = sealer.open(sealed, context);
+  return text === null ? null : sealer.seal(text, context);
+}
 
 function contextOf({ profileId, revision }: RevisionRef): string {
   return `profile ${profileId} revision ${revision}`;

@@ -6,6 +6,7 @@ import type { Purpose } from "../../core/billing/payment.ts";
 import { recordChange } from "../../shared/changes/change-log.ts";
 import { leasedN } from "../../shared/ledger/leased-credit.ts";
 import { type LedgerEvent, lockAccount, post, type Tx } from "../../shared/ledger/ledger.ts";
+import { mergedInto } from "../../shared/ledger/merged-accounts.ts";
 import type { Fulfilment } from "../payments.ts";
 
 /** Money that has arrived, and what it is for. */
@@ -167,14 +168,10 @@ async function livingAccount(tx: Tx, accountId: string): Promise<string | null> 
   let id = accountId;
   for (let merges = 0; merges <= MAX_MERGES; merges++) {
     await lockAccount(tx, id);
-    const row = await tx
-      .selectFrom("account")
-      .select("merged_into")
-      .where("id", "=", id)
-      .executeTakeFirst();
-    if (row === undefined) return null;
-    if (row.merged_into === null) return id;
-    id = row.merged_into;
+    const target = await mergedInto(tx, id);
+    if (target === undefined) return null;
+    if (target === null) return id;
+    id = target;
   }
   throw new Error(`account ${accountId} became part of others more often than can be followed`);
 }

@@ -1,6 +1,20 @@
 // Merged accounts: locks an account together with its parts, and moves money that returns to a part
 // on to the whole. Knows no key.
+import type { Store } from "../store/store.ts";
 import { postAll, type Tx } from "./ledger.ts";
+
+/** The account that one was merged into; null = it stands alone, undefined = there is none. */
+export async function mergedInto(
+  db: Pick<Store["db"], "selectFrom">,
+  id: string,
+): Promise<string | null | undefined> {
+  const account = await db
+    .selectFrom("account")
+    .select("merged_into")
+    .where("id", "=", id)
+    .executeTakeFirst();
+  return account?.merged_into;
+}
 
 /**
  * The accounts together with the accounts that they were merged into, in the order in which rows

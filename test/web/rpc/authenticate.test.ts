@@ -162,7 +162,7 @@ test(
     registry.put(profile("mine", "acc_1"));
     ask(`/rpc/profile/mine/${CHAIN}`);
     assert.deepEqual(shown(told.at(-1)), ["mine", "acc_1"]);
-    keyContext.account = { ...keyContext.account, id: "acc_3", own: null };
+    keyContext.account = { ...keyContext.account, kind: "account", id: "acc_3", own: null };
     ask(`/rpc/profile/mine/${CHAIN}`);
     assert.equal(shown(told.at(-1)), "404 unknown_profile");
   },

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { unitsOf } from "../../../core/billing/payment.ts";
 import { cuFor, parseUsd, usdText } from "../../../core/billing/price.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
-import { accountById } from "../../../hosted/accounts/accounts.ts";
+import { accountById, mergedInto } from "../../../hosted/accounts/accounts.ts";
 import { keyById } from "../../../hosted/keys/keys.ts";
 import { isSubscribed } from "../../../hosted/profiles/custom-access.ts";
 import type {
@@ -149,7 +149,7 @@ function purchaseReading({ payments, store }: HandlerParts): PurchaseHandlers["g
     if (caller.kind !== "agent") return ok(publicPurchaseBody(purchase));
     const accountId = accountOf(purchase) ?? (await createdAccount(store, purchase.id));
     const own = caller.agent.accountId;
-    if (accountId !== null && [accountId, await mergedInto(store, accountId)].includes(own))
+    if (accountId !== null && [accountId, await mergedInto(store.db, accountId)].includes(own))
       return ok(purchaseBody(purchase));
     // A key created by a payment belongs to no account with tokens until it is claimed, so its
     // payer reads the purchase without one.
@@ -186,25 +186,12 @@ async function accountFault(
     return apiFault("not_found", "the account of the token has another id", {
       nextAction: "GET /api/v1/accounts/current tells the id",
     });
-  return (await mergedInto(store, accountId)) === null
+  return (await mergedInto(store.db, accountId)) == null
     ? null
     : apiFault(
         "already_claimed",
         "the account has become part of another one, and has nothing of its own any more",
       );
-}
-
-/** The account that another one has become part of; null = it stands by itself. */
-async function mergedInto(
-  { db }: HandlerParts["store"],
-  accountId: string,
-): Promise<string | null> {
-  const row = await db
-    .selectFrom("account")
-    .select("merged_into")
-    .where("id", "=", accountId)
-    .executeTakeFirst();
-  return row?.merged_into ?? null;
 }
 
 function accountOf({ purpose }: PurchaseView): string | null {
