@@ -42,7 +42,7 @@ export async function serve(input: CommandInput): Promise<void> {
   const workers = workerCount(config);
   if (workers === 1 && config.server.workers !== 1) log.info(`one worker: ${whyOne()}`);
   const start = workers === 1 ? startHere : (await import("./supervise.ts")).startWorkers;
-  const reloader = createReloader(() => readConfig(input), complete, log);
+  const reloader = new Reloader(() => readConfig(input), complete, log);
   const { version } = input;
   const service = await start({ config, log, version, workers, reload: reloader.reload }).catch(
     (error: unknown) => {
@@ -51,7 +51,7 @@ export async function serve(input: CommandInput): Promise<void> {
     },
   );
   collectStartGarbage();
-  reloader.begin(service);
+  reloader.running = service;
   process.on("SIGHUP", () => void reloader.reload());
   endOnSignals({
     log,
@@ -101,34 +101,31 @@ function announce(config: Config, { service, log, local, workers, signIn }: Runn
 }
 
 /** Reloads the configuration, for a signal and for an operator. */
-interface Reloader {
-  /** From now on there is a service to reload. */
-  begin(service: Service): void;
-  readonly reload: Reload;
-}
+class Reloader {
+  readonly #read: () => ReadConfig;
+  readonly #complete: (config: Config) => Config;
+  readonly #log: Logger;
+  /** Null = there is nothing to reload yet. */
+  running: Service | null = null;
 
-function createReloader(
-  read: () => ReadConfig,
-  complete: (config: Config) => Config,
-  log: Logger,
-): Reloader {
-  let running: Service | null = null;
-  return {
-    begin(service) {
-      running = service;
-    },
-    async reload() {
-      if (running === null) return { problem: "the service is still starting", revision: null };
-      const next = read();
-      const { revision } = next;
-      if (next.ok) for (const warning of next.warnings) log.warn(formatFaults([warning]));
-      const problem = next.ok
-        ? await running.reload(complete(next.config))
-        : formatFaults(next.faults);
-      if (problem === null) log.info({ revision }, "configuration reloaded");
-      else log.error({ problem, revision }, "configuration not reloaded: the running one stays");
-      return { problem, revision };
-    },
+  constructor(read: () => ReadConfig, complete: (config: Config) => Config, log: Logger) {
+    this.#read = read;
+    this.#complete = complete;
+    this.#log = log;
+  }
+
+  readonly reload: Reload = async () => {
+    if (this.running === null) return { problem: "the service is still starting", revision: null };
+    const next = this.#read();
+    const { revision } = next;
+    if (next.ok) for (const warning of next.warnings) this.#log.warn(formatFaults([warning]));
+    const problem = next.ok
+      ? await this.running.reload(this.#complete(next.config))
+      : formatFaults(next.faults);
+    if (problem === null) this.#log.info({ revision }, "configuration reloaded");
+    else
+      this.#log.error({ problem, revision }, "configuration not reloaded: the running one stays");
+    return { problem, revision };
   };
 }
 

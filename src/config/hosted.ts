@@ -86,10 +86,14 @@ const common = {
   recipient: address.describe("Address that receives payments."),
 };
 
+const confirmations = (fallback: number) =>
+  count(0, 1_000, fallback).describe("Blocks that have to follow before money counts as received.");
+const tip20 = address.describe("TIP-20 token that is paid in, a stablecoin in USD.");
+
 const tempo = settings({
   kind: z.literal("tempo"),
   ...common,
-  token: address.describe("TIP-20 token that is paid in, a stablecoin in USD."),
+  token: tip20,
   modes: z
     .array(z.enum(["pull", "push"]))
     .min(1)
@@ -99,9 +103,7 @@ const tempo = settings({
       "`pull` = the service sends the transaction that the client signed; `push` = the client " +
         "sends it and shows its hash.",
     ),
-  confirmations: count(0, 1_000, 0).describe(
-    "Blocks that have to follow before money counts as received.",
-  ),
+  confirmations: confirmations(0),
 }).describe("MPP `tempo`/`charge`.");
 
 const evm = settings({
@@ -115,9 +117,7 @@ const evm = settings({
   wallet_key: walletKey.describe(
     "Secret key of the settlement wallet, which holds nothing but gas.",
   ),
-  confirmations: count(0, 1_000, 3).describe(
-    "Blocks that have to follow before money counts as received.",
-  ),
+  confirmations: confirmations(3),
   low_gas_wei: wei
     .default("10000000000000000")
     .describe("Below this much in the settlement wallet the operator is alarmed."),
@@ -132,13 +132,11 @@ const evm = settings({
 const session = settings({
   kind: z.literal("session"),
   ...common,
-  token: address.describe("TIP-20 token that is paid in, a stablecoin in USD."),
+  token: tip20,
   wallet_key: walletKey.describe(
     "Secret key of the recipient's wallet, which settles and closes channels.",
   ),
-  confirmations: count(0, 1_000, 0).describe(
-    "Blocks that have to follow before money counts as received.",
-  ),
+  confirmations: confirmations(0),
   escrow: address.optional().describe("Channel contract. Default: the precompile of the chain."),
   deposit_usd: usd("1").describe("Deposit that is suggested to clients."),
   settle_usd: usd("0.5").describe("A channel is settled once this much is owed."),
@@ -329,7 +327,7 @@ function railOf(file: z.output<typeof payments>["rails"][number]): RailSettings 
     confirmations: file.confirmations,
     local: false,
   };
-  const token = (address: string) => ({ address: address, name: "", version: "" });
+  const token = (address: string) => ({ address, name: "", version: "" });
   switch (file.kind) {
     case "tempo":
       return { ...base, kind: "tempo", token: token(file.token), modes: file.modes };

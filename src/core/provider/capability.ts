@@ -4,6 +4,7 @@
 import { isFresh } from "../fresh.ts";
 import { type BlockRef, type Call, OPTIONAL_TAGS, type OptionalTag } from "../rpc/call.ts";
 import { isKnownByName, METHODS, type Method, RESOURCES, type Resource } from "../rpc/method.ts";
+import type { Effect } from "./attempt.ts";
 import type { Shortage } from "./budget/budget-limits.ts";
 import type { Provider, Transport } from "./profile.ts";
 
@@ -32,23 +33,6 @@ export interface Condition {
    * The provider said that it does not serve this method, and the method has no row in the table.
    */
   readonly unserved: boolean;
-}
-
-/**
- * What the refusals of a provider taught: the time (ms) at which each fact was learned, in arrays
- * of fixed size. Changed in place by `learn…` and `unlearnMethod`.
- */
-export class LearnedFacts {
-  /** By method index. */
-  readonly methodAtMs = new Float64Array(METHODS.length).fill(NEVER);
-  /** By method index × tag. */
-  readonly tagAtMs = new Float64Array(METHODS.length * OPTIONAL_TAGS.length).fill(NEVER);
-  maxBlockRange = 0;
-  rangeAtMs = NEVER;
-  /** By resource. */
-  readonly prunedAtMs = new Float64Array(RESOURCES.length).fill(NEVER);
-  /** By method index: old blocks were said to be gone in a refusal of this method alone. */
-  readonly prunedMethodAtMs = new Float64Array(METHODS.length).fill(NEVER);
 }
 
 /**
@@ -134,35 +118,114 @@ export function waiverOf(reason: ExclusionReason, block: BlockRef): Waiver {
   }
 }
 
-/**
- * Learns that a method is not served. Unlisted methods share a row and are learned by name, in
- * `unserved-methods.ts`.
- */
-export function learnMethod(facts: LearnedFacts, method: Method, atMs: number): void {
-  if (method.index >= FIRST_NAMED_METHOD && !isKnownByName(method))
-    learnAt(facts.methodAtMs, method.index, atMs);
+/** The block that an attempt read, and the head and time at its end. */
+export interface CallEnding {
+  readonly block: BlockRef;
+  readonly head: number | null;
+  readonly nowMs: number;
 }
 
-/** Forgets that a method is not served, after it was. */
-export function unlearnMethod(facts: LearnedFacts, method: Method): void {
-  facts.methodAtMs[method.index] = NEVER;
-}
+/** What the refusals of a provider taught: the time (ms) at which each fact was learned. */
+export class LearnedFacts {
+  /** By method index. */
+  readonly methodAtMs = new Float64Array(METHODS.length).fill(NEVER);
+  /** By method index × tag. */
+  readonly #tagAtMs = new Float64Array(METHODS.length * OPTIONAL_TAGS.length).fill(NEVER);
+  /** By resource. */
+  readonly #prunedAtMs = new Float64Array(RESOURCES.length).fill(NEVER);
+  /** By method index: old blocks were said to be gone in a refusal of this method alone. */
+  readonly #prunedMethodAtMs = new Float64Array(METHODS.length).fill(NEVER);
+  #maxBlockRange = 0;
+  #rangeAtMs = NEVER;
 
-/** Learns that a method does not accept a block tag. */
-export function learnTag(facts: LearnedFacts, method: Method, block: BlockRef, atMs: number): void {
-  if (method.index >= FIRST_NAMED_METHOD && block.kind === "tag")
-    learnAt(facts.tagAtMs, tagCell(method, block.tag), atMs);
-}
+  /**
+   * Learns from the refusal of a call of `block`. Unlisted methods share a row and are learned by
+   * name, in `unserved-methods.ts`.
+   */
+  learn(
+    method: Method,
+    effect: Extract<Effect, { kind: "learn" }>,
+    { block, head, nowMs }: CallEnding,
+  ): void {
+    const isBrief = effect.brief === true;
+    const atMs = learnedAtMs(nowMs, isBrief);
+    const hasOwnRow = method.index >= FIRST_NAMED_METHOD && !isKnownByName(method);
+    switch (effect.what) {
+      case "method":
+        if (hasOwnRow) learnAt(this.methodAtMs, method.index, atMs);
+        return;
+      case "tag":
+        if (method.index >= FIRST_NAMED_METHOD && block.kind === "tag")
+          learnAt(this.#tagAtMs, tagCell(method, block.tag), atMs);
+        return;
+      case "pruned":
+        // What the method reads, and nothing else, was dropped for old blocks.
+        if (!isBrief) this.#prunedAtMs[RESOURCES.indexOf(method.resource)] = nowMs;
+        else if (hasOwnRow) this.#prunedMethodAtMs[method.index] = nowMs;
+        return;
+      // A range binds every method that reads logs.
+      case "range":
+        if (bindsRange(method) && !isBrief)
+          this.#learnRange(effect.maxBlockRange, blockSpan(method, block, head), nowMs);
+        return;
+      // A refused kind of subscription says nothing about the others.
+      case "subscription":
+        return;
+    }
+  }
 
-/** Learns that what a method reads was dropped for old blocks; of nothing else. */
-export function learnPruned(facts: LearnedFacts, { resource }: Method, nowMs: number): void {
-  facts.prunedAtMs[RESOURCES.indexOf(resource)] = nowMs;
-}
+  /**
+   * Learns the largest block range: the limit that the error names, or else three quarters of the
+   * span that was refused (null = neither is known). One block less would be refused as well, and
+   * so would be nearly every part of that size.
+   */
+  #learnRange(named: number | null, refusedSpan: number | null, nowMs: number): void {
+    if (named !== null) {
+      if (!(named >= 1)) return;
+      this.#maxBlockRange = named;
+    } else {
+      if (refusedSpan === null || refusedSpan < LEAST_GUESSED_RANGE) return;
+      const guessed = Math.floor(refusedSpan * GUESSED_SHARE);
+      this.#maxBlockRange = Math.min(this.range(nowMs) ?? guessed, guessed);
+    }
+    this.#rangeAtMs = nowMs;
+  }
 
-/** The same for calls of one method alone, and for `BRIEF_MS`. */
-export function learnPrunedFor(facts: LearnedFacts, method: Method, nowMs: number): void {
-  if (method.index >= FIRST_NAMED_METHOD && !isKnownByName(method))
-    facts.prunedMethodAtMs[method.index] = nowMs;
+  /** Forgets that a method is not served, after it was. */
+  unlearn({ index }: Method): void {
+    this.methodAtMs[index] = NEVER;
+  }
+
+  isUnserved({ index }: Method, nowMs: number): boolean {
+    return isFresh(this.methodAtMs[index], FACT_MS, nowMs);
+  }
+
+  isTagRefused(method: Method, tag: OptionalTag, nowMs: number): boolean {
+    return isFresh(this.#tagAtMs[tagCell(method, tag)], FACT_MS, nowMs);
+  }
+
+  /** Whether old blocks of what a method reads are gone. */
+  isPruned({ resource, index }: Pick<Method, "resource" | "index">, nowMs: number): boolean {
+    return (
+      isFresh(this.#prunedAtMs[RESOURCES.indexOf(resource)], FACT_MS, nowMs) ||
+      isFresh(this.#prunedMethodAtMs[index], BRIEF_MS, nowMs)
+    );
+  }
+
+  /** The largest block range, if still valid; null = none. */
+  range(nowMs: number): number | null {
+    return isFresh(this.#rangeAtMs, RANGE_FACT_MS, nowMs) ? this.#maxBlockRange : null;
+  }
+
+  /** Names of the methods that are not served. */
+  methods(nowMs: number): readonly string[] {
+    return METHODS.filter((method) => this.isUnserved(method, nowMs)).map(({ name }) => name);
+  }
+
+  /** What was dropped for old blocks. */
+  pruned(nowMs: number): readonly Resource[] {
+    return RESOURCES.filter((_, at) => isFresh(this.#prunedAtMs[at], FACT_MS, nowMs));
+  }
 }
 
 /** When a fact counts as learned that is learned now: a brief one has only `BRIEF_MS` left. */
@@ -173,35 +236,6 @@ export function learnedAtMs(nowMs: number, isBrief: boolean): number {
 /** A fact that holds for longer stays. */
 function learnAt(facts: Float64Array, cell: number, atMs: number): void {
   facts[cell] = Math.max(facts[cell] ?? NEVER, atMs);
-}
-
-/**
- * Learns the largest block range: the limit that the error names, or else three quarters of the
- * span that was refused (null = neither is known). One block less would be refused as well, and so
- * would be nearly every part of that size.
- */
-export function learnRange(
-  facts: LearnedFacts,
-  named: number | null,
-  refusedSpan: number | null,
-  nowMs: number,
-): void {
-  if (named !== null) {
-    if (!(named >= 1)) return;
-    facts.maxBlockRange = named;
-  } else {
-    if (refusedSpan === null || refusedSpan < LEAST_GUESSED_RANGE) return;
-    const guessed = Math.floor(refusedSpan * GUESSED_SHARE);
-    facts.maxBlockRange = Math.min(learnedRange(facts, nowMs) ?? guessed, guessed);
-  }
-  facts.rangeAtMs = nowMs;
-}
-
-/** The learned largest block range, if still valid; null = none. */
-export function learnedRange(facts: LearnedFacts | null, nowMs: number): number | null {
-  return facts !== null && isFresh(facts.rangeAtMs, RANGE_FACT_MS, nowMs)
-    ? facts.maxBlockRange
-    : null;
 }
 
 /**
@@ -217,22 +251,8 @@ export function rangeLimit(
   if (!bindsRange(method)) return Number.POSITIVE_INFINITY;
   return Math.min(
     maxBlockRange ?? Number.POSITIVE_INFINITY,
-    learnedRange(facts, nowMs) ?? Number.POSITIVE_INFINITY,
+    facts?.range(nowMs) ?? Number.POSITIVE_INFINITY,
   );
-}
-
-/** Names of the methods that were learned not to be served. */
-export function learnedMethods(facts: LearnedFacts | null, nowMs: number): readonly string[] {
-  return facts === null
-    ? []
-    : METHODS.filter((method) => isFresh(facts.methodAtMs[method.index], FACT_MS, nowMs)).map(
-        (method) => method.name,
-      );
-}
-
-/** What was learned to be dropped for old blocks. */
-export function prunedResources(facts: LearnedFacts | null, nowMs: number): readonly Resource[] {
-  return facts === null ? [] : RESOURCES.filter((resource) => isPruned(facts, resource, nowMs));
 }
 
 /**
@@ -244,17 +264,13 @@ export function mayLackOldLogs(provider: Provider, call: Call, view: SetView): b
   return provider.maxBlockAge === null && readsOldBlocks(call, view);
 }
 
-function isPruned(facts: LearnedFacts, resource: Resource, nowMs: number): boolean {
-  return isFresh(facts.prunedAtMs[RESOURCES.indexOf(resource)], FACT_MS, nowMs);
-}
-
 /** Whether block range limits apply to a method: to log queries and filters, not to traces. */
-export function bindsRange(method: Method): boolean {
+function bindsRange(method: Method): boolean {
   return method.category === "logs" || method.category === "filters";
 }
 
 /** Number of blocks in a log range; null = it cannot be known. */
-export function blockSpan(method: Method, block: BlockRef, head: number | null): number | null {
+function blockSpan(method: Method, block: BlockRef, head: number | null): number | null {
   if (block.kind !== "range" || !bindsRange(method)) return null;
   if (block.from === null) return 0;
   const to = block.to ?? head;
@@ -272,9 +288,8 @@ function unsupported(
   if (unserved || provider.unsupportedMethods.has(call.methodName)) return "method_unsupported";
   if (provider.unsupportedCategories.has(call.method.category)) return "category_unsupported";
   if (facts === null) return null;
-  if (isFresh(facts.methodAtMs[call.method.index], FACT_MS, nowMs)) return "method_unsupported";
-  return call.block.kind === "tag" &&
-    isFresh(facts.tagAtMs[tagCell(call.method, call.block.tag)], FACT_MS, nowMs)
+  if (facts.isUnserved(call.method, nowMs)) return "method_unsupported";
+  return call.block.kind === "tag" && facts.isTagRefused(call.method, call.block.tag, nowMs)
     ? "tag_unsupported"
     : null;
 }
@@ -306,15 +321,11 @@ const ARCHIVED: ReadonlySet<Resource> = new Set(["state", "proofs", "traces"]);
 /** Whether a provider has what a method reads, of old blocks as well. */
 function keeps(
   { archival }: Provider,
-  { resource, index }: Method,
+  method: Method,
   facts: LearnedFacts | null,
   nowMs: number,
 ): boolean {
-  if (!archival && ARCHIVED.has(resource)) return false;
-  if (facts === null) return true;
-  return (
-    !isPruned(facts, resource, nowMs) && !isFresh(facts.prunedMethodAtMs[index], BRIEF_MS, nowMs)
-  );
+  return (archival || !ARCHIVED.has(method.resource)) && facts?.isPruned(method, nowMs) !== true;
 }
 
 /**

@@ -3,7 +3,6 @@
 // verdicts.
 
 import { isFresh, leftMs } from "../fresh.ts";
-import type { BlockRef } from "../rpc/call.ts";
 import { isKnownByName, METHODS, type Method } from "../rpc/method.ts";
 import type { Attempt, Effect, Verdict } from "./attempt.ts";
 import { HEAD_FRESH_MS } from "./blocks/head.ts";
@@ -18,19 +17,7 @@ import {
   settled,
   warned,
 } from "./breaker.ts";
-import {
-  BRIEF_MS,
-  bindsRange,
-  blockSpan,
-  LearnedFacts,
-  learnedAtMs,
-  learnMethod,
-  learnPruned,
-  learnPrunedFor,
-  learnRange,
-  learnTag,
-  unlearnMethod,
-} from "./capability.ts";
+import { BRIEF_MS, type CallEnding, LearnedFacts } from "./capability.ts";
 import { LatencyRecord, observe, observeAtLeast, usualMs } from "./latency.ts";
 import { takeCount } from "./silence.ts";
 import { StallRecord } from "./stall.ts";
@@ -101,11 +88,8 @@ export class Health {
   };
 }
 
-/** The block that an attempt read, and the head and time at its end. */
-export interface AttemptEnding {
-  readonly block: BlockRef;
-  readonly head: number | null;
-  readonly nowMs: number;
+/** How an attempt ended. */
+export interface AttemptEnding extends CallEnding {
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
@@ -128,7 +112,7 @@ export function recordAttempt(
       health.stall.overtaken(ending.nowMs);
     else health.stall.ended();
     if (health.breaker !== CLOSED) signal(health, "success", latencyMs, ending);
-    if (health.facts !== null) unlearnMethod(health.facts, method);
+    health.facts?.unlearn(method);
     health.outcomes.delivered += 1;
     observe(health.latency, method, latencyMs, ending.nowMs);
     return;
@@ -259,7 +243,7 @@ export function recordEffect(
       return;
     case "learn":
       health.facts ??= new LearnedFacts();
-      return learn(health.facts, method, effect, ending);
+      return health.facts.learn(method, effect, ending);
   }
 }
 
@@ -356,32 +340,6 @@ function limit(
       throttled(health.methodThrottles.get(index) ?? null, ms, nowMs),
     );
   else health.throttle = throttled(health.throttle, ms, nowMs);
-}
-
-function learn(
-  facts: LearnedFacts,
-  method: Method,
-  effect: Extract<Effect, { kind: "learn" }>,
-  { block, head, nowMs }: AttemptEnding,
-): void {
-  const isBrief = effect.brief === true;
-  const atMs = learnedAtMs(nowMs, isBrief);
-  switch (effect.what) {
-    case "method":
-      return learnMethod(facts, method, atMs);
-    case "tag":
-      return learnTag(facts, method, block, atMs);
-    case "pruned":
-      return isBrief ? learnPrunedFor(facts, method, nowMs) : learnPruned(facts, method, nowMs);
-    // A range binds every method that reads logs.
-    case "range":
-      return bindsRange(method) && !isBrief
-        ? learnRange(facts, effect.maxBlockRange, blockSpan(method, block, head), nowMs)
-        : undefined;
-    // A refused kind of subscription says nothing about the others.
-    case "subscription":
-      return;
-  }
 }
 
 function count(

@@ -191,11 +191,21 @@ function signedBytesOf(
 }
 
 function rlpNumber(value: bigint): Buffer {
-  if (value === 0n) return Buffer.of(0x80);
-  const digits = value.toString(16);
-  const bytes = Buffer.from(digits.length % 2 === 0 ? digits : `0${digits}`, "hex");
+  const bytes = bytesOf(value);
   if (bytes.length === 1 && value < 0x80n) return bytes;
-  return Buffer.concat([Buffer.of(0x80 + bytes.length), bytes]);
+  return Buffer.concat([rlpHeader(0x80, bytes.length), bytes]);
+}
+
+/** Big-endian, without leading zeros. */
+function bytesOf(value: bigint): Buffer {
+  const digits = value === 0n ? "" : value.toString(16);
+  return Buffer.from(digits.length % 2 === 0 ? digits : `0${digits}`, "hex");
+}
+
+function rlpHeader(base: number, length: number): Buffer {
+  if (length <= 55) return Buffer.of(base + length);
+  const digits = bytesOf(BigInt(length));
+  return Buffer.concat([Buffer.of(base + 55 + digits.length), digits]);
 }
 
 /** The transaction as a node tells it while it is pending. Hash and sender in lower case. */
@@ -238,30 +248,14 @@ const MAX_WIDTH = 4;
 export function rlpItemAt(bytes: Buffer, at: number): RlpItem | null {
   const prefix = bytes[at];
   if (prefix === undefined) return null;
-  if (prefix < 0x80) {
-    const whole = bytes.subarray(at, at + 1);
-    return { isList: false, whole, content: whole };
-  }
-  const isList = prefix >= 0xc0;
-  const short = prefix - (isList ? 0xc0 : 0x80);
-  if (short <= 55) return itemOf(bytes, at, { isList, header: 1, length: short });
-  const width = short - 55;
+  const isList = prefix >= FIRST_LIST_BYTE;
+  const isOwnContent = prefix < 0x80;
+  const short = prefix - (isList ? FIRST_LIST_BYTE : 0x80);
+  const width = Math.max(0, short - 55);
   if (width > MAX_WIDTH || at + 1 + width > bytes.length) return null;
-  const length = bytes.readUIntBE(at + 1, width);
-  return itemOf(bytes, at, { isList, header: 1 + width, length });
-}
-
-function itemOf(
-  bytes: Buffer,
-  at: number,
-  {
-    isList,
-    header,
-    length,
-  }: { readonly isList: boolean; readonly header: number; readonly length: number },
-): RlpItem | null {
-  const start = at + header;
-  const end = start + length;
+  const start = isOwnContent ? at : at + 1 + width;
+  const long = width === 0 ? short : bytes.readUIntBE(at + 1, width);
+  const end = start + (isOwnContent ? 1 : long);
   if (end > bytes.length) return null;
   return { isList, whole: bytes.subarray(at, end), content: bytes.subarray(start, end) };
 }
@@ -282,8 +276,5 @@ export function rlpItems({ isList, content }: RlpItem): readonly RlpItem[] | nul
 /** A list of items that are encoded already. */
 export function rlpListOf(items: readonly Buffer[]): Buffer {
   const length = items.reduce((sum, item) => sum + item.length, 0);
-  if (length <= 55) return Buffer.concat([Buffer.of(0xc0 + length), ...items]);
-  const hex = length.toString(16);
-  const digits = Buffer.from(hex.length % 2 === 0 ? hex : `0${hex}`, "hex");
-  return Buffer.concat([Buffer.of(0xf7 + digits.length), digits, ...items]);
+  return Buffer.concat([rlpHeader(FIRST_LIST_BYTE, length), ...items]);
 }

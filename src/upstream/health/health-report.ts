@@ -1,6 +1,5 @@
 // Reports one provider's health on one transport, for pages and metrics. Changes nothing.
 import { type Breaker, openRemainingMs } from "../../core/provider/breaker.ts";
-import { learnedMethods, learnedRange, prunedResources } from "../../core/provider/capability.ts";
 import {
   circuitOf,
   type Health,
@@ -99,10 +98,10 @@ export function reportOf(health: Health, facts: ProviderFacts, nowMs: number) {
     /** Latencies of delivered answers, since the start. */
     latencies: health.latency.histogram,
     learned: {
-      methods: [...learnedMethods(health.facts, nowMs), ...unserved],
-      maxBlockRange: learnedRange(health.facts, nowMs),
+      methods: [...(health.facts?.methods(nowMs) ?? []), ...unserved],
+      maxBlockRange: health.facts?.range(nowMs) ?? null,
       /** What it does not have of old blocks. */
-      pruned: prunedResources(health.facts, nowMs),
+      pruned: health.facts?.pruned(nowMs) ?? [],
       /** Over both transports. */
       requestsPerSecond,
     },

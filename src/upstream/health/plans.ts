@@ -13,7 +13,6 @@ import {
   type Condition,
   capability,
   type ExclusionReason,
-  learnedRange,
   mayLackOldLogs,
   rangeLimit,
   type SetView,
@@ -576,8 +575,8 @@ const UNLIMITED: readonly number[] = [Number.POSITIVE_INFINITY];
 function isRangeLimited({ provider, http, ws }: ProviderState, nowMs: number): boolean {
   return (
     provider.maxBlockRange !== null ||
-    learnedRange(http?.facts ?? null, nowMs) !== null ||
-    learnedRange(ws?.facts ?? null, nowMs) !== null
+    (http?.facts?.range(nowMs) ?? null) !== null ||
+    (ws?.facts?.range(nowMs) ?? null) !== null
   );
 }
 

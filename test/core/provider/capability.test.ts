@@ -8,23 +8,15 @@ import {
   type ExclusionReason,
   FACT_MS,
   LearnedFacts,
-  learnedMethods,
-  learnedRange,
-  learnMethod,
-  learnPruned,
-  learnRange,
-  learnTag,
   mayLackOldLogs,
-  prunedResources,
   RANGE_FACT_MS,
   type SetView,
-  unlearnMethod,
   unreachable,
   waiverOf,
 } from "../../../src/core/provider/capability.ts";
 import type { Provider } from "../../../src/core/provider/profile.ts";
 import type { BlockRef } from "../../../src/core/rpc/call.ts";
-import { methodOf, RESOURCES, type Resource } from "../../../src/core/rpc/method.ts";
+import { type Method, methodOf, RESOURCES, type Resource } from "../../../src/core/rpc/method.ts";
 import { fakeCall, fakeProvider } from "../../fakes/providers.ts";
 
 const HEAD = 10_000;
@@ -44,6 +36,26 @@ const HASH: BlockRef = { kind: "hash" };
 const PENDING: BlockRef = { kind: "tag", tag: "pending" };
 const at = (number: number): BlockRef => ({ kind: "number", number });
 const range = (from: number | null, to: number | null): BlockRef => ({ kind: "range", from, to });
+
+const refused = (block: BlockRef, nowMs: number) => ({ block, head: null, nowMs });
+const learnMethod = (facts: LearnedFacts, method: Method, nowMs: number): void =>
+  facts.learn(method, { kind: "learn", what: "method" }, refused(EARLIEST, nowMs));
+const learnTag = (facts: LearnedFacts, method: Method, block: BlockRef, nowMs: number): void =>
+  facts.learn(method, { kind: "learn", what: "tag" }, refused(block, nowMs));
+const learnPruned = (facts: LearnedFacts, method: Method, nowMs: number): void =>
+  facts.learn(method, { kind: "learn", what: "pruned" }, refused(EARLIEST, nowMs));
+/** The refusal of a range, with the limit that it names. */
+const learnRange = (
+  facts: LearnedFacts,
+  maxBlockRange: number | null,
+  span: number | null,
+  nowMs: number,
+): void =>
+  facts.learn(
+    methodOf("eth_getLogs"),
+    { kind: "learn", what: "range", maxBlockRange },
+    refused(span === null ? EARLIEST : range(0, span), nowMs),
+  );
 
 interface Asked {
   readonly method?: string;
@@ -237,8 +249,8 @@ test("a learned method is left out for ten minutes, or until it is served after 
   assert.equal(reasonOf({ condition: { facts } }), "method_unsupported");
   assert.equal(reasonOf({ method: "eth_getCode", condition: { facts } }), null);
   assert.equal(reasonOf({ condition: { facts }, view: { nowMs: FACT_MS } }), null);
-  assert.deepEqual(learnedMethods(facts, 0), ["eth_getBalance"]);
-  unlearnMethod(facts, methodOf("eth_getBalance"));
+  assert.deepEqual(facts.methods(0), ["eth_getBalance"]);
+  facts.unlearn(methodOf("eth_getBalance"));
   assert.equal(reasonOf({ condition: { facts } }), null);
 });
 
@@ -248,7 +260,7 @@ test("what an unlisted method is refused teaches nothing about other unlisted me
   learnMethod(facts, methodOf("personal_sign"), 0);
   learnTag(facts, methodOf("custom_thing"), PENDING, 0);
   assert.equal(reasonOf({ method: "custom_thing", condition: { facts } }), null);
-  assert.deepEqual(learnedMethods(facts, 0), []);
+  assert.deepEqual(facts.methods(0), []);
 });
 
 test("a learned tag binds its method only", () => {
@@ -281,7 +293,7 @@ test("one refusal says nothing of other resources", () => {
   for (const refused of RESOURCES) {
     const facts = new LearnedFacts();
     learnPruned(facts, methodOf(methods[refused]), 0);
-    assert.deepEqual(prunedResources(facts, 0), [refused]);
+    assert.deepEqual(facts.pruned(0), [refused]);
     for (const resource of RESOURCES) {
       const block = resource === "logs" ? range(1, 9) : at(1);
       const asked = { method: methods[resource], block, condition: { facts } };
@@ -297,11 +309,11 @@ test("one refusal says nothing of other resources", () => {
 test("a learned range holds for an hour; a named limit beats a guess and a guess only narrows", () => {
   const facts = new LearnedFacts();
   learnRange(facts, null, 5_000, 0);
-  assert.equal(learnedRange(facts, 0), 3_750);
+  assert.equal(facts.range(0), 3_750);
   learnRange(facts, null, 9_000, 0);
-  assert.equal(learnedRange(facts, 0), 3_750);
+  assert.equal(facts.range(0), 3_750);
   learnRange(facts, 8_000, null, 0);
-  assert.equal(learnedRange(facts, 0), 8_000);
+  assert.equal(facts.range(0), 8_000);
   const block = range(1_000, 9_001);
   const asked = {
     method: "eth_getLogs",
@@ -317,11 +329,11 @@ test("what is learned of a limit without a number is soon accepted, and near it"
   for (const limit of [120, 500, 1_000, 2_999, 10_000, 50_000]) {
     const facts = new LearnedFacts();
     let refusals = 0;
-    for (let span = 199_999; span > limit; span = learnedRange(facts, 0) ?? 0) {
+    for (let span = 199_999; span > limit; span = facts.range(0) ?? 0) {
       learnRange(facts, null, span, 0);
       refusals++;
     }
-    const learned = learnedRange(facts, 0) ?? 0;
+    const learned = facts.range(0) ?? 0;
     assert.ok(learned <= limit && learned >= Math.floor(limit * 0.75), `${learned} of ${limit}`);
     assert.ok(refusals <= 30, `${refusals} refusals until ${limit}`);
   }
@@ -333,7 +345,7 @@ test("a refused span that is small or unknown, and a senseless limit, teach no r
   learnRange(facts, null, 99, 0);
   learnRange(facts, 0, 5_000, 0);
   learnRange(facts, Number.NaN, 5_000, 0);
-  assert.equal(learnedRange(facts, 0), null);
+  assert.equal(facts.range(0), null);
 });
 
 test("facts from before the clock jumped back no longer hold", () => {
@@ -341,7 +353,7 @@ test("facts from before the clock jumped back no longer hold", () => {
   learnMethod(facts, methodOf("eth_getBalance"), 1_000_000);
   learnRange(facts, 10, null, 1_000_000);
   assert.equal(reasonOf({ condition: { facts }, view: { nowMs: 10 } }), null);
-  assert.equal(learnedRange(facts, 10), null);
+  assert.equal(facts.range(10), null);
 });
 
 test(
