@@ -8,8 +8,7 @@ import { insertManagementToken } from "../../src/hosted/keys/management-token.ts
 import { grantCustomAccess } from "../../src/hosted/profiles/custom-access.ts";
 import { newId, newSecret } from "../../src/secrets/secret.ts";
 import type { LiveView } from "../../src/web/api/parts.ts";
-import { OPERATIONS } from "../../src/web/contract/contract.ts";
-import type { Operation } from "../../src/web/contract/operation.ts";
+import { type NamedOperation, OPERATIONS } from "../../src/web/contract/contract.ts";
 import {
   type ApiAnswered,
   failingStore,
@@ -841,6 +840,6 @@ async function approvedConnection(
   return { id: json.id, token: json.token };
 }
 
-function outcomesOf({ answers, faults }: Operation): readonly string[] {
+function outcomesOf({ answers, faults }: NamedOperation): readonly string[] {
   return [...Object.keys(answers), ...faults];
 }

@@ -2,7 +2,7 @@
 
 import { accountId, instant, keyId, slug } from "../../hosted/keys/key-fields.ts";
 import { cu, usd } from "./keys.ts";
-import { ANY, answer, KNOWN, type Operation } from "./operation.ts";
+import { answer, type Operation } from "./operation.ts";
 import { is, list, oneOf, record, recordOrNull, rows, whole } from "./shapes.ts";
 
 /** The path parameter of an account. */
@@ -102,7 +102,6 @@ export const ACCOUNT_OPERATIONS = {
       "paid before. An RPC key does not open it: GET /api/v1/keys/current tells what the key " +
       "has.",
     answers: { 200: answer("The account.", account) },
-    faults: [...KNOWN, ...ANY],
   },
   getUsage: {
     ...ACCOUNTS,
@@ -114,7 +113,6 @@ export const ACCOUNT_OPERATIONS = {
     auth: ["management_token", "rpc_key"],
     query: ownUsageQuery,
     answers: { 200: answer("The usage.", ownUsage) },
-    faults: [...KNOWN, "invalid_field", ...ANY],
   },
   getAccount: {
     ...ACCOUNTS,
@@ -123,7 +121,6 @@ export const ACCOUNT_OPERATIONS = {
     description: "Only the account of the token.",
     params: accountIdParams,
     answers: { 200: answer("The account.", account) },
-    faults: [...KNOWN, "not_found", "invalid_field", ...ANY],
   },
   getCurrentAgent: {
     ...ACCOUNTS,
@@ -131,6 +128,5 @@ export const ACCOUNT_OPERATIONS = {
     summary: "Read what the management token may do",
     description: "Whom it stands for, and its restrictions.",
     answers: { 200: answer("The agent.", agent) },
-    faults: [...KNOWN, ...ANY],
   },
 } as const satisfies Readonly<Record<string, Operation>>;

@@ -5,7 +5,7 @@ import { byStrategy } from "../../core/routing/strategy.ts";
 import { CATEGORIES } from "../../core/rpc/method.ts";
 import { keyName, slug } from "../../hosted/keys/key-fields.ts";
 import { cu, estimatedRequests, key, rpcUrl, secret, secretParams, usd } from "./keys.ts";
-import { ANY, answer, BODY, type Operation } from "./operation.ts";
+import { answer, type Operation } from "./operation.ts";
 import { amountUsd, PAYING } from "./payments.ts";
 import { is, list, oneOf, record, request } from "./shapes.ts";
 
@@ -106,7 +106,6 @@ export const AGENT_OPERATIONS = {
     summary: "List chains and strategies",
     description: "What can be put into `/rpc/k/{key}/{strategy}/{chain}`.",
     answers: { 200: answer("The chains.", agentChains) },
-    faults: ANY,
   },
   createAgentKey: {
     ...AGENT,
@@ -117,7 +116,7 @@ export const AGENT_OPERATIONS = {
       "`initial_fund_usd` and the same payment, the same key is shown again for 7 days.",
     body: agentKeyRequest,
     answers: { 201: answer("The key and a URL that is ready to use.", createdAgentKey) },
-    faults: [...BODY, "rate_limited", ...PAYING, ...ANY],
+    faults: ["rate_limited", ...PAYING],
     pays: "create_key",
   },
   getAgentKey: {
@@ -128,7 +127,6 @@ export const AGENT_OPERATIONS = {
     auth: ["key_in_path"],
     params: secretParams,
     answers: { 200: answer("The key.", key) },
-    faults: ["not_found", "rate_limited", ...ANY],
   },
   getPricing: {
     ...AGENT,
@@ -136,6 +134,5 @@ export const AGENT_OPERATIONS = {
     summary: "Read the pricing catalogue",
     description: "Compute units and price of every method by strategy.",
     answers: { 200: answer("The catalogue.", pricing) },
-    faults: ANY,
   },
 } as const satisfies Readonly<Record<string, Operation>>;

@@ -1,6 +1,7 @@
 // The contract of the HTTP API beside JSON-RPC, one row per operation. Validation, handler types,
 // OpenAPI and documents derive from it. The key of a row is the operation's id, and it never
 // changes.
+import type { ApiFaultCode } from "../../core/faults/api-fault.ts";
 import { ACCOUNT_OPERATIONS } from "./accounts.ts";
 import { AGENT_OPERATIONS } from "./agent.ts";
 import { CLAIM_OPERATIONS } from "./claims.ts";
@@ -10,7 +11,7 @@ import { HISTORY_OPERATIONS } from "./history.ts";
 import { INSTANCE_OPERATIONS } from "./instance.ts";
 import { KEY_OPERATIONS } from "./keys.ts";
 import { LIVE_OPERATIONS } from "./live.ts";
-import type { HandlersOf, Operation, OperationMethod } from "./operation.ts";
+import { faultsOf, type HandlersOf, type Operation, type OperationMethod } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator.ts";
 import { PAYMENT_OPERATIONS } from "./payments.ts";
 import { PROFILE_OPERATIONS } from "./profiles.ts";
@@ -46,6 +47,8 @@ export interface NamedOperation extends Operation {
   readonly id: OperationId;
   readonly method: OperationMethod;
   readonly path: string;
+  /** All codes that it may answer with. */
+  readonly faults: readonly ApiFaultCode[];
   /** `api`: over the store of a hosted service. */
   readonly servedBy: "api" | "instance" | "pages";
 }
@@ -55,7 +58,8 @@ export const OPERATIONS: readonly NamedOperation[] = Object.entries(CONTRACT).ma
   const [method, path] = parseEndpoint(row.endpoint);
   const ofInstance = Object.hasOwn(BY_INSTANCE, id) ? "instance" : "api";
   const servedBy = Object.hasOwn(BY_PAGES, id) ? "pages" : ofInstance;
-  return { ...row, id: parseId(id), method, path, servedBy };
+  const faults = servedBy === "pages" ? [] : faultsOf(row);
+  return { ...row, id: parseId(id), method, path, faults, servedBy };
 });
 
 /** `Object.entries` widens keys to strings; this restores the type. */

@@ -2,7 +2,7 @@
 
 import type { z } from "zod";
 import { instant } from "../../hosted/keys/key-fields.ts";
-import { ANY, answer, BODY, type Operation } from "./operation.ts";
+import { answer, type Operation } from "./operation.ts";
 import { idOf, is, next, oneOf, paged, pattern, record, request, rows } from "./shapes.ts";
 
 const MAX_MESSAGE_CHARS = 4_000;
@@ -75,7 +75,6 @@ export const FEEDBACK_OPERATIONS = {
     auth: ["none", "management_token", "rpc_key"],
     body: feedbackRequest,
     answers: { 202: answer("It is stored.", feedbackReceipt) },
-    faults: [...BODY, "unauthorized", "forbidden", "rate_limited", ...ANY],
   },
   listFeedback: {
     endpoint: "GET /api/v1/operator/feedback",
@@ -86,6 +85,5 @@ export const FEEDBACK_OPERATIONS = {
     auth: ["operator"],
     query: feedbackQuery,
     answers: { 200: answer("The reports.", feedbackList) },
-    faults: ["unauthorized", "invalid_field", ...ANY],
   },
 } as const satisfies Readonly<Record<string, Operation>>;

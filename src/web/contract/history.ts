@@ -8,7 +8,7 @@ import { FEED_EVENT_TYPES } from "../../observe/feed/feed-event.ts";
 import { MAX_CHANGES } from "../../observe/feed/recent-changes.ts";
 import { HISTORY_SPANS } from "../../observe/history/history-report.ts";
 import { CIRCUITS, streamFields } from "./instance.ts";
-import { LIVE, LIVE_FAULTS, name } from "./live.ts";
+import { LIVE, name } from "./live.ts";
 import { answer, type Operation } from "./operation.ts";
 import { is, list, map, oneOf, record, recordOrNull, rows } from "./shapes.ts";
 
@@ -235,7 +235,7 @@ export const HISTORY_OPERATIONS = {
     auth: ["none", "operator"],
     query: historyQuery,
     answers: { 200: answer("The history.", history) },
-    faults: ["invalid_field", "not_found", ...LIVE_FAULTS],
+    faults: ["not_found"],
   },
   listChanges: {
     ...LIVE,
@@ -247,7 +247,6 @@ export const HISTORY_OPERATIONS = {
       "s.",
     query: changesQuery,
     answers: { 200: answer("The changes.", changes) },
-    faults: ["invalid_field", ...LIVE_FAULTS],
   },
   listNodes: {
     ...LIVE,
@@ -257,7 +256,6 @@ export const HISTORY_OPERATIONS = {
       "With their load, clocks and workers, the jobs that one does for all, and how each finds " +
       "the providers. A node that serves alone is the only row.",
     answers: { 200: answer("The nodes.", nodes) },
-    faults: LIVE_FAULTS,
   },
   listProviderErrors: {
     ...LIVE,
@@ -266,7 +264,6 @@ export const HISTORY_OPERATIONS = {
     description: "By provider and category, with a redacted sample; unknown ones first.",
     query: errorsQuery,
     answers: { 200: answer("The errors.", providerErrors) },
-    faults: ["invalid_field", ...LIVE_FAULTS],
   },
   listStreams: {
     ...LIVE,
@@ -275,6 +272,5 @@ export const HISTORY_OPERATIONS = {
     description: "With their sources, failovers and lag, of all workers.",
     query: streamsQuery,
     answers: { 200: answer("The subscriptions.", streams) },
-    faults: ["invalid_field", ...LIVE_FAULTS],
   },
 } as const satisfies Readonly<Record<string, Operation>>;

@@ -231,7 +231,7 @@ const chainMetrics = record({
   }).describe("Null where nothing is known, never 0."),
 }).meta({ id: "ChainMetrics", description: "How each provider of a chain does, by profile." });
 
-const INSTANCE = { tag: "instance", auth: ["none"], faults: [] } as const;
+const INSTANCE = { tag: "instance", auth: ["none"] } as const;
 
 /** Operations of the instance. */
 export const INSTANCE_OPERATIONS = {

@@ -3,13 +3,10 @@
 import { z } from "zod";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
-import { ANY, answer, type Operation } from "./operation.ts";
+import { answer, type Operation } from "./operation.ts";
 import { is, list, oneOf, record, recordOrNull, rows, short } from "./shapes.ts";
 
 export const LIVE = { tag: "operator", auth: ["operator"] } as const;
-
-/** Faults of every operation that asks the other workers. */
-export const LIVE_FAULTS = ["unauthorized", ...ANY] as const;
 
 export const name = short(100);
 
@@ -225,7 +222,7 @@ export const LIVE_OPERATIONS = {
     answers: {
       200: { description: "The events.", schema: null, contentType: "text/event-stream" },
     },
-    faults: ["invalid_field", "forbidden", ...LIVE_FAULTS],
+    faults: ["forbidden"],
   },
   listDecisions: {
     ...LIVE,
@@ -236,7 +233,6 @@ export const LIVE_OPERATIONS = {
       "that did not go well first.",
     query: decisionsQuery,
     answers: { 200: answer("The decisions.", decisions) },
-    faults: ["invalid_field", ...LIVE_FAULTS],
   },
   getDecision: {
     ...LIVE,
@@ -245,7 +241,6 @@ export const LIVE_OPERATIONS = {
     description: "The plan with what decided it, and every attempt.",
     params: decisionParams,
     answers: { 200: answer("The decision.", decision) },
-    faults: ["not_found", "invalid_field", ...LIVE_FAULTS],
   },
   getWhatIf: {
     ...LIVE,
@@ -255,6 +250,5 @@ export const LIVE_OPERATIONS = {
     params: decisionParams,
     query: whatIfQuery,
     answers: { 200: answer("The other plan.", whatIf) },
-    faults: ["not_found", "invalid_field", ...LIVE_FAULTS],
   },
 } as const satisfies Readonly<Record<string, Operation>>;

@@ -23,18 +23,53 @@ export type Auth =
   | "operator"
   | "connection_token";
 
-/** Faults of every operation that reads the store. */
-export const ANY = ["internal", "unavailable"] as const;
-/** Faults of operations that read a body. */
-export const BODY = [
+/** Codes of operations that read a body. */
+const BODY = [
   "invalid_request",
   "body_too_large",
   "unsupported_media_type",
   "invalid_field",
   "unknown_field",
 ] as const;
-/** Faults of operations that look a credential up. */
-export const KNOWN = ["unauthorized", "rate_limited"] as const;
+
+/**
+ * The codes that an operation may answer with: what follows from its credentials and from what it
+ * reads, and those of its row.
+ */
+export function faultsOf(operation: Operation): readonly ApiFaultCode[] {
+  const { endpoint, auth, params, query, body, faults = [] } = operation;
+  const takes = (...ways: readonly Auth[]): boolean => ways.some((way) => auth.includes(way));
+  const isOfThing = params !== undefined && !("key" in params.shape);
+  const rules: readonly (readonly [applies: boolean, codes: readonly ApiFaultCode[]])[] = [
+    [body !== undefined, BODY],
+    [takes("management_token", "rpc_key", "connection_token"), ["unauthorized", "rate_limited"]],
+    [takes("operator"), ["unauthorized"]],
+    [takes("key_in_path"), ["not_found", "rate_limited"]],
+    [!endpoint.startsWith("GET ") && takes("management_token", "operator"), ["forbidden"]],
+    [isOfThing && !endpoint.startsWith("PUT "), ["not_found"]],
+    [isOfThing || query !== undefined, ["invalid_field"]],
+    [true, [...faults, "internal", "unavailable"]],
+  ];
+  return [...new Set(rules.flatMap(([applies, codes]) => (applies ? codes : [])))];
+}
+
+interface AuthFaults {
+  readonly none: never;
+  readonly management_token: "unauthorized" | "rate_limited";
+  readonly rpc_key: "unauthorized" | "rate_limited";
+  readonly connection_token: "unauthorized" | "rate_limited";
+  readonly key_in_path: "not_found" | "rate_limited";
+  readonly operator: "unauthorized";
+}
+
+/** The same codes as a type. */
+type FaultOf<O extends Operation> =
+  | ("internal" | "unavailable" | AuthFaults[O["auth"][number]])
+  | (O extends { readonly body: z.ZodObject } ? (typeof BODY)[number] : never)
+  | (O extends { readonly query: z.ZodObject } ? "invalid_field" : never)
+  | (O extends { readonly params: z.ZodObject } ? "invalid_field" | "not_found" : never)
+  | (O["endpoint"] extends `GET ${string}` ? never : "forbidden")
+  | (O extends { readonly faults: readonly (infer Code extends ApiFaultCode)[] } ? Code : never);
 
 /** HTTP methods of operations. `GET` includes `HEAD`. */
 export type OperationMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -85,8 +120,8 @@ export interface Operation {
   readonly answers: Readonly<
     Partial<Record<200 | 201 | 202 | 204 | 401 | 404 | 503, OperationAnswer>>
   >;
-  /** Error codes that it may answer with. */
-  readonly faults: readonly ApiFaultCode[];
+  /** Codes that it may answer with beside those that follow: see `faultsOf`. */
+  readonly faults?: readonly ApiFaultCode[];
   /** Whether repeating a request has no further effect; omitted = as HTTP says of its method. */
   readonly idempotent?: true;
   /** What a payment with the request buys; omitted = it takes no payment. */
@@ -201,7 +236,7 @@ export type ApiAnswer<O extends Operation> = {
 }[keyof O["answers"]];
 
 /** The result of a handler. */
-export type ApiResult<O extends Operation> = ApiAnswer<O> | ApiFault<O["faults"][number]>;
+export type ApiResult<O extends Operation> = ApiAnswer<O> | ApiFault<FaultOf<O>>;
 
 /** Handles one operation. */
 export type ApiHandler<O extends Operation> = (
@@ -221,9 +256,7 @@ export interface PaidHandler<O extends Operation> {
     readonly serve: ApiHandler<O>;
   } | null;
   /** The order of a request, or why it is not sold. Has no effects. */
-  order(
-    input: ApiInput<O>,
-  ): Promise<Terms | ApiFault<O["faults"][number]>> | Terms | ApiFault<O["faults"][number]>;
+  order(input: ApiInput<O>): Promise<Terms | ApiFault<FaultOf<O>>> | Terms | ApiFault<FaultOf<O>>;
   /**
    * The answer once the payment has settled, the first time and for each repetition. Does not
    * authenticate the caller again.

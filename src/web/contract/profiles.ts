@@ -7,7 +7,7 @@ import { CONSISTENCIES } from "../../core/provider/profile.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
 import { HIDDEN } from "../../hosted/profiles/document.ts";
 import { MAX_REVISIONS } from "../../hosted/profiles/revisions.ts";
-import { ANY, answer, BODY, KNOWN, type Operation } from "./operation.ts";
+import { answer, type Operation } from "./operation.ts";
 import {
   is,
   list,
@@ -271,7 +271,6 @@ export const PROFILE_OPERATIONS = {
     summary: "List the Custom profiles of the account",
     description: "Without addresses and header values.",
     answers: { 200: answer("The profiles.", profileList) },
-    faults: [...KNOWN, ...ANY],
   },
   getProfile: {
     ...PROFILES,
@@ -281,7 +280,6 @@ export const PROFILE_OPERATIONS = {
       "Without addresses and header values, with its revision and how each provider does.",
     params: profileParams,
     answers: { 200: answer("The profile.", profile) },
-    faults: [...KNOWN, "not_found", "invalid_field", ...ANY],
   },
   putProfile: {
     ...PROFILES,
@@ -300,12 +298,8 @@ export const PROFILE_OPERATIONS = {
     maxBodyBytes: MAX_DOCUMENT_BYTES,
     answers: { 200: answer("The profile as it serves now; with `dry_run`, as it would.", profile) },
     faults: [
-      ...BODY,
-      ...KNOWN,
-      ...["invalid_config", "unknown_chain", "provider_check_failed", "forbidden"],
-      ...["custom_access_required", "profile_suspended", "profile_limit", "revision_conflict"],
-      "account_merged",
-      ...ANY,
+      ...["invalid_config", "unknown_chain", "provider_check_failed", "custom_access_required"],
+      ...["profile_suspended", "profile_limit", "revision_conflict", "account_merged"],
     ],
   },
   listProfileRevisions: {
@@ -315,7 +309,6 @@ export const PROFILE_OPERATIONS = {
     description: `The latest ${MAX_REVISIONS}; older ones are forgotten, all with the profile.`,
     params: profileParams,
     answers: { 200: answer("The revisions.", revisionList) },
-    faults: [...KNOWN, "not_found", "invalid_field", ...ANY],
   },
   getProfileRevision: {
     ...PROFILES,
@@ -327,7 +320,6 @@ export const PROFILE_OPERATIONS = {
       "be sent again.",
     params: revisionParams,
     answers: { 200: answer("The revision.", revision) },
-    faults: [...KNOWN, "not_found", "invalid_field", ...ANY],
   },
   deleteProfile: {
     ...PROFILES,
@@ -338,7 +330,7 @@ export const PROFILE_OPERATIONS = {
       "`If-Match` as for writing.",
     params: profileParams,
     answers: { 204: answer("It is deleted.", null) },
-    faults: [...KNOWN, "forbidden", "not_found", "invalid_field", "revision_conflict", ...ANY],
+    faults: ["revision_conflict"],
   },
   getConfigurationSchema: {
     ...PROFILES,
@@ -349,6 +341,5 @@ export const PROFILE_OPERATIONS = {
       "credential.",
     auth: ["none"],
     answers: { 200: answer("The schema.", configurationSchema) },
-    faults: ANY,
   },
 } as const satisfies Readonly<Record<string, Operation>>;
