@@ -109,7 +109,7 @@ export class Router {
     this.#layers = {
       view: consistency({ runtime, reasks }),
       own: ownTransactions({ runtime, accepted, reasks }),
-      cache: cache({ runtime, cache: answers }),
+      cache: answers === null ? AS_IT_IS : cache(runtime, answers),
       coalesce: coalesce(parts),
       blockByNumber: futureBlock(),
       split: split === undefined ? AS_IT_IS : splitRange({ ...split, runtime }),

@@ -32,7 +32,8 @@ export interface ProfileRegistrySettings
 export class ProfileRegistry {
   readonly chains: readonly Chain[];
   readonly #bySegment: ReadonlyMap<string, Chain>;
-  readonly #parts: TrackerParts;
+  readonly #runtime: Runtime;
+  readonly #settings: SelectionSettings & Partial<ProfileRegistrySettings>;
   #configured: ReadonlyMap<string, ServedProfile> = new Map();
   /** In the order of use. */
   readonly #custom = new Map<string, ServedProfile>();
@@ -47,7 +48,8 @@ export class ProfileRegistry {
   ) {
     this.chains = chains;
     this.#bySegment = chainsBySegment(chains);
-    this.#parts = { runtime, settings };
+    this.#runtime = runtime;
+    this.#settings = settings;
     this.#configure(profiles);
   }
 
@@ -110,11 +112,8 @@ export class ProfileRegistry {
   /** Adds or replaces one profile. The caller bounds the number of profiles of accounts. */
   put(profile: Profile): void {
     const id = profileId(profile);
-    const served = serve(
-      profile,
-      (profile.owner === null ? this.#configured : this.#custom).get(id),
-      this.#parts,
-    );
+    const known = profile.owner === null ? this.#configured : this.#custom;
+    const served = this.#serve(profile, known.get(id));
     if (profile.owner === null) this.#configured = new Map(this.#configured).set(id, served);
     else {
       this.#custom.delete(id);
@@ -133,39 +132,27 @@ export class ProfileRegistry {
   #configure(profiles: readonly Profile[]): void {
     const before = this.#configured;
     this.#configured = new Map(
-      profiles.map((profile) => [
-        profile.slug,
-        serve(profile, before.get(profile.slug), this.#parts),
-      ]),
+      profiles.map((profile) => [profile.slug, this.#serve(profile, before.get(profile.slug))]),
     );
   }
-}
 
-interface TrackerParts {
-  readonly runtime: Runtime;
-  readonly settings: SelectionSettings & Partial<ProfileRegistrySettings>;
-}
-
-/**
- * Creates a served profile with a tracker for each chain; trackers take over the health of
- * `before`.
- */
-function serve(
-  profile: Profile,
-  before: ServedProfile | undefined,
-  { runtime, settings }: TrackerParts,
-): ServedProfile {
-  const { onChange, attemptsOf } = settings;
-  const id = profileId(profile);
-  const label = publicLabel(id);
-  const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => {
-    const own = { ...settings, onAttempt: attemptsOf?.(label, name), profileId: id };
-    const tracker = new Tracker(set, runtime, own, before?.trackers.get(name));
-    if (onChange !== undefined)
-      tracker.attend({ changed: (change) => onChange(label, name, change) });
-    return [name, tracker];
-  });
-  return { profile, trackers: new Map(trackers) };
+  /**
+   * Creates a served profile with a tracker for each chain; trackers take over the health of
+   * `before`.
+   */
+  #serve(profile: Profile, before: ServedProfile | undefined): ServedProfile {
+    const { onChange, attemptsOf } = this.#settings;
+    const id = profileId(profile);
+    const label = publicLabel(id);
+    const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => {
+      const own = { ...this.#settings, onAttempt: attemptsOf?.(label, name), profileId: id };
+      const tracker = new Tracker(set, this.#runtime, own, before?.trackers.get(name));
+      if (onChange !== undefined)
+        tracker.attend({ changed: (change) => onChange(label, name, change) });
+      return [name, tracker];
+    });
+    return { profile, trackers: new Map(trackers) };
+  }
 }
 
 /** Chains by every name that a URL may use. */

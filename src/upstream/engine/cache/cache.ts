@@ -41,20 +41,12 @@ import type { KeptAnswer } from "./answer-cache.ts";
 import { type AnswerKey, answerKeyOf, type KeptFacts } from "./answer-segment.ts";
 import type { CachedAnswers, CacheScope } from "./cached-answers.ts";
 
-/** What the layer works with. */
-export interface CacheParts {
-  readonly runtime: Runtime;
-  /** Null = nothing is kept. */
-  readonly cache: CachedAnswers | null;
-}
-
 /** Longer parameters are not looked up. */
 const MAX_PARAMS_BYTES = 16_384;
 
 /** The layer of kept answers. */
-export function cache({ runtime, cache: answers }: CacheParts): Layer {
+export function cache(runtime: Runtime, answers: CachedAnswers): Layer {
   return (next) => {
-    if (answers === null) return next;
     const parts = { runtime, answers, next };
     return (context, listener) => {
       const place = placeOf(context, answers);

@@ -21,11 +21,16 @@ import {
 /** Of the bytes of a request. */
 const MAX_QUESTION_BYTES = 16_384;
 
+/** What sharing works with. */
+interface CoalesceParts {
+  readonly runtime: Runtime;
+  readonly timerWheel: TimerWheel;
+  /** Whether only calls of one account are equal. */
+  readonly byAccount?: () => boolean;
+}
+
 /** The layer of shared calls. */
-export function coalesce({
-  byAccount = () => false,
-  ...parts
-}: CoalesceParts & { readonly byAccount?: () => boolean }): Layer {
+export function coalesce({ byAccount = () => false, ...parts }: CoalesceParts): Layer {
   const calls = new OpenCalls(byAccount);
   return (next) => (context, listener) => {
     if (context.request.call.body.length > MAX_QUESTION_BYTES) return next(context, listener);
@@ -107,12 +112,6 @@ function slotOf({ request }: CallContext): number {
 }
 
 const FNV_PRIME = 0x01000193;
-
-/** What sharing works with. */
-export interface CoalesceParts {
-  readonly runtime: Runtime;
-  readonly timerWheel: TimerWheel;
-}
 
 /** A call that is older than this is joined by nobody. */
 const JOIN_MS = 100;

@@ -9,22 +9,19 @@ import { haveProvidersFailed } from "../../../core/routing/failover.ts";
 import type { View } from "../../../core/rpc/call.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import { minedIn, pendingText } from "../../../core/rpc/result-block.ts";
-import type { Runtime } from "../../../runtime.ts";
 import { type Answer, faultAnswer, isNull, recycle, resultOf } from "../answer.ts";
 import {
   type CallContext,
   type Layer,
   OVER,
   type RouteRequest,
-  type Stage,
   type StageListener,
 } from "../call-context.ts";
-import { LayerRun } from "../layer-run.ts";
+import { type LayerParts, LayerRun } from "../layer-run.ts";
 import { behindMark } from "../refusal.ts";
 
 /** What the layer works with. */
-export interface ConsistencyParts {
-  readonly runtime: Pick<Runtime, "now" | "after">;
+interface ViewParts extends LayerParts {
   readonly reasks: ViewReasks;
 }
 
@@ -41,7 +38,7 @@ export function isViewed({ name, transaction }: Method): boolean {
 }
 
 /** The layer of the one view. */
-export function consistency(parts: ConsistencyParts): Layer {
+export function consistency(parts: Omit<ViewParts, "next">): Layer {
   return (next) => {
     const runParts = { ...parts, next };
     return (context, listener) => {
@@ -62,10 +59,6 @@ const WAIT_MS = 500;
 const RETRY_MS = 100;
 /** With longer block times the block does not come while a call waits. */
 const LONGEST_AWAITED_BLOCK_MS = 2_000;
-
-interface ViewParts extends ConsistencyParts {
-  readonly next: Stage;
-}
 
 /** One call at a view. */
 class ViewRun extends LayerRun<ViewParts> {

@@ -13,7 +13,6 @@ import {
   rawTransactionIn,
   transactionCallOf,
 } from "../../../core/rpc/transaction-call.ts";
-import type { Runtime } from "../../../runtime.ts";
 import { type Answer, isNull, type Outcome, recycle, resultOf } from "../answer.ts";
 import type { Layer, RouteRequest, RunningCall } from "../call-context.ts";
 import {
@@ -29,8 +28,7 @@ import { type LayerParts, LayerRun } from "../layer-run.ts";
 import type { ViewReasks } from "./consistency.ts";
 
 /** What the layer works with. */
-export interface OwnTransactionParts {
-  readonly runtime: Runtime;
+interface OwnParts extends LayerParts {
   readonly accepted: AcceptedTransactions;
   readonly reasks: ViewReasks;
 }
@@ -75,7 +73,7 @@ export function preferredBy(
 }
 
 /** The layer of what callers have handed in. */
-export function ownTransactions(parts: OwnTransactionParts): Layer {
+export function ownTransactions(parts: Omit<OwnParts, "next">): Layer {
   return (next) => (context, listener) => {
     const { own = null } = context.request;
     switch (own?.kind) {
@@ -93,8 +91,9 @@ export function ownTransactions(parts: OwnTransactionParts): Layer {
   };
 }
 
-type Own<Kind extends OwnTransactions["kind"]> = OwnTransactionParts &
-  LayerParts & { readonly own: Extract<OwnTransactions, { readonly kind: Kind }> };
+type Own<Kind extends OwnTransactions["kind"]> = OwnParts & {
+  readonly own: Extract<OwnTransactions, { readonly kind: Kind }>;
+};
 
 /** A call about transactions that this service may know. */
 abstract class OwnRun<Kind extends OwnTransactions["kind"]> extends LayerRun<Own<Kind>> {
