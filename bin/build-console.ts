@@ -21,7 +21,7 @@ const SOURCE = join(ROOT, "console");
 const TARGET = join(ROOT, "node_modules/.console");
 const MANIFEST = "manifest.json";
 /** Packages that end up in the files. */
-const BUNDLED = ["preact", "uplot", "esbuild"];
+const BUNDLED = ["preact", "uplot", "eventsource-parser", "esbuild"];
 
 /** What a build came to. */
 export interface ConsoleBuild {

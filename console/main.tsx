@@ -1,13 +1,13 @@
 // The entry of the console: makes the parts of the application and shows it.
 import { render } from "preact";
-import { createClient, SERVICE_URL } from "./api/client.ts";
+import { Client, SERVICE_URL } from "./api/client.ts";
 import { type App, AppContext } from "./app/app.ts";
 import { type ClockReading, readClock, SAME_CLOCK } from "./app/clock.ts";
-import { createRouter } from "./app/router.ts";
-import { createSession } from "./app/session.ts";
+import { Router } from "./app/router.ts";
+import { Session } from "./app/session.ts";
 import { applyTheme, Shell } from "./app/shell.tsx";
-import { createStore } from "./app/store.ts";
-import { createToasts } from "./app/toasts.tsx";
+import { Store } from "./app/store.ts";
+import { Toasts } from "./app/toasts.tsx";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/shell.css";
@@ -18,23 +18,23 @@ const TICK_MS = 1_000;
 
 /** Makes the application. */
 function createApp(): App {
-  const clock = createStore<ClockReading>(SAME_CLOCK);
-  const nowMs = createStore(Date.now());
-  const client = createClient({
+  const clock = new Store<ClockReading>(SAME_CLOCK);
+  const nowMs = new Store(Date.now());
+  const client = new Client({
     dated: (date) => clock.set(readClock(clock.get(), date, Date.now())),
     unauthorized: () => {
       // The session ended while it was in use: the frame shows what is left.
       if ((session.state.get()?.role ?? "none") !== "none") void session.refresh();
     },
   });
-  const session = createSession(client);
+  const session = new Session(client);
   const tick = (): void => nowMs.set(Date.now() + clock.get().offsetMs);
   clock.subscribe(tick);
   setInterval(() => {
     if (!document.hidden) tick();
   }, TICK_MS);
-  const router = createRouter(window, SERVICE_URL.pathname);
-  return { client, session, router, clock, nowMs, toasts: createToasts() };
+  const router = new Router(window, SERVICE_URL.pathname);
+  return { client, session, router, clock, nowMs, toasts: new Toasts() };
 }
 
 applyTheme();

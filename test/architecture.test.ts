@@ -618,7 +618,7 @@ function consoleImportsAgainst({ path, text }: Source): readonly string[] {
   });
 }
 
-const CONSOLE_PACKAGES = ["preact", "uplot", "zod"];
+const CONSOLE_PACKAGES = ["preact", "uplot", "eventsource-parser", "zod"];
 
 /** Whether an import takes a type of the contract, and nothing else of the service. */
 function isContractType(file: string, target: string, text: string): boolean {

@@ -17,6 +17,10 @@ export type Failure =
       readonly details: readonly string[];
       /** When it may be tried again; null = the service does not say. */
       readonly retryAfterMs: number | null;
+      /** The purchase that is under way; "" = none is. */
+      readonly purchaseId: string;
+      /** What would pay for the request, as its header; null = a payment changes nothing. */
+      readonly paymentRequired: string | null;
     }
   | { readonly kind: "unreachable"; readonly message: string };
 
@@ -30,18 +34,12 @@ const TIMEOUT_MS = 15_000;
 /** The address of the service, with a trailing slash; the script lies in `dashboard/assets/`. */
 export const SERVICE_URL: URL = new URL("../../", import.meta.url);
 
-type Headers = Readonly<Record<string, string>>;
-
-/** Calls the API. */
-export interface Client {
-  /** Calls one operation of the contract. */
-  call<E extends Endpoint>(
-    endpoint: E,
-    request: RequestOf<E>,
-    signal?: AbortSignal,
-  ): Promise<Result<AnswerOf<E>>>;
-  /** Sends a request to a path that is no operation of the contract, or that needs headers. */
-  request<T>(method: string, path: string, body?: unknown, headers?: Headers): Promise<Result<T>>;
+/** What a request may have beside its parameters. */
+interface SendOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal;
+  readonly timeoutMs?: number;
 }
 
 /** What the rest of the application learns from every answer. */
@@ -52,16 +50,54 @@ export interface ClientHooks {
   readonly unauthorized: () => void;
 }
 
-/** Creates the client of the service that this page came from. */
-export function createClient(hooks: ClientHooks): Client {
-  return {
-    call(endpoint, { params, query, body }, signal) {
-      const [method = "GET", path = "/"] = endpoint.split(" ");
-      return send(urlOf(path, params, query), { method, body, signal }, hooks);
-    },
-    request: (method, path, body, extra = {}) =>
-      send(urlOf(path, null, null), { method, body, extra, signal: undefined }, hooks),
-  };
+/** Calls the API of the service that this page came from. */
+export class Client {
+  readonly #hooks: ClientHooks;
+
+  constructor(hooks: ClientHooks) {
+    this.#hooks = hooks;
+  }
+
+  /** Calls one operation of the contract. */
+  call<E extends Endpoint>(
+    endpoint: E,
+    { params, query, body }: RequestOf<E>,
+    options: Omit<SendOptions, "body"> = {},
+  ): Promise<Result<AnswerOf<E>>> {
+    const [method = "GET", path = "/"] = endpoint.split(" ");
+    return this.#send(method, urlOf(path, params, query), { ...options, body });
+  }
+
+  /** Sends a request to a path that is no operation of the contract, or to one that is chosen. */
+  request<T>(method: string, path: string, options: SendOptions = {}): Promise<Result<T>> {
+    return this.#send(method, urlOf(path, null, null), options);
+  }
+
+  async #send<T>(method: string, url: URL, options: SendOptions): Promise<Result<T>> {
+    const { body, headers, signal, timeoutMs = TIMEOUT_MS } = options;
+    const timeout = AbortSignal.timeout(timeoutMs);
+    // Changes by cookie are accepted as JSON only, also those without a body.
+    const json = { headers: { "content-type": "application/json", ...headers } };
+    try {
+      const response = await fetch(url, {
+        method,
+        cache: "no-store",
+        credentials: "same-origin",
+        signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+        ...(method === "GET" ? { headers: { ...headers } } : json),
+        body: method === "GET" ? null : JSON.stringify(body ?? {}),
+      });
+      this.#hooks.dated(response.headers.get("date"));
+      if (response.status === 401) this.#hooks.unauthorized();
+      const answer: unknown = response.status === 204 ? null : await response.json();
+      if (!response.ok && !isOwnAnswer(response.status, answer))
+        return { kind: "failed", failure: refusalOf(response, answer) };
+      return { kind: "ok", status: response.status, body: answer as T };
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      return { kind: "failed", failure: { kind: "unreachable", message } };
+    }
+  }
 }
 
 /** The address of an operation with its parameters filled in. */
@@ -73,46 +109,6 @@ function urlOf(path: string, params: unknown, query: unknown): URL {
   const url = new URL(filled.slice(1), SERVICE_URL);
   for (const [name, value] of entriesOf(query)) url.searchParams.set(name, value);
   return url;
-}
-
-interface Outgoing {
-  readonly extra?: Headers;
-  readonly method: string;
-  readonly body: unknown;
-  readonly signal: AbortSignal | undefined;
-}
-
-async function send<T>(
-  url: URL,
-  { method, body, signal, extra = {} }: Outgoing,
-  hooks: ClientHooks,
-): Promise<Result<T>> {
-  const timeout = AbortSignal.timeout(TIMEOUT_MS);
-  try {
-    const response = await fetch(url, {
-      method,
-      cache: "no-store",
-      credentials: "same-origin",
-      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
-      // Changes by cookie are accepted as JSON only, also those without a body.
-      headers: method === "GET" ? extra : { "content-type": "application/json", ...extra },
-      body: bodyOf(method, body),
-    });
-    hooks.dated(response.headers.get("date"));
-    if (response.status === 401) hooks.unauthorized();
-    const answer: unknown = response.status === 204 ? null : await response.json();
-    if (!response.ok && !isOwnAnswer(response.status, answer))
-      return { kind: "failed", failure: refusalOf(response, answer) };
-    return { kind: "ok", status: response.status, body: answer as T };
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    return { kind: "failed", failure: { kind: "unreachable", message } };
-  }
-}
-
-function bodyOf(method: string, body: unknown): string | null {
-  if (method === "GET") return null;
-  return JSON.stringify(body ?? {});
 }
 
 /** Readiness answers 503 with a document of its own, which is no refusal. */
@@ -138,6 +134,8 @@ export function refusalOf(
     nextAction: textIn(nextAction),
     details: listIn(memberOf(error, "details")).filter((item) => typeof item === "string"),
     retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null,
+    purchaseId: textIn(memberOf(error, "purchase_id")),
+    paymentRequired: response.headers.get("payment-required"),
   };
 }
 

@@ -1,5 +1,6 @@
 // The live feed: one stream of server-sent events for all tabs that watch the same, connected again
 // after a cut, with growing pauses, where it was. Says at any time how it is.
+import { createParser } from "eventsource-parser";
 import { refusalOf } from "./client.ts";
 
 /** How the feed is. */
@@ -20,6 +21,8 @@ export interface FeedWatcher {
 /** Pauses between attempts. */
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 30_000;
+/** A longer event is none of this service: the connection is given up. */
+const MAX_EVENT_CHARS = 262_144;
 /** The service answers at once, and then sends something every 5 s. */
 const SILENCE_MS = 20_000;
 
@@ -142,18 +145,26 @@ async function readEvents(
   heard: () => void,
   emit: (event: StreamEvent) => void,
 ): Promise<Outcome> {
-  const parser = createEventParser();
+  const read = { id: "", pauseMs: 0, over: null as string | null };
+  const parser = createParser({
+    maxBufferSize: MAX_EVENT_CHARS,
+    onRetry: (ms) => {
+      read.pauseMs = ms;
+    },
+    onEvent: ({ id = read.id, event: name = "message", data }) => {
+      read.id = id;
+      read.over ??= endOf({ id, name, data });
+      if (read.over === null) emit({ id, name, data });
+    },
+  });
   const decoder = new TextDecoder();
   const reader = body.getReader();
   for (;;) {
     heard();
     const { done, value } = await reader.read();
-    if (done) return { kind: "cut", pauseMs: parser.retryMs() ?? 0 };
-    for (const event of parser.feed(decoder.decode(value, { stream: true }))) {
-      const over = endOf(event);
-      if (over !== null) return { kind: "ended", message: over };
-      emit(event);
-    }
+    if (done) return { kind: "cut", pauseMs: read.pauseMs };
+    parser.feed(decoder.decode(value, { stream: true }));
+    if (read.over !== null) return { kind: "ended", message: read.over };
   }
 }
 
@@ -179,60 +190,4 @@ export interface StreamEvent {
   readonly id: string;
   readonly name: string;
   readonly data: string;
-}
-
-/** Takes text as it arrives, and gives the events that are complete. */
-export interface EventParser {
-  feed(text: string): readonly StreamEvent[];
-  /** How long the service wants to be left alone before a reconnect; null = it did not say. */
-  readonly retryMs: () => number | null;
-}
-
-/** Longer events are no events of this service: the rest of such a block is dropped. */
-const MAX_BLOCK_CHARS = 262_144;
-
-/** Creates a parser. */
-export function createEventParser(): EventParser {
-  const state = { rest: "", id: "", retryMs: null as number | null };
-  return {
-    retryMs: () => state.retryMs,
-    feed(text) {
-      // A carriage return at the end may be the first half of a line's end.
-      const blocks = (state.rest + text).replace(/\r\n|\r(?!$)/g, "\n").split("\n\n");
-      const rest = blocks.pop() ?? "";
-      state.rest = rest.length > MAX_BLOCK_CHARS ? "" : rest;
-      return blocks.flatMap((block) => {
-        const fields = fieldsOf(block);
-        if (fields.id !== null) state.id = fields.id;
-        if (fields.retryMs !== null) state.retryMs = fields.retryMs;
-        if (fields.data === null) return [];
-        return [{ id: state.id, name: fields.name, data: fields.data }];
-      });
-    },
-  };
-}
-
-interface Fields {
-  readonly id: string | null;
-  readonly name: string;
-  readonly data: string | null;
-  readonly retryMs: number | null;
-}
-
-function fieldsOf(block: string): Fields {
-  const lines = block.split("\n").filter((line) => line !== "" && !line.startsWith(":"));
-  const values = lines.map((line) => {
-    const [name = "", ...rest] = line.split(":");
-    return { name, value: rest.join(":").replace(/^ /, "") };
-  });
-  const last = (wanted: string): string | null =>
-    values.findLast(({ name }) => name === wanted)?.value ?? null;
-  const data = values.filter(({ name }) => name === "data").map(({ value }) => value);
-  const retry = last("retry");
-  return {
-    id: last("id"),
-    name: last("event") ?? "message",
-    data: data.length === 0 ? null : data.join("\n"),
-    retryMs: retry !== null && /^\d{1,6}$/.test(retry) ? Number(retry) : null,
-  };
 }

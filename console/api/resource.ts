@@ -30,9 +30,12 @@ export function useResource<T>(
   const [reading, setReading] = useState<Reading<T>>(unread(key));
   const latest = useRef(read);
   latest.current = read;
-  const current = useRef<Poll | null>(null);
+  const current = useRef<Poll<T> | null>(null);
   useEffect(() => {
-    const poll = createPoll(key, latest, setReading);
+    const poll = new Poll<T>(
+      (signal) => latest.current(signal),
+      (result) => setReading((before) => after(before, key, result)),
+    );
     current.current = poll;
     poll.run();
     document.addEventListener("visibilitychange", poll.runIfVisible);
@@ -58,44 +61,48 @@ function unread<T>(key: string): Reading<T> {
   return { key, data: null, readAtMs: null, failure: null };
 }
 
-interface Poll {
-  readonly run: () => void;
-  /** Also where a reading is under way, which may not show what has changed: after its end. */
-  readonly runAgain: () => void;
-  readonly runIfVisible: () => void;
-  readonly end: () => void;
-}
+/** Reads again and again; at most one reading is under way. */
+class Poll<T> {
+  readonly #abort = new AbortController();
+  readonly #read: (signal: AbortSignal) => Promise<Result<T>>;
+  readonly #done: (result: Result<T>) => void;
+  #isBusy = false;
+  #isOutdated = false;
 
-/** At most one reading is under way. */
-function createPoll<T>(
-  key: string,
-  latest: { readonly current: (signal: AbortSignal) => Promise<Result<T>> },
-  set: (change: (before: Reading<T>) => Reading<T>) => void,
-): Poll {
-  const abort = new AbortController();
-  const state = { busy: false, isOutdated: false };
-  const run = (): void => {
-    if (state.busy || abort.signal.aborted) return;
-    state.busy = true;
-    state.isOutdated = false;
-    void latest.current(abort.signal).then((result) => {
-      state.busy = false;
-      if (abort.signal.aborted) return;
-      set((before) => after(before, key, result));
-      if (state.isOutdated) run();
+  constructor(
+    read: (signal: AbortSignal) => Promise<Result<T>>,
+    done: (result: Result<T>) => void,
+  ) {
+    this.#read = read;
+    this.#done = done;
+  }
+
+  run(): void {
+    const { signal } = this.#abort;
+    if (this.#isBusy || signal.aborted) return;
+    this.#isBusy = true;
+    this.#isOutdated = false;
+    void this.#read(signal).then((result) => {
+      this.#isBusy = false;
+      if (signal.aborted) return;
+      this.#done(result);
+      if (this.#isOutdated) this.run();
     });
+  }
+
+  /** Also where a reading is under way, which may not show what has changed: after its end. */
+  runAgain(): void {
+    this.#isOutdated = this.#isBusy;
+    this.run();
+  }
+
+  readonly runIfVisible = (): void => {
+    if (!document.hidden) this.run();
   };
-  return {
-    run,
-    runAgain: () => {
-      state.isOutdated = state.busy;
-      run();
-    },
-    runIfVisible: () => {
-      if (!document.hidden) run();
-    },
-    end: () => abort.abort(),
-  };
+
+  end(): void {
+    this.#abort.abort();
+  }
 }
 
 function after<T>(before: Reading<T>, key: string, result: Result<T>): Reading<T> {

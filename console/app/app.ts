@@ -2,6 +2,7 @@
 // `main.tsx`, and handed down by a context.
 import { type ComponentChildren, type ComponentType, createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
+import type { AgentDocument } from "../api/agent-document.ts";
 import type { Client } from "../api/client.ts";
 import type { AnswerOf, Endpoint, RequestOf } from "../api/contract-types.ts";
 import { type Resource, useResource } from "../api/resource.ts";
@@ -58,8 +59,14 @@ export function useCall<E extends Endpoint>(
 ): Resource<AnswerOf<E>> {
   const { client } = useApp();
   return useResource(`${endpoint} ${JSON.stringify(request)}`, everyMs, (signal) =>
-    client.call(endpoint, request, signal),
+    client.call(endpoint, request, { signal }),
   );
+}
+
+/** The description of the service for programs. */
+export function useAgentDocument(): Resource<AgentDocument> {
+  const { client } = useApp();
+  return useResource("agent.json", 0, () => client.request<AgentDocument>("GET", "/agent.json"));
 }
 
 /** Whether the operator is signed in. */

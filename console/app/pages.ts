@@ -6,142 +6,88 @@ import { OverviewPage } from "../pages/overview/overview-page.tsx";
 import { SignInPage } from "../pages/sign-in/sign-in-page.tsx";
 import type { PageComponent, PageProps } from "./app.ts";
 import { matchPath } from "./router.ts";
-
 import type { SessionState } from "./session.ts";
 
 /** Whom the navigation offers a page. The service decides what they may read. */
 export type Audience = "everyone" | "operator" | "hosted operator" | "account";
 
+/** The page, or the function that loads it when it is first opened. */
+type Shown = { readonly show: PageComponent } | { readonly load: () => Promise<PageComponent> };
+
 /** A row of the table. */
-export interface PageEntry {
+export type PageEntry = Shown & {
   /** As `/chain/:profile/:chain`. */
   readonly pattern: string;
   readonly title: string;
   readonly audience: Audience;
-  /** Its place in the navigation; null = other pages lead to it. */
-  readonly nav: { readonly group: NavGroup; readonly icon: IconName } | null;
-  /** A page itself, or the function that loads it when it is first opened. */
-  readonly page: { readonly show: PageComponent } | { readonly load: () => Promise<PageComponent> };
-}
+  /** In the navigation; absent = other pages lead to it. */
+  readonly icon?: IconName;
+};
 
-/** Groups of the navigation, in their order. */
-export const NAV_GROUPS = ["Service", "Account"] as const;
-type NavGroup = (typeof NAV_GROUPS)[number];
+function page(
+  audience: Audience,
+  pattern: string,
+  title: string,
+  shown: Shown & Pick<PageEntry, "icon">,
+): PageEntry {
+  return { audience, pattern, title, ...shown };
+}
 
 /** All pages. */
 export const PAGES: readonly PageEntry[] = [
-  {
-    pattern: "/",
-    title: "Overview",
-    audience: "everyone",
-    nav: { group: "Service", icon: "overview" },
-    page: { show: OverviewPage },
-  },
-  {
-    pattern: "/chain/:profile/:chain",
-    title: "Chain",
-    audience: "everyone",
-    nav: null,
-    page: { show: ChainPage },
-  },
-  {
-    pattern: "/requests",
-    title: "Requests",
-    audience: "operator",
-    nav: { group: "Service", icon: "requests" },
-    page: { load: () => import("../pages/requests/requests-page.tsx").then((m) => m.RequestsPage) },
-  },
-  {
-    pattern: "/requests/:id",
-    title: "Request",
-    audience: "operator",
-    nav: null,
-    page: { load: () => import("../pages/requests/decision-page.tsx").then((m) => m.DecisionPage) },
-  },
-  {
-    pattern: "/streams",
-    title: "Streams",
-    audience: "operator",
-    nav: { group: "Service", icon: "streams" },
-    page: { load: () => import("../pages/streams/streams-page.tsx").then((m) => m.StreamsPage) },
-  },
-  {
-    pattern: "/errors",
-    title: "Errors",
-    audience: "operator",
-    nav: { group: "Service", icon: "errors" },
-    page: { load: () => import("../pages/errors/errors-page.tsx").then((m) => m.ErrorsPage) },
-  },
-  {
-    pattern: "/tester",
-    title: "Tester",
-    audience: "everyone",
-    nav: { group: "Service", icon: "tester" },
-    page: { load: async () => (await import("../pages/tester/tester-page.tsx")).TesterPage },
-  },
-  {
-    pattern: "/money",
-    title: "Money",
-    audience: "hosted operator",
-    nav: { group: "Service", icon: "money" },
-    page: { load: async () => (await import("../pages/money/money-page.tsx")).MoneyPage },
-  },
-  {
-    pattern: "/cluster",
-    title: "Cluster",
-    audience: "everyone",
-    nav: { group: "Service", icon: "cluster" },
-    page: { load: async () => (await import("../pages/cluster/cluster-page.tsx")).ClusterPage },
-  },
-  {
-    pattern: "/account",
-    title: "Account",
-    audience: "account",
-    nav: { group: "Account", icon: "account" },
-    page: { load: async () => (await import("../pages/account/account-page.tsx")).AccountPage },
-  },
-  {
-    pattern: "/account/keys",
-    title: "Keys",
-    audience: "account",
-    nav: { group: "Account", icon: "key" },
-    page: { load: async () => (await import("../pages/account/keys-page.tsx")).KeysPage },
-  },
-  {
-    pattern: "/account/profiles",
-    title: "Custom profiles",
-    audience: "account",
-    nav: { group: "Account", icon: "chain" },
-    page: { load: async () => (await import("../pages/account/profiles-page.tsx")).ProfilesPage },
-  },
-  {
-    pattern: "/account/profiles/:slug",
-    title: "Custom profile",
-    audience: "account",
-    nav: null,
-    page: { load: async () => (await import("../pages/account/profile-page.tsx")).ProfilePage },
-  },
-  {
-    pattern: "/account/payments",
-    title: "Payments",
-    audience: "account",
-    nav: { group: "Account", icon: "money" },
-    page: { load: async () => (await import("../pages/account/payments-page.tsx")).PaymentsPage },
-  },
-  {
-    pattern: "/account/tokens",
-    title: "Management tokens",
-    audience: "account",
-    nav: { group: "Account", icon: "key" },
-    page: { load: async () => (await import("../pages/account/tokens-page.tsx")).TokensPage },
-  },
-  {
-    pattern: "/sign-in",
-    title: "Sign in",
-    audience: "everyone",
-    nav: null,
-    page: { show: SignInPage },
-  },
+  page("everyone", "/", "Overview", { icon: "overview", show: OverviewPage }),
+  page("everyone", "/chain/:profile/:chain", "Chain", { show: ChainPage }),
+  page("operator", "/requests", "Requests", {
+    icon: "requests",
+    load: async () => (await import("../pages/requests/requests-page.tsx")).RequestsPage,
+  }),
+  page("operator", "/requests/:id", "Request", {
+    load: async () => (await import("../pages/requests/decision-page.tsx")).DecisionPage,
+  }),
+  page("operator", "/streams", "Streams", {
+    icon: "streams",
+    load: async () => (await import("../pages/streams/streams-page.tsx")).StreamsPage,
+  }),
+  page("operator", "/errors", "Errors", {
+    icon: "errors",
+    load: async () => (await import("../pages/errors/errors-page.tsx")).ErrorsPage,
+  }),
+  page("everyone", "/tester", "Tester", {
+    icon: "tester",
+    load: async () => (await import("../pages/tester/tester-page.tsx")).TesterPage,
+  }),
+  page("hosted operator", "/money", "Money", {
+    icon: "money",
+    load: async () => (await import("../pages/money/money-page.tsx")).MoneyPage,
+  }),
+  page("everyone", "/cluster", "Cluster", {
+    icon: "cluster",
+    load: async () => (await import("../pages/cluster/cluster-page.tsx")).ClusterPage,
+  }),
+  page("account", "/account", "Account", {
+    icon: "account",
+    load: async () => (await import("../pages/account/account-page.tsx")).AccountPage,
+  }),
+  page("account", "/account/keys", "Keys", {
+    icon: "key",
+    load: async () => (await import("../pages/account/keys-page.tsx")).KeysPage,
+  }),
+  page("account", "/account/profiles", "Custom profiles", {
+    icon: "chain",
+    load: async () => (await import("../pages/account/profiles-page.tsx")).ProfilesPage,
+  }),
+  page("account", "/account/profiles/:slug", "Custom profile", {
+    load: async () => (await import("../pages/account/profile-page.tsx")).ProfilePage,
+  }),
+  page("account", "/account/payments", "Payments", {
+    icon: "money",
+    load: async () => (await import("../pages/account/payments-page.tsx")).PaymentsPage,
+  }),
+  page("account", "/account/tokens", "Management tokens", {
+    icon: "key",
+    load: async () => (await import("../pages/account/tokens-page.tsx")).TokensPage,
+  }),
+  page("everyone", "/sign-in", "Sign in", { show: SignInPage }),
 ];
 
 /** The page at a path, with the named parts of the path; null = there is none. */

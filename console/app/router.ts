@@ -1,41 +1,46 @@
 // Moves between pages by the history of the browser. Knows no page.
-import { createStore, type Store } from "./store.ts";
-
-/** Moves about. */
-export interface Router {
-  readonly place: Store<Place>;
-  /** Goes to a path with its query, as `/requests?chain=base`. */
-  go(target: string): void;
-  /** Changes parameters of the query without a new entry in the history; null = removed. */
-  setQuery(changes: Readonly<Record<string, string | null>>): void;
-  /** The address of a target, for `href`. */
-  href(target: string): string;
-}
+import { Store } from "./store.ts";
 
 const ROOT = "/dashboard";
 
-/** Creates the router of a window; `base` is the path of the service, with a trailing slash. */
-export function createRouter(window: Window, base: string): Router {
-  const root = `${base.replace(/\/$/, "")}${ROOT}`;
-  const read = (): Place => placeOf(window.location.pathname, window.location.search, root);
-  const place = createStore(read());
-  window.addEventListener("popstate", () => place.set(read()));
-  const href = (target: string): string => (target === "/" ? root : `${root}${target}`);
-  return {
-    place,
-    href,
-    go(target) {
-      window.history.pushState(null, "", href(target));
-      place.set(read());
-      window.scrollTo(0, 0);
-    },
-    setQuery(changes) {
-      const current = place.get();
-      const search = queryText({ ...current.query, ...changes });
-      window.history.replaceState(null, "", `${href(current.path)}${search}`);
-      place.set(read());
-    },
-  };
+/** Moves about in a window. */
+export class Router {
+  readonly place: Store<Place>;
+  readonly #root: string;
+  readonly #window: Window;
+
+  /** `base` is the path of the service, with a trailing slash. */
+  constructor(window: Window, base: string) {
+    this.#window = window;
+    this.#root = `${base.replace(/\/$/, "")}${ROOT}`;
+    this.place = new Store(this.#read());
+    window.addEventListener("popstate", () => this.place.set(this.#read()));
+  }
+
+  /** Goes to a path with its query, as `/requests?chain=base`. */
+  go(target: string): void {
+    this.#window.history.pushState(null, "", this.href(target));
+    this.place.set(this.#read());
+    this.#window.scrollTo(0, 0);
+  }
+
+  /** Changes parameters of the query without a new entry in the history; null = removed. */
+  setQuery(changes: Readonly<Record<string, string | null>>): void {
+    const { path, query } = this.place.get();
+    const target = `${this.href(path)}${queryText({ ...query, ...changes })}`;
+    this.#window.history.replaceState(null, "", target);
+    this.place.set(this.#read());
+  }
+
+  /** The address of a target, for `href`. */
+  href(target: string): string {
+    return target === "/" ? this.#root : `${this.#root}${target}`;
+  }
+
+  #read(): Place {
+    const { pathname, search } = this.#window.location;
+    return placeOf(pathname, search, this.#root);
+  }
 }
 
 /** Where the reader is. */

@@ -9,7 +9,7 @@ import { Link } from "../components/link.tsx";
 import { Empty, Forbidden, Loading } from "../components/page-state.tsx";
 import { duration } from "../format/durations.ts";
 import { type PageComponent, type PageProps, useApp, useStore } from "./app.ts";
-import { isOffered, NAV_GROUPS, PAGES, pageAt } from "./pages.ts";
+import { isOffered, PAGES, pageAt } from "./pages.ts";
 import { signInPath } from "./router.ts";
 import { ToastList } from "./toasts.tsx";
 
@@ -27,7 +27,7 @@ export function Shell(): JSX.Element {
       <header class="topbar">
         <button
           type="button"
-          class="button button-icon button-plain menu-button"
+          class="button button-icon button-plain"
           aria-label="Menu"
           aria-expanded={isMenuOpen}
           aria-controls="sidebar"
@@ -68,36 +68,41 @@ function Brand(): JSX.Element {
 }
 
 function Sidebar({ path }: { readonly path: string }): JSX.Element {
-  const { session } = useApp();
-  const state = useStore(session.state);
-  const offered = PAGES.filter((entry) => entry.nav !== null && isOffered(entry, state));
-  const current = pageAt(path)?.entry;
   return (
     <aside class="sidebar" id="sidebar" aria-label="Console">
       <Brand />
       <nav class="nav" aria-label="Pages">
-        {NAV_GROUPS.map((group) => {
-          const entries = offered.filter(({ nav }) => nav?.group === group);
-          return entries.length === 0 ? null : (
-            <div key={group} class="nav-group">
-              <h2>{group}</h2>
-              {entries.map((entry) => (
-                <Link
-                  key={entry.pattern}
-                  to={entry.pattern}
-                  class="nav-link"
-                  current={entry === current}
-                >
-                  {entry.nav === null ? null : <Icon name={entry.nav.icon} />}
-                  {entry.title}
-                </Link>
-              ))}
-            </div>
-          );
-        })}
+        <NavGroup title="Service" path={path} />
+        <NavGroup title="Account" path={path} />
       </nav>
       <SidebarFoot />
     </aside>
+  );
+}
+
+interface NavGroupProps {
+  readonly title: "Service" | "Account";
+  readonly path: string;
+}
+
+function NavGroup({ title, path }: NavGroupProps): JSX.Element | null {
+  const state = useStore(useApp().session.state);
+  const current = pageAt(path)?.entry;
+  const entries = PAGES.filter((entry) => {
+    const group = entry.audience === "account" ? "Account" : "Service";
+    return entry.icon !== undefined && group === title && isOffered(entry, state);
+  });
+  if (entries.length === 0) return null;
+  return (
+    <div class="nav-group">
+      <h2>{title}</h2>
+      {entries.map((entry) => (
+        <Link key={entry.pattern} to={entry.pattern} class="nav-link" current={entry === current}>
+          {entry.icon === undefined ? null : <Icon name={entry.icon} />}
+          {entry.title}
+        </Link>
+      ))}
+    </div>
   );
 }
 
@@ -184,11 +189,9 @@ function CurrentPage({ path }: { readonly path: string }): JSX.Element {
         </Card>
       </>
     );
-  const { page } = found.entry;
-  if ("show" in page) return <page.show key={reader} params={found.params} />;
-  return (
-    <LoadedPage key={`${reader} ${found.entry.pattern}`} load={page.load} params={found.params} />
-  );
+  const { entry, params } = found;
+  if ("show" in entry) return <entry.show key={reader} params={params} />;
+  return <LoadedPage key={`${reader} ${entry.pattern}`} load={entry.load} params={params} />;
 }
 
 type LoadState = "loading" | "failed" | { readonly show: PageComponent };

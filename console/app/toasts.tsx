@@ -4,40 +4,33 @@ import type { JSX } from "preact";
 import { Button } from "../components/controls.tsx";
 import { Icon } from "../components/icons.tsx";
 import { useApp, useStore } from "./app.ts";
-import { createStore, type Store } from "./store.ts";
+import { Store } from "./store.ts";
 
 /** One message. */
-export interface Toast {
+interface Toast {
   readonly id: number;
   readonly tone: "good" | "bad";
   readonly text: string;
 }
 
-/** The messages on show. */
-export interface Toasts {
-  readonly shown: Store<readonly Toast[]>;
-  /** Shows a message for some seconds. */
-  show(tone: Toast["tone"], text: string): void;
-  dismiss(id: number): void;
-}
-
 const SHOWN_MS = 6_000;
 const MAX_SHOWN = 4;
 
-/** Creates the messages; none yet. */
-export function createToasts(): Toasts {
-  const shown = createStore<readonly Toast[]>([]);
-  const next = { id: 1 };
-  const dismiss = (id: number): void => shown.set(shown.get().filter((toast) => toast.id !== id));
-  return {
-    shown,
-    dismiss,
-    show(tone, text) {
-      const id = next.id++;
-      shown.set([...shown.get(), { id, tone, text }].slice(-MAX_SHOWN));
-      setTimeout(() => dismiss(id), SHOWN_MS);
-    },
-  };
+/** The messages on show. */
+export class Toasts {
+  readonly shown = new Store<readonly Toast[]>([]);
+  #lastId = 0;
+
+  /** Shows a message for some seconds. */
+  show(tone: Toast["tone"], text: string): void {
+    const id = ++this.#lastId;
+    this.shown.set([...this.shown.get(), { id, tone, text }].slice(-MAX_SHOWN));
+    setTimeout(() => this.dismiss(id), SHOWN_MS);
+  }
+
+  dismiss(id: number): void {
+    this.shown.set(this.shown.get().filter((toast) => toast.id !== id));
+  }
 }
 
 /** The corner with the messages. */

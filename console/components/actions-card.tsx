@@ -4,11 +4,10 @@ import { useState } from "preact/hooks";
 import type { AnswerOf } from "../api/contract-types.ts";
 import { useApp, useCall } from "../app/app.ts";
 import { DASH } from "../format/numbers.ts";
-import { Card } from "./card.tsx";
-import { Noted, stateColumn } from "./columns.tsx";
+import { column, stateColumn } from "./columns.tsx";
 import { Button, Dialog } from "./controls.tsx";
-import { failureText, Loaded } from "./page-state.tsx";
-import { type Column, Table } from "./table.tsx";
+import { failureText } from "./page-state.tsx";
+import { type Column, TableCard } from "./table.tsx";
 import { Time } from "./time.tsx";
 
 type Action = AnswerOf<"GET /api/v1/operator/actions">["actions"][number];
@@ -19,28 +18,20 @@ const POLL_MS = 10_000;
 export function ActionsCard({ limit }: { readonly limit: number }): JSX.Element {
   const actions = useCall("GET /api/v1/operator/actions", { query: { limit } }, POLL_MS);
   return (
-    <Card
+    <TableCard
       title="Actions of operators"
       lead={`Who did what, newest first, ${limit} at most.`}
       actions={<ReloadButton done={actions.reload} />}
-      flush
-    >
-      <Loaded resource={actions}>
-        {(data) => (
-          <Table
-            name="actions"
-            caption="Actions of operators"
-            columns={COLUMNS}
-            rows={data.actions}
-            keyOf={({ id }) => id}
-            textOf={({ action, target, actor, detail }) =>
-              `${NAMES[action] ?? ""} ${action} ${target} ${actor} ${detail}`
-            }
-            empty="No operator has done anything yet"
-          />
-        )}
-      </Loaded>
-    </Card>
+      resource={actions}
+      name="actions"
+      columns={COLUMNS}
+      rows={actions.data?.actions ?? []}
+      keyOf={({ id }) => id}
+      textOf={({ action, target, actor, detail }) =>
+        `${NAMES[action] ?? ""} ${action} ${target} ${actor} ${detail}`
+      }
+      empty="No operator has done anything yet"
+    />
   );
 }
 
@@ -93,25 +84,14 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 const COLUMNS: readonly Column<Action>[] = [
-  {
-    id: "action",
-    label: "Action",
+  column("action", "Action", ({ action, target }) => `${NAMES[action] ?? action} ${target ?? ""}`, {
     kind: "lead",
-    render: ({ action, target, detail }) => (
-      <span class="wrap-anywhere">
-        {NAMES[action] ?? action} {target ?? ""}
-        {detail === null ? null : <small>{detail}</small>}
-      </span>
-    ),
-  },
+    note: ({ detail }) => detail,
+  }),
   stateColumn("outcome", "Outcome", ({ outcome }) =>
     outcome === "done" ? { tone: "good", word: "Done" } : { tone: "warn", word: "Refused" },
   ),
-  {
-    id: "actor",
-    label: "By",
-    render: ({ actor, address }) => <Noted note={address}>{actor}</Noted>,
-  },
-  { id: "node", label: "Node", render: ({ node }) => node ?? DASH },
-  { id: "at", label: "When", kind: "number", render: ({ at }) => <Time at={at} /> },
+  column("actor", "By", ({ actor }) => actor, { note: ({ address }) => address }),
+  column("node", "Node", ({ node }) => node ?? DASH),
+  column("at", "When", ({ at }) => <Time at={at} />, "number"),
 ];

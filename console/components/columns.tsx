@@ -9,6 +9,16 @@ import { Time } from "./time.tsx";
 type Maybe<T> = T | null | undefined;
 type More<Row> = Partial<Column<Row>>;
 
+/** A column that does not sort, unless `more` says by what; `more` may be the kind alone. */
+export function column<Row>(
+  id: string,
+  label: string,
+  render: (row: Row) => ComponentChildren,
+  more: More<Row> | Column<Row>["kind"] = {},
+): Column<Row> {
+  return { id, label, render, ...(typeof more === "string" ? { kind: more } : more) };
+}
+
 /** A column of numbers that sorts by them; what is unknown is a dash. */
 export function numberColumn<Row>(
   id: string,
@@ -19,15 +29,6 @@ export function numberColumn<Row>(
   return { id, label, kind: "number", value: read, render: (row) => format(read(row)) };
 }
 
-/** A column of numbers as texts; it does not sort. */
-export function plainNumber<Row>(
-  id: string,
-  label: string,
-  render: (row: Row) => ComponentChildren,
-): Column<Row> {
-  return { id, label, kind: "number", render };
-}
-
 /** A column of texts that sorts by them, unless `more` says otherwise. */
 export function textColumn<Row>(
   id: string,
@@ -35,7 +36,20 @@ export function textColumn<Row>(
   read: (row: Row) => Maybe<string | number>,
   more: More<Row> = {},
 ): Column<Row> {
-  return { id, label, value: read, render: (row) => read(row) ?? DASH, ...more };
+  return { id, label, value: read, render: (row) => <bdi>{read(row) ?? DASH}</bdi>, ...more };
+}
+
+/** A column of names of programs, ids or hashes, that sorts by them. */
+export function codeColumn<Row>(
+  id: string,
+  label: string,
+  read: (row: Row) => Maybe<string>,
+  more: More<Row> = {},
+): Column<Row> {
+  return textColumn(id, label, read, {
+    render: (row) => <code>{read(row) ?? DASH}</code>,
+    ...more,
+  });
 }
 
 /** A column of moments that sorts by them. */
@@ -70,21 +84,6 @@ export function StateBadge({ tone, word }: Word): JSX.Element {
   return <Badge tone={tone}>{word}</Badge>;
 }
 
-interface NotedProps {
-  readonly note: ComponentChildren;
-  readonly children: ComponentChildren;
-}
-
-/** A text with a smaller line below it. */
-export function Noted({ note, children }: NotedProps): JSX.Element {
-  return (
-    <span class="wrap-anywhere">
-      {children}
-      <small>{note}</small>
-    </span>
-  );
-}
-
 interface KeyNameProps {
   readonly name: string;
   readonly prefix: string;
@@ -101,10 +100,23 @@ export function KeyName({ name, prefix, isDeleted }: KeyNameProps): JSX.Element 
   );
 }
 
-/** The states of purchases. */
-export const PURCHASE_TONES = {
+const PURCHASE_TONES = {
   accepted: "warn",
   submitted: "warn",
   settled: "good",
   failed: "bad",
 } as const satisfies Readonly<Record<string, Tone>>;
+
+interface PurchaseStanding {
+  readonly state: keyof typeof PURCHASE_TONES;
+  readonly reason: string | null;
+}
+
+/** How a purchase stands. */
+export function purchaseState<Row extends PurchaseStanding>(): Column<Row> {
+  const word = ({ state }: Row): Word => ({ tone: PURCHASE_TONES[state], word: state });
+  return stateColumn("state", "State", word, {
+    value: ({ state }) => state,
+    note: ({ reason }) => reason,
+  });
+}

@@ -12,7 +12,11 @@ interface DiffProps {
   readonly same?: string;
 }
 
-const MARKS = { same: " ", removed: "−", added: "+" } as const;
+const MARKS = {
+  same: { sign: " ", tone: "" },
+  removed: { sign: "−", tone: "bad" },
+  added: { sign: "+", tone: "good" },
+} as const;
 const MAX_LINES = 2_000;
 
 /** Lines with a mark for each difference. */
@@ -24,8 +28,8 @@ export function DiffView(props: DiffProps): JSX.Element {
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keys must reach it
     <section class="diff" aria-label={label} tabIndex={0}>
       {lines.slice(0, MAX_LINES).map(({ kind, text }, at) => (
-        <div key={at} class={`diff-line ${kind}`}>
-          <span aria-hidden="true">{MARKS[kind]}</span>
+        <div key={at} class={`diff-line ${MARKS[kind].tone}`}>
+          <span aria-hidden="true">{MARKS[kind].sign}</span>
           {kind === "same" ? null : <span class="visually-hidden">{kind}: </span>}
           {text}
         </div>

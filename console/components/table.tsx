@@ -2,11 +2,13 @@
 // phone its rows are cards.
 import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
+import type { Resource } from "../api/resource.ts";
 import { useQuery } from "../app/app.ts";
 import { count } from "../format/numbers.ts";
+import { Card } from "./card.tsx";
 import { Button } from "./controls.tsx";
 import { Icon } from "./icons.tsx";
-import { Empty } from "./page-state.tsx";
+import { Empty, Loaded } from "./page-state.tsx";
 import {
   filterRows,
   nextOrder,
@@ -22,6 +24,8 @@ export interface Column<Row> {
   readonly id: string;
   readonly label: string;
   readonly render: (row: Row) => ComponentChildren;
+  /** A smaller line below; empty = none. */
+  readonly note?: (row: Row) => ComponentChildren;
   /** What it sorts by; omitted = it does not sort. */
   readonly value?: (row: Row) => SortValue;
   /** `number` = aligned to the right; `lead`, `wide` = a line of its own on a phone. */
@@ -93,6 +97,27 @@ export function Table<Row>(props: TableProps<Row>): JSX.Element {
         <Pager total={shown.length} page={current.page} pages={current.pages} go={setPage} />
       ) : null}
     </>
+  );
+}
+
+interface TableCardProps<Row> extends Omit<TableProps<Row>, "caption"> {
+  /** Of the card; also the caption, where none is given. */
+  readonly title?: string;
+  readonly caption?: string;
+  readonly lead?: ComponentChildren;
+  readonly actions?: ComponentChildren;
+  /** What the rows are read from; omitted = they are there. */
+  readonly resource?: Resource<unknown>;
+}
+
+/** A card with a table, or with the state of what the table is read from. */
+export function TableCard<Row>(props: TableCardProps<Row>): JSX.Element {
+  const { title, lead, actions, resource, caption = title ?? "", ...table } = props;
+  const shown = <Table {...table} caption={caption} />;
+  return (
+    <Card {...{ title, lead, actions }} flush>
+      {resource === undefined ? shown : <Loaded resource={resource}>{() => shown}</Loaded>}
+    </Card>
   );
 }
 
@@ -222,7 +247,7 @@ function RowView<Row>({ row, columns, open, expands, detail }: RowProps<Row>): J
             class={column.kind ?? ""}
             data-label={column.kind === "lead" ? undefined : column.label}
           >
-            {column.render(row)}
+            <Cell {...{ row, column }} />
           </td>
         ))}
       </tr>
@@ -236,6 +261,21 @@ function RowView<Row>({ row, columns, open, expands, detail }: RowProps<Row>): J
         </tr>
       )}
     </>
+  );
+}
+
+interface CellProps<Row> {
+  readonly row: Row;
+  readonly column: Column<Row>;
+}
+
+function Cell<Row>({ row, column: { render, note } }: CellProps<Row>): JSX.Element {
+  if (note === undefined) return <>{render(row)}</>;
+  return (
+    <span class="wrap-anywhere">
+      {render(row)}
+      <small>{note(row)}</small>
+    </span>
   );
 }
 

@@ -1,8 +1,7 @@
 // Sends requests that cost money: first without a payment, to be told the offers, then with one.
 // A payment that was recorded is never sent anew: its purchase is watched.
 
-import { type Failure, refusalOf, SERVICE_URL } from "../api/client.ts";
-import { memberOf } from "../api/json.ts";
+import type { Client, Failure } from "../api/client.ts";
 import { type PaymentOffer, readOffers } from "./x402-offer.ts";
 
 /** What is bought: an operation with its body. */
@@ -15,58 +14,33 @@ export interface PaidRequest {
 /** What came of it. */
 export type PaidAnswer =
   | { readonly kind: "offers"; readonly offers: readonly PaymentOffer[] }
-  | { readonly kind: "settled"; readonly purchaseId: string; readonly txHash: string | null }
+  | { readonly kind: "settled"; readonly txHash: string | null }
   | { readonly kind: "pending"; readonly purchaseId: string }
   | { readonly kind: "failed"; readonly failure: Failure };
+
+interface Bought {
+  readonly receipt: { readonly tx_hash: string | null };
+}
 
 /** A payment is waited for while its chain confirms it. */
 const TIMEOUT_MS = 90_000;
 const PAYMENT_REQUIRED = 402;
 
-/** Asks for the offers of a purchase. */
-export function requestOffers(request: PaidRequest): Promise<PaidAnswer> {
-  return send(request, {});
-}
-
-/** Sends a purchase with its signed payment. */
-export function sendPayment(request: PaidRequest, header: string): Promise<PaidAnswer> {
-  return send(request, { "payment-signature": header });
-}
-
-async function send(
+/** Sends a purchase with its signed payment; null = asks what it costs. */
+export async function sendPaid(
+  client: Client,
   { path, body }: PaidRequest,
-  payment: Readonly<Record<string, string>>,
+  payment: string | null,
 ): Promise<PaidAnswer> {
-  try {
-    const response = await fetch(new URL(path.slice(1), SERVICE_URL), {
-      method: "POST",
-      cache: "no-store",
-      credentials: "same-origin",
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-      headers: { "content-type": "application/json", ...payment },
-      body: JSON.stringify(body),
-    });
-    const answer: unknown = await response.json();
-    if (response.ok) return settledOf(answer);
-    const offers = readOffers(response.headers.get("payment-required"));
-    const isFirst = Object.keys(payment).length === 0;
-    if (response.status === PAYMENT_REQUIRED && isFirst) return { kind: "offers", offers };
-    const error = memberOf(answer, "error");
-    const purchaseId = memberOf(error, "purchase_id");
-    if (memberOf(error, "code") === "payment_pending" && typeof purchaseId === "string")
-      return { kind: "pending", purchaseId };
-    return { kind: "failed", failure: refusalOf(response, answer) };
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    return { kind: "failed", failure: { kind: "unreachable", message } };
-  }
-}
-
-function settledOf(answer: unknown): PaidAnswer {
-  const txHash = memberOf(memberOf(answer, "receipt"), "tx_hash");
-  return {
-    kind: "settled",
-    purchaseId: String(memberOf(answer, "purchase_id")),
-    txHash: typeof txHash === "string" ? txHash : null,
-  };
+  const headers = payment === null ? {} : { "payment-signature": payment };
+  const options = { body, headers, timeoutMs: TIMEOUT_MS };
+  const result = await client.request<Bought>("POST", path, options);
+  if (result.kind === "ok") return { kind: "settled", txHash: result.body.receipt.tx_hash };
+  const { failure } = result;
+  if (failure.kind === "unreachable") return { kind: "failed", failure };
+  const { status, code, purchaseId, paymentRequired } = failure;
+  if (status === PAYMENT_REQUIRED && payment === null)
+    return { kind: "offers", offers: readOffers(paymentRequired) };
+  if (code === "payment_pending" && purchaseId !== "") return { kind: "pending", purchaseId };
+  return { kind: "failed", failure };
 }

@@ -1,8 +1,6 @@
-// The live feed's pure parts: reading events out of a cut-up stream, sentences for changes, and
-// columns of history.
+// The pure parts of what the live feed tells: sentences for changes, and columns of history.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createEventParser, type StreamEvent } from "../../console/api/feed.ts";
 import {
   busiest,
   errorRates,
@@ -14,34 +12,6 @@ import {
   trimHistory,
 } from "../../console/health/series.ts";
 import { changeOf, changesIn, withChange } from "../../console/pages/overview/change-text.ts";
-
-const STREAM =
-  "retry: 2000\n\n: a comment\n\n" +
-  'id: 7\nevent: call\ndata: {"a":1}\n\n' +
-  "event: beat\r\ndata: one\r\ndata: two\r\n\r\n" +
-  "id: 8\ndata:no space\n\nevent: empty\n\n";
-const EVENTS: readonly StreamEvent[] = [
-  { id: "7", name: "call", data: '{"a":1}' },
-  { id: "7", name: "beat", data: "one\ntwo" },
-  { id: "8", name: "message", data: "no space" },
-];
-
-test("events are read whole, wherever the stream is cut", () => {
-  for (let size = 1; size <= STREAM.length; size++) {
-    const parser = createEventParser();
-    const events: StreamEvent[] = [];
-    for (let at = 0; at < STREAM.length; at += size)
-      events.push(...parser.feed(STREAM.slice(at, at + size)));
-    assert.deepEqual(events, EVENTS, `in pieces of ${size}`);
-    assert.equal(parser.retryMs(), 2_000);
-  }
-});
-
-test("a block without an end does not grow for ever", () => {
-  const parser = createEventParser();
-  for (let round = 0; round < 50; round++) assert.deepEqual(parser.feed("x".repeat(10_000)), []);
-  assert.deepEqual(parser.feed("\n\ndata: after\n\n").at(-1)?.data, "after");
-});
 
 test("changes are told in sentences, and anything else is no change", () => {
   const said = (name: string, fields: object): string | undefined =>

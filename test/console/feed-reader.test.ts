@@ -145,6 +145,32 @@ test("a feed that is silent or cut goes on after the last event that was read", 
   );
 });
 
+const STREAM =
+  "retry: 2000\n\n: a comment\n\n" +
+  'id: 7\nevent: call\ndata: {"a":1}\n\n' +
+  "event: beat\r\ndata: one\r\ndata: two\r\n\r\n" +
+  "id: 8\ndata:no space\n\nevent: empty\n\n";
+const EVENTS: readonly StreamEvent[] = [
+  { id: "7", name: "call", data: '{"a":1}' },
+  { id: "7", name: "beat", data: "one\ntwo" },
+  { id: "8", name: "message", data: "no space" },
+];
+
+test("events are read whole, wherever the stream is cut; one without an end is given up", async (t) => {
+  giveNavigator(t, undefined);
+  const { asked, open, pass } = startBrowser(t);
+  const tab = open();
+  await pass(0);
+  asked[0]?.open();
+  for (const character of STREAM) asked[0]?.send(character);
+  await pass(0);
+  assert.deepEqual(tab.events, EVENTS);
+  for (let round = 0; round < 50; round++) asked[0]?.send("x".repeat(10_000));
+  await pass(0);
+  assert.equal(waitOf(tab), 1_000);
+  assert.equal(asked[0]?.isAborted(), true);
+});
+
 test("a feed that ends with its session is not asked again; one that could not be checked is", async (t) => {
   giveNavigator(t, undefined);
   const { asked, open, pass } = startBrowser(t);

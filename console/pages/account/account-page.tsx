@@ -4,12 +4,18 @@ import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useApp, useCall, useStore } from "../../app/app.ts";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
-import { KeyName, numberColumn, StateBadge, textColumn } from "../../components/columns.tsx";
+import {
+  codeColumn,
+  KeyName,
+  numberColumn,
+  StateBadge,
+  textColumn,
+} from "../../components/columns.tsx";
 import { Choices, lookOf } from "../../components/controls.tsx";
 import { Graph } from "../../components/graph.tsx";
 import { Link } from "../../components/link.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, TableCard } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { compact, count, DASH, usd } from "../../format/numbers.ts";
 import { burnOf, columnsOf, type Measure } from "./usage.ts";
@@ -148,30 +154,28 @@ function UsageCards({ usage }: { readonly usage: Usage }): JSX.Element {
         )}
       </Card>
       <div class="grid grid-2">
-        <Card title="By key" flush>
-          <Table
-            name="by-key"
-            caption="Usage by key"
-            columns={KEY_COLUMNS}
-            rows={usage.by_key}
-            keyOf={(row) => row.key_id}
-            textOf={(row) => `${row.name} ${row.key_prefix}`}
-            order="-cu"
-            empty="No key was used"
-          />
-        </Card>
-        <Card title="By method" flush>
-          <Table
-            name="by-method"
-            caption="Usage by method"
-            columns={METHOD_COLUMNS}
-            rows={usage.by_method}
-            keyOf={(row) => row.method}
-            textOf={(row) => row.method}
-            order="-cu"
-            empty="No method was called"
-          />
-        </Card>
+        <TableCard
+          title="By key"
+          name="by-key"
+          caption="Usage by key"
+          columns={KEY_COLUMNS}
+          rows={usage.by_key}
+          keyOf={(row) => row.key_id}
+          textOf={(row) => `${row.name} ${row.key_prefix}`}
+          order="-cu"
+          empty="No key was used"
+        />
+        <TableCard
+          title="By method"
+          name="by-method"
+          caption="Usage by method"
+          columns={METHOD_COLUMNS}
+          rows={usage.by_method}
+          keyOf={(row) => row.method}
+          textOf={(row) => row.method}
+          order="-cu"
+          empty="No method was called"
+        />
       </div>
     </>
   );
@@ -199,9 +203,6 @@ const KEY_COLUMNS: readonly Column<Usage["by_key"][number]>[] = [
 ];
 
 const METHOD_COLUMNS: readonly Column<Usage["by_method"][number]>[] = [
-  textColumn("method", "Method", (row) => row.method, {
-    kind: "lead",
-    render: (row) => <span class="mono">{row.method}</span>,
-  }),
+  codeColumn("method", "Method", (row) => row.method, { kind: "lead" }),
   ...usedColumns<Usage["by_method"][number]>(),
 ];

@@ -5,13 +5,12 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Client, Result } from "../../api/client.ts";
 import { useResource } from "../../api/resource.ts";
 import { useApp, useCall, useStore } from "../../app/app.ts";
-import { Card, PageHead } from "../../components/card.tsx";
-import { textColumn, timeColumn } from "../../components/columns.tsx";
+import { PageHead } from "../../components/card.tsx";
+import { column, textColumn, timeColumn } from "../../components/columns.tsx";
 import { Button } from "../../components/controls.tsx";
-import { Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, TableCard } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
-import { count, DASH, plural } from "../../format/numbers.ts";
+import { count, plural } from "../../format/numbers.ts";
 import { type Key, type KeyDialog, OpenDialog } from "./key-dialogs.tsx";
 
 const POLL_MS = 15_000;
@@ -54,28 +53,21 @@ export function KeysPage(): JSX.Element {
           Create a key
         </Button>
       </PageHead>
-      <Card flush>
-        <Loaded resource={keys}>
-          {({ rows, isCut }) => (
-            <>
-              {isCut ? (
-                <p class="notice warn">
-                  The first {count(rows.length)} keys are shown. The API lists them all.
-                </p>
-              ) : null}
-              <Table
-                name="keys"
-                caption="Keys of the account"
-                columns={columns}
-                rows={rows}
-                keyOf={(row) => row.id}
-                textOf={(row) => `${row.name} ${row.key_prefix} ${row.profile}`}
-                empty="The account has no key that works"
-              />
-            </>
-          )}
-        </Loaded>
-      </Card>
+      {keys.data?.isCut === true ? (
+        <p class="notice warn">
+          The first {count(keys.data.rows.length)} keys are shown. The API lists them all.
+        </p>
+      ) : null}
+      <TableCard
+        resource={keys}
+        name="keys"
+        caption="Keys of the account"
+        columns={columns}
+        rows={keys.data?.rows ?? []}
+        keyOf={(row) => row.id}
+        textOf={(row) => `${row.name} ${row.key_prefix} ${row.profile}`}
+        empty="The account has no key that works"
+      />
       <OpenDialog {...{ dialog, changed, close }} profiles={account.data?.profiles ?? []} />
     </>
   );
@@ -104,30 +96,13 @@ async function allKeys(client: Client): Promise<Result<KeyList>> {
 }
 
 const COLUMNS: readonly Column<Key>[] = [
-  textColumn("name", "Name", (row) => row.name, {
-    kind: "lead",
-    render: (row) => <bdi>{row.name === "" ? "Unnamed" : row.name}</bdi>,
-  }),
-  {
-    id: "prefix",
-    label: "Begins with",
-    render: (row) => <span class="mono">{row.key_prefix}…</span>,
-  },
+  textColumn("name", "Name", (row) => row.name || "Unnamed", { kind: "lead" }),
+  column("prefix", "Begins with", (row) => <code>{row.key_prefix}…</code>),
   textColumn("profile", "Profile", (row) => row.profile, { render: profilesOf }),
   timeColumn("created", "Created", (row) => row.created_at),
-  {
-    id: "previous",
-    label: "Old secret",
+  column("previous", "Old secret until", (row) => <Time at={row.previous_valid_until} />, {
     title: "Until when the secret before the last rotation works",
-    render: ({ previous_valid_until: until }) =>
-      until === null ? (
-        DASH
-      ) : (
-        <>
-          ends <Time at={until} />
-        </>
-      ),
-  },
+  }),
 ];
 
 function profilesOf({ profile, allowed_profiles: allowed }: Key): JSX.Element {
@@ -148,23 +123,19 @@ const ACTIONS = [
 ] as const;
 
 function actionsColumn(open: (dialog: KeyDialog) => void): Column<Key> {
-  return {
-    id: "actions",
-    label: "Actions",
-    kind: "tight",
-    render: (key) => (
-      <span class="page-actions">
-        {ACTIONS.map(({ kind, word, look }) => (
-          <Button
-            key={kind}
-            look={look}
-            label={`${word} ${key.name === "" ? key.key_prefix : key.name}`}
-            press={() => open({ kind, key })}
-          >
-            {word}
-          </Button>
-        ))}
-      </span>
-    ),
-  };
+  const render = (key: Key): JSX.Element => (
+    <span class="page-actions">
+      {ACTIONS.map(({ kind, word, look }) => (
+        <Button
+          key={kind}
+          look={look}
+          label={`${word} ${key.name || key.key_prefix}`}
+          press={() => open({ kind, key })}
+        >
+          {word}
+        </Button>
+      ))}
+    </span>
+  );
+  return column("actions", "Actions", render, "tight");
 }

@@ -1,16 +1,20 @@
 // Payments of the account: top up by a wallet of this browser or by a command, and what was bought.
 import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { useResource } from "../../api/resource.ts";
-import { useApp, useCall } from "../../app/app.ts";
-import { Badge } from "../../components/badge.tsx";
+import { useAgentDocument, useCall } from "../../app/app.ts";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
-import { numberColumn, PURCHASE_TONES, textColumn, timeColumn } from "../../components/columns.tsx";
+import {
+  column,
+  numberColumn,
+  purchaseState,
+  textColumn,
+  timeColumn,
+} from "../../components/columns.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, TableCard } from "../../components/table.tsx";
 import { DASH, usd } from "../../format/numbers.ts";
-import { readTerms, TopUp } from "./top-up.tsx";
+import { TopUp } from "./top-up.tsx";
 
 type Purchase = AnswerOf<"GET /api/v1/purchases">["purchases"][number];
 
@@ -18,10 +22,9 @@ const POLL_MS = 10_000;
 
 /** The page. */
 export function PaymentsPage(): JSX.Element {
-  const { client } = useApp();
   const account = useCall("GET /api/v1/accounts/current", {}, POLL_MS);
   const purchases = useCall("GET /api/v1/purchases", { query: { limit: 100 } }, POLL_MS);
-  const terms = useResource("agent.json", 0, () => client.request<unknown>("GET", "/agent.json"));
+  const terms = useAgentDocument();
   const bought = (): void => {
     account.reload();
     purchases.reload();
@@ -39,51 +42,40 @@ export function PaymentsPage(): JSX.Element {
               <Figure label="Balance" value={usd(data.balance_usd)} />
             </Figures>
             <Loaded resource={terms}>
-              {(document) => {
-                const read = readTerms(document);
-                return read === null ? (
+              {({ payments }) =>
+                payments.enabled ? (
+                  <TopUp accountId={data.id} terms={payments} bought={bought} />
+                ) : (
                   <Card title="Top up">
                     <Empty title="This service takes no payments">
                       Its operator credits accounts.
                     </Empty>
                   </Card>
-                ) : (
-                  <TopUp accountId={data.id} terms={read} bought={bought} />
-                );
-              }}
+                )
+              }
             </Loaded>
           </>
         )}
       </Loaded>
-      <Card title="Purchases and receipts" lead="Newest first, 100 at most" flush>
-        <Loaded resource={purchases}>
-          {({ purchases: rows }) => (
-            <Table
-              name="purchases"
-              caption="Purchases of the account"
-              columns={COLUMNS}
-              rows={rows}
-              keyOf={(row) => row.id ?? ""}
-              textOf={(row) => `${row.id} ${row.tx_hash} ${row.payer} ${row.state}`}
-              empty="Nothing was bought yet"
-            />
-          )}
-        </Loaded>
-      </Card>
+      <TableCard
+        title="Purchases and receipts"
+        lead="Newest first, 100 at most"
+        resource={purchases}
+        name="purchases"
+        caption="Purchases of the account"
+        columns={COLUMNS}
+        rows={purchases.data?.purchases ?? []}
+        keyOf={(row) => row.id ?? ""}
+        textOf={(row) => `${row.id} ${row.tx_hash} ${row.payer} ${row.state}`}
+        empty="Nothing was bought yet"
+      />
     </>
   );
 }
 
 const COLUMNS: readonly Column<Purchase>[] = [
   timeColumn("created", "When", (row) => row.created_at, { kind: "lead" }),
-  textColumn("state", "State", (row) => row.state, {
-    render: (row) => (
-      <>
-        <Badge tone={PURCHASE_TONES[row.state]}>{row.state}</Badge>
-        {row.reason === null ? null : <span class="small muted"> {row.reason}</span>}
-      </>
-    ),
-  }),
+  purchaseState(),
   textColumn("buys", "Buys", (row) => row.buys, {
     render: ({ buys, days }) =>
       buys === "custom_access" ? `${days} days of Custom access` : "Credit",
@@ -92,8 +84,8 @@ const COLUMNS: readonly Column<Purchase>[] = [
   textColumn("chain", "Chain", (row) => row.chain_id, {
     render: (row) => `${row.rail}, chain ${row.chain_id}`,
   }),
-  { id: "transaction", label: "Transaction", render: (row) => <Hash text={row.tx_hash} /> },
-  { id: "id", label: "Receipt", render: (row) => <Hash text={row.id} /> },
+  column("transaction", "Transaction", (row) => <Hash text={row.tx_hash} />),
+  column("id", "Receipt", (row) => <Hash text={row.id} />),
 ];
 
 const SHOWN_CHARS = 10;
@@ -103,9 +95,7 @@ function Hash({ text }: { readonly text: string | null | undefined }): JSX.Eleme
   if (text === null || text === undefined) return <span>{DASH}</span>;
   return (
     <span class="page-actions">
-      <span class="mono small" title={text}>
-        {text.slice(0, SHOWN_CHARS)}…
-      </span>
+      <code title={text}>{text.slice(0, SHOWN_CHARS)}…</code>
       <CopyButton text={text} what={text.slice(0, SHOWN_CHARS)} />
     </span>
   );

@@ -172,8 +172,8 @@ function putProfile(
 ): Promise<Result<Profile>> {
   const query = `keep_hidden=true${dryRun ? "&dry_run=true" : ""}`;
   const path = `/api/v1/profiles/${encodeURIComponent(slug)}?${query}`;
-  const headers = revision === null ? undefined : { "if-match": `"${revision}"` };
-  return client.request<Profile>("PUT", path, document, headers);
+  const headers = revision === null ? {} : { "if-match": `"${revision}"` };
+  return client.request<Profile>("PUT", path, { body: document, headers });
 }
 
 interface RecipesProps {

@@ -4,12 +4,12 @@ import type { Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
 import { type App, type PageProps, useApp, useCall } from "../../app/app.ts";
-import { Badge } from "../../components/badge.tsx";
-import { Card, PageHead } from "../../components/card.tsx";
-import { textColumn } from "../../components/columns.tsx";
+import { PageHead } from "../../components/card.tsx";
+import { column, stateColumn, textColumn } from "../../components/columns.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, TableCard } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
+import { textList } from "../../format/text.ts";
 import { ProfileEditor } from "./profile-editor.tsx";
 
 type Profile = AnswerOf<"GET /api/v1/profiles/{slug}">;
@@ -62,46 +62,35 @@ function SavedCard({ profile }: { readonly profile: Profile }): JSX.Element {
     providers.map((provider): ProviderRow => ({ ...provider, chain })),
   );
   return (
-    <Card
+    <TableCard
       title={`Revision ${profile.revision}`}
       lead={
         <>
           Saved <Time at={profile.updated_at} />, {profile.state}
         </>
       }
-      flush
-    >
-      <Table
-        name="providers"
-        caption="Providers of the profile"
-        columns={PROVIDER_COLUMNS}
-        rows={rows}
-        keyOf={(row) => `${row.chain} ${row.name}`}
-        textOf={(row) => `${row.chain} ${row.name}`}
-      />
-    </Card>
+      name="providers"
+      caption="Providers of the profile"
+      columns={PROVIDER_COLUMNS}
+      rows={rows}
+      keyOf={(row) => `${row.chain} ${row.name}`}
+      textOf={(row) => `${row.chain} ${row.name}`}
+    />
   );
 }
 
 const TONES = { verified: "good", verifying: "warn", failed: "bad" } as const;
 
 const PROVIDER_COLUMNS: readonly Column<ProviderRow>[] = [
-  textColumn("name", "Provider", (row) => row.name, {
-    kind: "lead",
-    render: (row) => <bdi>{row.name}</bdi>,
-  }),
+  textColumn("name", "Provider", (row) => row.name, { kind: "lead" }),
   textColumn("chain", "Chain", (row) => row.chain),
-  textColumn("status", "Now", (row) => row.status, {
-    render: ({ status }) => <Badge tone={TONES[status]}>{status}</Badge>,
+  stateColumn("status", "Now", ({ status: word }) => ({ tone: TONES[word], word }), {
+    value: ({ status }) => status,
   }),
-  {
-    id: "url",
-    label: "Address",
-    kind: "wide",
-    render: (row) => (
-      <span class="mono small">
-        {[row.url, row.ws_url].filter((url) => url !== null).join(" ")}
-      </span>
-    ),
-  },
+  column(
+    "url",
+    "Address",
+    ({ url, ws_url }) => <code>{textList([url, ws_url], " ")}</code>,
+    "wide",
+  ),
 ];

@@ -7,6 +7,7 @@ import { pathTo } from "../../app/router.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, PageHead } from "../../components/card.tsx";
 import {
+  column,
   numberColumn,
   stateColumn,
   textColumn,
@@ -16,7 +17,7 @@ import {
 import { Button, Field, Form } from "../../components/controls.tsx";
 import { Link } from "../../components/link.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, TableCard } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { count, plural } from "../../format/numbers.ts";
 
@@ -40,22 +41,18 @@ export function ProfilesPage(): JSX.Element {
         {(data) => (
           <>
             <Access profiles={data} />
-            <Card
+            <TableCard
               title="Profiles"
               lead={`${data.profiles.length} of ${plural(data.max_profiles, "profile")}`}
-              flush
-            >
-              <Table
-                name="profiles"
-                caption="Custom profiles"
-                columns={COLUMNS}
-                rows={data.profiles}
-                keyOf={(row) => row.slug}
-                textOf={(row) => `${row.slug} ${row.name ?? ""}`}
-                open={(row) => open(row.slug)}
-                empty="No profile yet"
-              />
-            </Card>
+              name="profiles"
+              caption="Custom profiles"
+              columns={COLUMNS}
+              rows={data.profiles}
+              keyOf={(row) => row.slug}
+              textOf={(row) => `${row.slug} ${row.name ?? ""}`}
+              open={(row) => open(row.slug)}
+              empty="No profile yet"
+            />
             <NewProfile open={open} />
           </>
         )}
@@ -109,15 +106,11 @@ const STATES: Readonly<Record<Profile["state"], Word>> = {
 const COLUMNS: readonly Column<Profile>[] = [
   textColumn("slug", "Profile", (row) => row.slug, {
     kind: "lead",
-    render: (row) => (
-      <>
-        <Link to={pathTo("account", "profiles", row.slug)}>{row.slug}</Link>{" "}
-        <bdi class="muted small">{row.name}</bdi>
-      </>
-    ),
+    render: ({ slug }) => <Link to={pathTo("account", "profiles", slug)}>{slug}</Link>,
+    note: ({ name }) => <bdi>{name}</bdi>,
   }),
   stateColumn("state", "State", ({ state }) => STATES[state]),
-  { id: "providers", label: "Providers", render: (row) => <Providers profile={row} /> },
+  column("providers", "Providers", (row) => <Providers profile={row} />),
   numberColumn("revision", "Revision", (row) => row.revision),
   timeColumn("updated", "Saved", (row) => row.updated_at),
 ];

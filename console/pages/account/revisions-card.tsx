@@ -3,12 +3,11 @@ import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
 import { useApp, useCall } from "../../app/app.ts";
-import { Card } from "../../components/card.tsx";
-import { textColumn } from "../../components/columns.tsx";
+import { column, textColumn } from "../../components/columns.tsx";
 import { Button } from "../../components/controls.tsx";
 import { DiffView } from "../../components/diff-view.tsx";
 import { failureText, Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, TableCard } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { draftOf, type Shown } from "./profile-draft.ts";
 
@@ -31,7 +30,7 @@ export function RevisionsCard({ saved, restore }: RevisionsProps): JSX.Element {
   const { client, toasts } = useApp();
   const { slug } = saved;
   const list = useResource(`revisions ${slug} ${saved.revision}`, 0, (signal) =>
-    client.call("GET /api/v1/profiles/{slug}/revisions", { params: { slug } }, signal),
+    client.call("GET /api/v1/profiles/{slug}/revisions", { params: { slug } }, { signal }),
   );
   const put = (revision: number): void => {
     void client.call(REVISION, requestOf(slug, revision)).then((result) => {
@@ -40,26 +39,19 @@ export function RevisionsCard({ saved, restore }: RevisionsProps): JSX.Element {
     });
   };
   return (
-    <Card
+    <TableCard
       title="Revisions"
       lead="The last 20. Their addresses and header values are not kept."
-      flush
-    >
-      <Loaded resource={list}>
-        {({ revisions }) => (
-          <Table
-            name="revisions"
-            caption="Revisions of the profile"
-            columns={columnsOf(saved, put)}
-            rows={revisions}
-            keyOf={(row) => String(row.revision)}
-            expand={({ revision }) =>
-              revision === saved.revision ? null : <Difference {...{ saved, revision }} />
-            }
-          />
-        )}
-      </Loaded>
-    </Card>
+      resource={list}
+      name="revisions"
+      caption="Revisions of the profile"
+      columns={columnsOf(saved, put)}
+      rows={list.data?.revisions ?? []}
+      keyOf={(row) => String(row.revision)}
+      expand={({ revision }) =>
+        revision === saved.revision ? null : <Difference {...{ saved, revision }} />
+      }
+    />
   );
 }
 
@@ -87,24 +79,17 @@ function Difference(props: { readonly saved: Saved; readonly revision: number })
 }
 
 function columnsOf(saved: Saved, put: (revision: number) => void): readonly Column<Entry>[] {
+  const actions = ({ revision }: Entry): JSX.Element =>
+    revision === saved.revision ? (
+      <span class="muted">serves now</span>
+    ) : (
+      <Button look="small" label={`Restore revision ${revision}`} press={() => put(revision)}>
+        Restore
+      </Button>
+    );
   return [
-    textColumn("revision", "Revision", (row) => row.revision, {
-      kind: "lead",
-      render: (row) => `Revision ${row.revision}`,
-    }),
-    { id: "saved", label: "Saved", render: (row) => <Time at={row.saved_at} /> },
-    {
-      id: "actions",
-      label: "Actions",
-      kind: "tight",
-      render: ({ revision }) =>
-        revision === saved.revision ? (
-          <span class="muted">serves now</span>
-        ) : (
-          <Button look="small" label={`Restore revision ${revision}`} press={() => put(revision)}>
-            Restore
-          </Button>
-        ),
-    },
+    textColumn("revision", "Revision", (row) => `Revision ${row.revision}`, { kind: "lead" }),
+    column("saved", "Saved", (row) => <Time at={row.saved_at} />),
+    column("actions", "Actions", actions, "tight"),
   ];
 }

@@ -2,17 +2,21 @@
 // hands the account over.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { SERVICE_URL } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { useAction } from "../../api/resource.ts";
+import { useAction, useResource } from "../../api/resource.ts";
 import { useApp, useCall, useStore } from "../../app/app.ts";
-import { Badge } from "../../components/badge.tsx";
 import { Card, PageHead } from "../../components/card.tsx";
-import { textColumn, timeColumn } from "../../components/columns.tsx";
+import {
+  column,
+  stateColumn,
+  textColumn,
+  timeColumn,
+  type Word,
+} from "../../components/columns.tsx";
 import { ActionNotice, Button, Dialog, Field, Form, lookOf } from "../../components/controls.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
-import { failureText, Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { failureText } from "../../components/page-state.tsx";
+import { type Column, TableCard } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { Saved } from "./key-dialogs.tsx";
 
@@ -46,25 +50,18 @@ export function TokensPage(): JSX.Element {
           New token
         </Button>
       </PageHead>
-      <Card
+      <TableCard
         title="Given to programs"
         lead="The token that came with the account is not listed"
-        flush
-      >
-        <Loaded resource={connections}>
-          {({ connections: rows }) => (
-            <Table
-              name="tokens"
-              caption="Management tokens given to programs"
-              columns={isReadOnly ? COLUMNS : [...COLUMNS, revokeColumn(revoke)]}
-              rows={rows}
-              keyOf={(row) => row.id}
-              textOf={(row) => row.name}
-              empty="No program was given a token"
-            />
-          )}
-        </Loaded>
-      </Card>
+        resource={connections}
+        name="tokens"
+        caption="Management tokens given to programs"
+        columns={isReadOnly ? COLUMNS : [...COLUMNS, revokeColumn(revoke)]}
+        rows={connections.data?.connections ?? []}
+        keyOf={(row) => row.id}
+        textOf={(row) => row.name}
+        empty="No program was given a token"
+      />
       {isReadOnly ? null : <HandOver />}
       {isAsking ? (
         <NewToken
@@ -79,46 +76,28 @@ export function TokensPage(): JSX.Element {
 }
 
 const COLUMNS: readonly Column<Connection>[] = [
-  textColumn("name", "Program", (row) => row.name, {
-    kind: "lead",
-    render: (row) => <bdi>{row.name}</bdi>,
-  }),
-  {
-    id: "may",
-    label: "May",
-    render: ({ restrictions }) => (restrictions.read_only ? "read" : "read and change"),
-  },
-  {
-    id: "profiles",
-    label: "Profiles",
-    render: ({ restrictions }) => restrictions.profiles?.join(", ") ?? "all",
-  },
-  textColumn("state", "State", (row) => row.status, {
-    render: ({ status, agent_id }) => (
-      <Badge tone={status === "approved" ? "good" : "idle"}>
-        {status === "approved" && agent_id === null ? "waits to be fetched" : status}
-      </Badge>
-    ),
-  }),
+  textColumn("name", "Program", (row) => row.name, { kind: "lead" }),
+  column("may", "May", (row) => (row.restrictions.read_only ? "read" : "read and change")),
+  column("profiles", "Profiles", (row) => row.restrictions.profiles?.join(", ") ?? "all"),
+  stateColumn("state", "State", wordOf, { value: (row) => row.status }),
   timeColumn("approved", "Approved", (row) => row.approved_at),
-  {
-    id: "ends",
-    label: "Ends",
-    render: ({ restrictions: { expires_at: at } }) => (at === null ? "never" : <Time at={at} />),
-  },
+  column("ends", "Ends", ({ restrictions: { expires_at: at } }) =>
+    at === null ? "never" : <Time at={at} />,
+  ),
 ];
 
+function wordOf({ status, agent_id: agent }: Connection): Word {
+  if (status !== "approved") return { tone: "idle", word: status };
+  return { tone: "good", word: agent === null ? "waits to be fetched" : status };
+}
+
 function revokeColumn(revoke: (row: Connection) => void): Column<Connection> {
-  return {
-    id: "actions",
-    label: "Actions",
-    kind: "tight",
-    render: (row) => (
-      <Button look="small danger" label={`Revoke ${row.name}`} press={() => revoke(row)}>
-        Revoke
-      </Button>
-    ),
-  };
+  const render = (row: Connection): JSX.Element => (
+    <Button look="small danger" label={`Revoke ${row.name}`} press={() => revoke(row)}>
+      Revoke
+    </Button>
+  );
+  return column("actions", "Actions", render, "tight");
 }
 
 /** Where a new token stands. */
@@ -190,16 +169,25 @@ interface WaitingProps extends Pick<RequestProps, "setRequest"> {
   readonly waiting: Extract<Request, { readonly kind: "waiting" }>;
 }
 
+/** As often as the service allows. */
+const CONNECTION_POLL_MS = 5_200;
+
+/** Polls a connection with its own token until it is decided. */
 function Waiting({ waiting, setRequest }: WaitingProps): JSX.Element {
+  const { client } = useApp();
   const { id, token, url } = waiting;
-  useEffect(
-    () =>
-      pollConnection(id, token, ({ status, management_token: given }) => {
-        if (status === "approved") setRequest({ kind: "approved", token: given ?? null });
-        else if (status !== "pending") setRequest({ kind: "ended", status });
-      }),
-    [id],
-  );
+  const { data } = useResource(id, CONNECTION_POLL_MS, (signal) => {
+    const headers = { authorization: `Bearer ${token}` };
+    return client.call("GET /api/v1/connections/{id}", { params: { id } }, { headers, signal });
+  });
+  useEffect(() => {
+    if (data === null || data.status === "pending") return;
+    // The first answer that says `approved` holds the token, and no later one.
+    const { status, management_token: given } = data;
+    setRequest(
+      status === "approved" ? { kind: status, token: given ?? null } : { kind: "ended", status },
+    );
+  }, [data]);
   return (
     <div class="stack" role="status">
       <p>
@@ -214,48 +202,6 @@ function Waiting({ waiting, setRequest }: WaitingProps): JSX.Element {
       <p class="muted small">This page asks every five seconds whether it was approved.</p>
     </div>
   );
-}
-
-/** What became of a connection, as it is told to the program that asked for it. */
-interface PolledConnection {
-  readonly status: string;
-  /** In the first answer that says `approved`, and never again. */
-  readonly management_token?: string;
-}
-
-/** As often as the service allows. */
-const CONNECTION_POLL_MS = 5_200;
-
-/**
- * Polls a connection with its own token until it is decided, and tells every answer; the returned
- * function ends it.
- */
-function pollConnection(
-  id: string,
-  token: string,
-  tell: (polled: PolledConnection) => void,
-): () => void {
-  const abort = new AbortController();
-  const { signal } = abort;
-  const poll = async (): Promise<void> => {
-    const response = await fetch(new URL(`api/v1/connections/${id}`, SERVICE_URL), {
-      cache: "no-store",
-      credentials: "omit",
-      headers: { authorization: `Bearer ${token}` },
-      signal,
-    });
-    if (!response.ok) return;
-    const polled = (await response.json()) as PolledConnection;
-    if (signal.aborted) return;
-    if (polled.status !== "pending") abort.abort();
-    tell(polled);
-  };
-  // An answer that did not come is asked for again.
-  const again = (): void => void poll().catch(() => {});
-  const timer = setInterval(again, CONNECTION_POLL_MS);
-  signal.addEventListener("abort", () => clearInterval(timer));
-  again();
-  return () => abort.abort();
 }
 
 /** A link that makes another account the owner of all this. */

@@ -2,8 +2,8 @@
 // a wallet of this browser sign it, and follows the purchase until it has settled.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { PaymentTerms } from "../../api/agent-document.ts";
 import { SERVICE_URL } from "../../api/client.ts";
-import { memberOf, textIn } from "../../api/json.ts";
 import { useApp, useCall } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
 import { Button, Choices, Field, Form, Notice } from "../../components/controls.tsx";
@@ -11,12 +11,7 @@ import { Snippet } from "../../components/copy-button.tsx";
 import { failureText } from "../../components/page-state.tsx";
 import { usd } from "../../format/numbers.ts";
 import { shell } from "../../format/snippets.ts";
-import {
-  type PaidAnswer,
-  type PaidRequest,
-  requestOffers,
-  sendPayment,
-} from "../../wallet/paid-request.ts";
+import { type PaidAnswer, type PaidRequest, sendPaid } from "../../wallet/paid-request.ts";
 import { signPayment, type Wallet, watchWallets } from "../../wallet/wallets.ts";
 import { amountText, type PaymentOffer } from "../../wallet/x402-offer.ts";
 
@@ -53,7 +48,7 @@ export function TopUp({ accountId, terms, bought }: TopUpProps): JSX.Element {
   };
   const requestOffer = (request: PaidRequest): void => {
     setStep({ kind: "asking" });
-    void requestOffers(request).then((answer) => show(answer, request));
+    void sendPaid(app.client, request, null).then((answer) => show(answer, request));
   };
   /** Signs and sends; where nothing was sent, the offer stays, with why. */
   const pay = async (wallet: Wallet, offer: PaymentOffer, request: PaidRequest): Promise<void> => {
@@ -62,10 +57,13 @@ export function TopUp({ accountId, terms, bought }: TopUpProps): JSX.Element {
     if (signed.kind === "not_signed")
       return setStep({ kind: "offered", request, offers: [offer], problem: signed.why });
     setStep({ kind: "paying", words: "The payment was sent. Its chain is confirming it." });
-    show(await sendPayment(request, signed.header), request);
+    show(await sendPaid(app.client, request, signed.header), request);
   };
   return (
-    <Card title="Top up" lead={`${usd(terms.minUsd)} to ${usd(terms.maxUsd)} at a time`}>
+    <Card
+      title="Top up"
+      lead={`${usd(terms.purchase_usd.min)} to ${usd(terms.purchase_usd.max)} at a time`}
+    >
       <StepView {...{ step, accountId, terms, requestOffer, pay, setStep, bought }} />
     </Card>
   );
@@ -145,6 +143,7 @@ function Choosing({ step, accountId, terms, requestOffer }: StepViewProps): JSX.
   const [days, setDays] = useState("1");
   const keys = useCall("GET /api/v1/keys", { query: { limit: 1 } });
   const keyId = keys.data?.keys[0]?.id ?? "";
+  const hasRail = (wanted: string): boolean => terms.rails.some(({ kind }) => kind === wanted);
   const request: PaidRequest =
     kind === "credit"
       ? { path: `/api/v1/accounts/${accountId}/credit`, body: { usd: amount } }
@@ -164,17 +163,17 @@ function Choosing({ step, accountId, terms, requestOffer }: StepViewProps): JSX.
           inputMode="decimal"
           required
           pattern="\d{1,9}(\.\d{1,6})?"
-          title={`A decimal from ${terms.minUsd} to ${terms.maxUsd}`}
+          title={`A decimal from ${terms.purchase_usd.min} to ${terms.purchase_usd.max}`}
           value={amount}
           change={setAmount}
         />
       ) : (
         <Field
-          label={`Days, ${usd(terms.dayUsd)} each`}
+          label={`Days, ${usd(terms.custom_access.usd_per_day)} each`}
           class="narrow"
           type="number"
           min={1}
-          max={terms.maxDays}
+          max={terms.custom_access.days.max}
           required
           value={days}
           change={setDays}
@@ -182,13 +181,13 @@ function Choosing({ step, accountId, terms, requestOffer }: StepViewProps): JSX.
       )}
       <Notice tone="warn">{step.kind === "choosing" ? step.problem : null}</Notice>
       <p>
-        <Button look="primary" disabled={step.kind === "asking" || !terms.byWallet}>
+        <Button look="primary" disabled={step.kind === "asking" || !hasRail("evm")}>
           Continue with a wallet
         </Button>
       </p>
       <details>
         <summary>Pay by a command instead</summary>
-        <Snippet text={paymentCommand(request, terms.byWalletOnly)} what="the command" />
+        <Snippet text={paymentCommand(request, !hasRail("tempo"))} what="the command" />
       </details>
     </Form>
   );
@@ -275,35 +274,6 @@ function Pending({
       may be closed.
     </p>
   );
-}
-
-/** The terms of purchases. */
-export interface PaymentTerms {
-  readonly minUsd: string;
-  readonly maxUsd: string;
-  readonly dayUsd: string;
-  readonly maxDays: number;
-  /** Whether a wallet of a browser can pay here: by EIP-3009. */
-  readonly byWallet: boolean;
-  /** Whether that is the only way to pay once. */
-  readonly byWalletOnly: boolean;
-}
-
-/** Reads them; null = nothing can be bought. */
-export function readTerms(document: unknown): PaymentTerms | null {
-  const payments = memberOf(document, "payments");
-  const range = memberOf(payments, "purchase_usd");
-  const access = memberOf(payments, "custom_access");
-  const rails = memberOf(payments, "rails");
-  if (memberOf(payments, "enabled") !== true || !Array.isArray(rails)) return null;
-  return {
-    minUsd: textIn(memberOf(range, "min")),
-    maxUsd: textIn(memberOf(range, "max")),
-    dayUsd: textIn(memberOf(access, "usd_per_day")),
-    maxDays: Number(memberOf(memberOf(access, "days"), "max")),
-    byWallet: rails.some((rail) => memberOf(rail, "kind") === "evm"),
-    byWalletOnly: !rails.some((rail) => memberOf(rail, "kind") === "tempo"),
-  };
 }
 
 /** The stock command line of the protocol. */

@@ -89,7 +89,7 @@ function ChainView({ chain, profile, changed }: ChainViewProps): JSX.Element {
         <ProviderTable profile={profile} chain={chain.chain_name} changed={changed} />
       </Card>
       <ChainHistory profile={profile.profile} chain={chain.chain_name} />
-      <SubscriptionsCard subscriptions={profile.subscriptions} />
+      <SubscriptionsCard {...profile.subscriptions} />
       <Addresses profile={profile.profile} chain={chain.chain_name} />
     </>
   );

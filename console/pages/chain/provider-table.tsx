@@ -4,10 +4,11 @@ import type { JSX } from "preact";
 import { ForOperator } from "../../app/app.ts";
 import { Dot } from "../../components/badge.tsx";
 import { ShareBar } from "../../components/card.tsx";
-import { Noted, numberColumn, textColumn } from "../../components/columns.tsx";
+import { codeColumn, numberColumn, textColumn } from "../../components/columns.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { duration } from "../../format/durations.ts";
 import { count, milliseconds, share, success } from "../../format/numbers.ts";
+import { textList, transportName } from "../../format/text.ts";
 import {
   isSilent,
   judgeTransport,
@@ -80,7 +81,7 @@ function keyOf({ provider, transport }: ProviderRow): string {
 const COLUMNS: readonly Column<ProviderRow>[] = [
   textColumn("provider", "Provider", ({ provider }) => provider.name, {
     kind: "lead",
-    render: (row) => <Name {...row} />,
+    note: noteOf,
   }),
   textColumn("circuit", "Circuit", ({ transport }) => transport.circuit_breaker_state, {
     kind: "wide",
@@ -122,14 +123,13 @@ function numbers(
   return numberColumn(id, label, ({ transport }) => read(transport), format);
 }
 
-function Name({ provider, transport }: ProviderRow): JSX.Element {
-  const facts = [
-    provider.id === provider.name ? "" : provider.id,
-    provider.region ?? "",
-    transport.transport === "ws" ? "WebSocket" : "HTTP",
+function noteOf({ provider, transport }: ProviderRow): string {
+  return textList([
+    provider.id !== provider.name && provider.id,
+    provider.region,
+    transportName(transport.transport),
     socketText(provider, transport),
-  ].filter((fact) => fact !== "");
-  return <Noted note={facts.join(", ")}>{provider.name}</Noted>;
+  ]);
 }
 
 const SOCKETS: Readonly<Record<string, string>> = {
@@ -196,10 +196,7 @@ function MethodTable({ methods }: { readonly methods: readonly MethodRow[] }): J
 }
 
 const METHOD_COLUMNS: readonly Column<MethodRow>[] = [
-  textColumn("method", "Method", ({ method }) => method, {
-    kind: "lead",
-    render: ({ method }) => <code>{method}</code>,
-  }),
+  codeColumn("method", "Method", ({ method }) => method, { kind: "lead" }),
   numberColumn("calls", "Calls", ({ calls }) => calls),
   numberColumn("success", "Success", ({ success_rate: rate }) => rate, success),
   numberColumn("latency", "Average ms", ({ latency_ms: ms }) => ms, milliseconds),

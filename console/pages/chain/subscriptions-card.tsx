@@ -1,6 +1,5 @@
 // The subscriptions of a profile on a chain: totals, and each that is open.
 import type { JSX } from "preact";
-import { Card } from "../../components/card.tsx";
 import { textColumn } from "../../components/columns.tsx";
 import {
   CHECK_WORDS,
@@ -9,32 +8,28 @@ import {
   sourceColumns,
   sumOf,
 } from "../../components/stream-columns.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, TableCard } from "../../components/table.tsx";
 import { count, plural } from "../../format/numbers.ts";
+import { textList } from "../../format/text.ts";
 import type { ProfileMetrics } from "../../health/judge.ts";
 
 type Subscriptions = ProfileMetrics["subscriptions"];
 type StreamRow = Subscriptions["streams"][number] & { readonly at: number };
 
 /** Totals and open subscriptions. */
-export function SubscriptionsCard({
-  subscriptions,
-}: {
-  readonly subscriptions: Subscriptions;
-}): JSX.Element {
+export function SubscriptionsCard(subscriptions: Subscriptions): JSX.Element {
   const rows = subscriptions.streams.map((stream, at) => ({ ...stream, at }));
   return (
-    <Card title="Subscriptions" lead={totalsText(subscriptions)} flush>
-      <Table
-        name="streams"
-        caption="Subscriptions"
-        columns={COLUMNS}
-        rows={rows}
-        keyOf={({ at }) => String(at)}
-        order="state"
-        empty="Nobody subscribes to anything here"
-      />
-    </Card>
+    <TableCard
+      title="Subscriptions"
+      lead={totalsText(subscriptions)}
+      name="streams"
+      columns={COLUMNS}
+      rows={rows}
+      keyOf={({ at }) => String(at)}
+      order="state"
+      empty="Nobody subscribes to anything here"
+    />
   );
 }
 
@@ -47,13 +42,13 @@ function totalsText(subscriptions: Subscriptions): string {
   const checked = sumOf(checks);
   const facts = [
     open === 0 ? "None open" : `${count(open)} open, ${plural(subscribers, "subscriber")}`,
-    sent === 0 ? "" : `${plural(sent, "event")} sent`,
-    failed === 0 ? "" : `${plural(failed, "failover")} (${listed(failovers, FAILOVER_WORDS)})`,
-    filled === 0 ? "" : `${plural(filled, "block")} filled`,
-    checked === 0 ? "" : `${plural(checked, "check")} of logs (${listed(checks, CHECK_WORDS)})`,
-    subscriptions.ended === 0 ? "" : `${count(subscriptions.ended)} ended`,
+    sent > 0 && `${plural(sent, "event")} sent`,
+    failed > 0 && `${plural(failed, "failover")} (${listed(failovers, FAILOVER_WORDS)})`,
+    filled > 0 && `${plural(filled, "block")} filled`,
+    checked > 0 && `${plural(checked, "check")} of logs (${listed(checks, CHECK_WORDS)})`,
+    subscriptions.ended > 0 && `${count(subscriptions.ended)} ended`,
   ];
-  return facts.filter((fact) => fact !== "").join("; ");
+  return textList(facts, "; ");
 }
 
 function listed(

@@ -4,9 +4,9 @@ import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { ForOperator, useCall } from "../../app/app.ts";
 import { ActionsCard } from "../../components/actions-card.tsx";
-import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { Figure, Figures, PageHead } from "../../components/card.tsx";
 import {
-  Noted,
+  column,
   numberColumn,
   StateBadge,
   stateColumn,
@@ -15,10 +15,11 @@ import {
 } from "../../components/columns.tsx";
 import { Notice } from "../../components/controls.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, Table, TableCard } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { duration } from "../../format/durations.ts";
 import { bytes, count, DASH, milliseconds, rate, share } from "../../format/numbers.ts";
+import { textList } from "../../format/text.ts";
 import { CIRCUITS } from "../../health/judge.ts";
 
 type Health = AnswerOf<"GET /api/health">;
@@ -101,19 +102,28 @@ function Nodes(): JSX.Element {
               {problem}
             </Notice>
           ))}
-          <Card title="Nodes" lead="Load and clocks, every five seconds." flush>
-            <Table
-              name="nodes"
-              caption="Nodes"
-              columns={NODE_COLUMNS}
-              rows={data.nodes}
-              keyOf={({ id }) => id}
-              textOf={({ id, alias, region, state }) => `${id} ${alias} ${region} ${state}`}
-              detail={workersOf}
-            />
-          </Card>
+          <TableCard
+            title="Nodes"
+            lead="Load and clocks, every five seconds."
+            name="nodes"
+            columns={NODE_COLUMNS}
+            rows={data.nodes}
+            keyOf={({ id }) => id}
+            textOf={({ id, alias, region, state }) => `${id} ${alias} ${region} ${state}`}
+            detail={workersOf}
+          />
           <Providers {...data} />
-          {data.clustered ? <Jobs jobs={data.jobs} /> : null}
+          {data.clustered ? (
+            <TableCard
+              title="Jobs that one node does for all"
+              name="jobs"
+              caption="Single jobs"
+              columns={JOB_COLUMNS}
+              rows={data.jobs}
+              keyOf={({ name }) => name}
+              empty="No job was due yet"
+            />
+          ) : null}
         </>
       )}
     </Loaded>
@@ -130,16 +140,10 @@ const NODE_STATES: Readonly<Record<ServiceNode["state"], Word>> = {
 const NODE_COLUMNS: readonly Column<ServiceNode>[] = [
   textColumn("node", "Node", ({ id }) => id, {
     kind: "lead",
-    render: (row) => (
-      <Noted
-        note={[row.alias, row.region, row.this ? "this one" : null].filter(Boolean).join(", ")}
-      >
-        {row.id}
-      </Noted>
-    ),
+    note: (row) => textList([row.alias, row.region, row.this && "this one"]),
   }),
   stateColumn("state", "State", ({ state }) => NODE_STATES[state], { value: ({ state }) => state }),
-  { id: "version", label: "Version", render: ({ version }) => version ?? DASH },
+  column("version", "Version", ({ version }) => version ?? DASH),
   numberColumn("calls", "Calls/s", (row) => row.calls_per_s, rate),
   numberColumn("cpu", "CPU, cores", (row) => row.cpu_cores, cores),
   numberColumn("memory", "Memory", (row) => row.memory_bytes, bytes),
@@ -147,8 +151,8 @@ const NODE_COLUMNS: readonly Column<ServiceNode>[] = [
     ...numberColumn<ServiceNode>("clock", "Clock ahead, ms", (row) => row.clock_ahead_ms),
     title: "Its clock less that of the database",
   },
-  { id: "heartbeat", label: "Heartbeat", render: (row) => <Time at={row.last_heartbeat_at} /> },
-  { id: "started", label: "Started", render: (row) => <Time at={row.started_at} /> },
+  column("heartbeat", "Heartbeat", (row) => <Time at={row.last_heartbeat_at} />),
+  column("started", "Started", (row) => <Time at={row.started_at} />),
 ];
 
 function cores(value: number | null | undefined): string {
@@ -170,12 +174,12 @@ function workersOf({ id, workers }: ServiceNode): JSX.Element | null {
 }
 
 const WORKER_COLUMNS: readonly Column<Worker>[] = [
-  { id: "worker", label: "Worker", kind: "lead", render: ({ worker }) => worker ?? DASH },
+  column("worker", "Worker", ({ worker }) => worker ?? DASH, "lead"),
   numberColumn("calls", "Calls/s", (row) => row.calls_per_s, rate),
   numberColumn("cpu", "CPU, cores", (row) => row.cpu_cores, cores),
   numberColumn("busy", "Event loop busy", (row) => row.event_loop_busy, share),
   numberColumn("memory", "Memory", (row) => row.memory_bytes, bytes),
-  { id: "started", label: "Started", render: ({ started_at: at }) => <Time at={at} /> },
+  column("started", "Started", (row) => <Time at={row.started_at} />),
 ];
 
 /** A column a node. */
@@ -183,38 +187,35 @@ function Providers({ nodes, providers }: Pick<NodesAnswer, "nodes" | "providers"
   const columns: readonly Column<Provider>[] = [
     textColumn("provider", "Provider", ({ provider }) => provider, {
       kind: "lead",
-      render: ({ provider, profile, chain }) => (
-        <Noted note={`${profile}, ${chain}`}>{provider}</Noted>
-      ),
+      note: ({ profile, chain }) => `${profile}, ${chain}`,
     }),
-    ...nodes
-      .filter(({ state }) => state !== "gone")
-      .map(
-        ({ id }): Column<Provider> => ({
-          id: `at-${id}`,
-          label: nodes.length === 1 ? "Here" : id,
-          value: ({ seen }) => seen.find(({ node }) => node === id)?.latency_ms ?? null,
-          render: ({ seen }) => <SeenCell seen={seen.find(({ node }) => node === id) ?? null} />,
-        }),
-      ),
+    ...nodes.filter(({ state }) => state !== "gone").map(({ id }) => seenColumn(id, nodes.length)),
   ];
+  const textOf = (row: Provider): string => `${row.profile} ${row.chain} ${row.provider}`;
   return (
-    <Card title="Providers, as each node finds them" flush>
-      <Table
-        name="seen"
-        caption="Providers by node"
-        columns={columns}
-        rows={providers}
-        keyOf={({ profile, chain, provider }) => `${profile} ${chain} ${provider}`}
-        textOf={({ profile, chain, provider }) => `${profile} ${chain} ${provider}`}
-        empty="No provider is configured"
-      />
-    </Card>
+    <TableCard
+      title="Providers, as each node finds them"
+      name="seen"
+      caption="Providers by node"
+      columns={columns}
+      rows={providers}
+      keyOf={textOf}
+      textOf={textOf}
+      empty="No provider is configured"
+    />
   );
 }
 
-function SeenCell({ seen }: { readonly seen: Seen | null }): JSX.Element {
-  if (seen === null) return <span class="muted">{DASH}</span>;
+function seenColumn(id: string, nodes: number): Column<Provider> {
+  const seenBy = ({ seen }: Provider): Seen | undefined => seen.find(({ node }) => node === id);
+  const label = nodes === 1 ? "Here" : id;
+  return column(`at-${id}`, label, (row) => <SeenCell seen={seenBy(row)} />, {
+    value: (row) => seenBy(row)?.latency_ms,
+  });
+}
+
+function SeenCell({ seen }: { readonly seen: Seen | undefined }): JSX.Element {
+  if (seen === undefined) return <span class="muted">{DASH}</span>;
   const { circuit, latency_ms: latency, lag_blocks: lag } = seen;
   const behind = lag === null || lag === 0 ? "" : `, ${count(lag)} behind`;
   return (
@@ -228,26 +229,11 @@ function SeenCell({ seen }: { readonly seen: Seen | null }): JSX.Element {
   );
 }
 
-function Jobs({ jobs }: { readonly jobs: readonly Job[] }): JSX.Element {
-  return (
-    <Card title="Jobs that one node does for all" flush>
-      <Table
-        name="jobs"
-        caption="Single jobs"
-        columns={JOB_COLUMNS}
-        rows={jobs}
-        keyOf={({ name }) => name}
-        empty="No job was due yet"
-      />
-    </Card>
-  );
-}
-
 const JOB_COLUMNS: readonly Column<Job>[] = [
-  { id: "job", label: "Job", kind: "lead", render: ({ name }) => name.replaceAll("_", " ") },
-  { id: "node", label: "Node, now or last", render: ({ node }) => node },
+  column("job", "Job", ({ name }) => name.replaceAll("_", " "), "lead"),
+  column("node", "Node, now or last", ({ node }) => node),
   stateColumn("running", "State", ({ running }) =>
     running ? { tone: "good", word: "Running" } : { tone: "idle", word: "Waits until due" },
   ),
-  { id: "due", label: "Due", render: ({ due_at: at }) => <Time at={at} /> },
+  column("due", "Due", (row) => <Time at={row.due_at} />),
 ];

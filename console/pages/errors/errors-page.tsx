@@ -2,12 +2,18 @@
 import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useCall } from "../../app/app.ts";
-import { Badge } from "../../components/badge.tsx";
-import { Card, PageHead } from "../../components/card.tsx";
-import { Noted, numberColumn, textColumn, timeColumn } from "../../components/columns.tsx";
+import { PageHead } from "../../components/card.tsx";
+import {
+  codeColumn,
+  column,
+  numberColumn,
+  stateColumn,
+  textColumn,
+  timeColumn,
+  type Word,
+} from "../../components/columns.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
-import { Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, TableCard } from "../../components/table.tsx";
 import { DASH } from "../../format/numbers.ts";
 
 type Errors = AnswerOf<"GET /api/v1/operator/errors">;
@@ -27,28 +33,20 @@ export function ErrorsPage(): JSX.Element {
           "knows it. Secrets are taken out of every sample."
         }
       />
-      <Card flush>
-        <Loaded resource={errors}>{(data) => <ErrorTable {...data} />}</Loaded>
-      </Card>
+      <TableCard
+        resource={errors}
+        name="errors"
+        caption="Errors of providers"
+        columns={COLUMNS}
+        rows={errors.data?.shapes.map((shape, at) => ({ ...shape, at })) ?? []}
+        keyOf={keyOf}
+        textOf={({ provider, chain, method, category, sample, code }) =>
+          `${provider} ${chain} ${method} ${category} ${code ?? ""} ${sample ?? ""}`
+        }
+        expand={(row) => <ShapeDetail shape={row} />}
+        empty="No provider has answered with an error"
+      />
     </>
-  );
-}
-
-function ErrorTable({ shapes }: Errors): JSX.Element {
-  const rows = shapes.map((shape, at) => ({ ...shape, at }));
-  return (
-    <Table
-      name="errors"
-      caption="Errors of providers"
-      columns={COLUMNS}
-      rows={rows}
-      keyOf={keyOf}
-      textOf={({ provider, chain, method, category, sample, code }) =>
-        `${provider} ${chain} ${method} ${category} ${code ?? ""} ${sample ?? ""}`
-      }
-      expand={(row) => <ShapeDetail shape={row} />}
-      empty="No provider has answered with an error"
-    />
   );
 }
 
@@ -74,38 +72,23 @@ function ShapeDetail({ shape }: { readonly shape: Shape }): JSX.Element {
   );
 }
 
+function wordOf({ category, rule }: Shape): Word {
+  return { tone: rule === null ? "idle" : "warn", word: category.replaceAll("_", " ") };
+}
+
 const COLUMNS: readonly Column<Shape>[] = [
-  {
-    id: "category",
-    label: "Category",
+  stateColumn("category", "Category", wordOf, {
     value: ({ category, at }) => (category === "unknown" ? -1 : at),
-    render: ({ category, rule }) => (
-      <Badge tone={rule === null ? "idle" : "warn"}>{category.replaceAll("_", " ")}</Badge>
-    ),
-  },
+  }),
   textColumn("provider", "Provider", ({ provider }) => provider, {
-    render: ({ provider, chain, profile }) => (
-      <Noted note={`${chain}, ${profile}`}>{provider}</Noted>
-    ),
+    note: ({ chain, profile }) => `${chain}, ${profile}`,
   }),
-  textColumn("method", "Method", ({ method }) => method, {
-    render: ({ method }) => <code>{method}</code>,
-  }),
+  codeColumn("method", "Method", ({ method }) => method),
   textColumn("code", "Code", ({ code }) => code, {
     kind: "number",
-    render: ({ code, http_status: status }) => (
-      <>
-        {code ?? DASH}
-        <small>{status === null ? "" : `HTTP ${status}`}</small>
-      </>
-    ),
+    note: ({ http_status: status }) => status && `HTTP ${status}`,
   }),
-  {
-    id: "sample",
-    label: "Sample",
-    kind: "lead",
-    render: ({ sample }) => <code class="clamp">{sample ?? DASH}</code>,
-  },
+  column("sample", "Sample", ({ sample }) => <code class="clamp">{sample ?? DASH}</code>, "lead"),
   numberColumn("count", "Count", (shape) => shape.count),
   timeColumn("last", "Last seen", (shape) => shape.last_seen, { kind: "number" }),
 ];

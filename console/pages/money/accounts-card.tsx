@@ -4,12 +4,13 @@ import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useCall, useQuery } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
-import { KeyName, plainNumber } from "../../components/columns.tsx";
+import { column, KeyName } from "../../components/columns.tsx";
 import { Button, Choices } from "../../components/controls.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { count, usd } from "../../format/numbers.ts";
+import { textList } from "../../format/text.ts";
 
 type AccountRow = AnswerOf<"GET /api/v1/operator/accounts">["accounts"][number];
 type KeyRow = AnswerOf<"GET /api/v1/operator/accounts/{id}/keys">["keys"][number];
@@ -118,27 +119,17 @@ function Pager({ of, pages, setPages, next }: PagerProps): JSX.Element | null {
 }
 
 const ACCOUNT_COLUMNS: readonly Column<AccountRow>[] = [
-  {
-    id: "id",
-    label: "Account",
+  column("id", "Account", (row) => <code>{row.id}</code>, {
     kind: "lead",
-    render: (row) => (
-      <>
-        <span class="mono small">{row.id}</span>{" "}
-        <span class="muted small">
-          {row.kind}
-          {row.merged_into === null ? "" : `, part of ${row.merged_into}`}
-        </span>
-      </>
-    ),
-  },
-  plainNumber("spent", "Spent", (row) => usd(row.spent_usd)),
-  plainNumber("calls", "Calls", (row) => count(row.calls)),
-  plainNumber("cu", "CU", (row) => count(row.cu)),
-  plainNumber("balance", "Balance", (row) => usd(row.balance_usd)),
-  plainNumber("funded", "Credited", (row) => usd(row.funded_usd)),
-  plainNumber("keys", "Keys", (row) => count(row.keys)),
-  { id: "created", label: "Created", render: (row) => <Time at={row.created_at} /> },
+    note: ({ kind, merged_into: other }) => textList([kind, other && `part of ${other}`]),
+  }),
+  column("spent", "Spent", (row) => usd(row.spent_usd), "number"),
+  column("calls", "Calls", (row) => count(row.calls), "number"),
+  column("cu", "CU", (row) => count(row.cu), "number"),
+  column("balance", "Balance", (row) => usd(row.balance_usd), "number"),
+  column("funded", "Credited", (row) => usd(row.funded_usd), "number"),
+  column("keys", "Keys", (row) => count(row.keys), "number"),
+  column("created", "Created", (row) => <Time at={row.created_at} />),
 ];
 
 /** The keys of an account, oldest first, also those that were deleted. */
@@ -167,15 +158,8 @@ function Keys({ accountId }: { readonly accountId: string }): JSX.Element {
 }
 
 const KEY_COLUMNS: readonly Column<KeyRow>[] = [
-  {
-    id: "name",
-    label: "Key",
-    kind: "lead",
-    render: ({ name, prefix, revoked_at: revokedAt }) => (
-      <KeyName {...{ name, prefix }} isDeleted={revokedAt !== null} />
-    ),
-  },
-  plainNumber("spent", "Spent", (row) => usd(row.spent_usd)),
-  plainNumber("calls", "Calls", (row) => count(row.calls)),
-  { id: "created", label: "Created", render: (row) => <Time at={row.created_at} /> },
+  column("name", "Key", (row) => <KeyName {...row} isDeleted={row.revoked_at !== null} />, "lead"),
+  column("spent", "Spent", (row) => usd(row.spent_usd), "number"),
+  column("calls", "Calls", (row) => count(row.calls), "number"),
+  column("created", "Created", (row) => <Time at={row.created_at} />),
 ];

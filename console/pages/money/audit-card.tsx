@@ -5,6 +5,7 @@ import type { Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useApp, useCall } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
+import { column } from "../../components/columns.tsx";
 import { Button, Notice } from "../../components/controls.tsx";
 import { failureText, Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
@@ -141,8 +142,8 @@ function Outcome({ result }: { readonly result: Result<Audit> | "running" }): JS
 }
 
 const DIFFERENCES: readonly Column<Audit["differences"][number]>[] = [
-  { id: "check", label: "Check", kind: "lead", render: (row) => row.check },
-  { id: "id", label: "Of", render: (row) => <span class="mono small">{row.id}</span> },
-  { id: "is", label: "Is", kind: "number", render: (row) => usd(row.is_usd) },
-  { id: "should", label: "Should be", kind: "number", render: (row) => usd(row.should_be_usd) },
+  column("check", "Check", (row) => row.check, "lead"),
+  column("id", "Of", (row) => <code>{row.id}</code>),
+  column("is", "Is", (row) => usd(row.is_usd), "number"),
+  column("should", "Should be", (row) => usd(row.should_be_usd), "number"),
 ];

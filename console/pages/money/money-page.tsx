@@ -1,16 +1,16 @@
 // Money, for the operator: what came in and was charged by day, accounts by what they spend,
 // purchases with their transactions, wallets with their gas, and whether the books agree.
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useCall } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
-import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
-import { numberColumn, PURCHASE_TONES, textColumn } from "../../components/columns.tsx";
+import { Figure, Figures, PageHead } from "../../components/card.tsx";
+import { column, numberColumn, purchaseState, textColumn } from "../../components/columns.tsx";
 import { Choices } from "../../components/controls.tsx";
 import { GraphCard } from "../../components/graph.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, TableCard } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { compact, DASH, usd } from "../../format/numbers.ts";
 import { AccountsCard } from "./accounts-card.tsx";
@@ -73,49 +73,29 @@ function RevenueCards({ revenue }: { readonly revenue: Revenue }): JSX.Element {
 function WalletsCard(): JSX.Element {
   const wallets = useCall("GET /api/v1/operator/wallets", {}, POLL_MS);
   return (
-    <Card
+    <TableCard
       title="Rails and wallets"
       lead="As this node last saw them; gas in coins of the chain"
-      flush
-    >
-      <Loaded resource={wallets}>
-        {(data) => (
-          <Table
-            name="wallets"
-            caption="Rails and wallets"
-            columns={WALLET_COLUMNS}
-            rows={data.wallets}
-            keyOf={(row) => `${row.rail} ${row.chain_id} ${row.recipient}`}
-            empty="This service takes no payments"
-          />
-        )}
-      </Loaded>
-    </Card>
+      resource={wallets}
+      name="wallets"
+      columns={WALLET_COLUMNS}
+      rows={wallets.data?.wallets ?? []}
+      keyOf={(row) => `${row.rail} ${row.chain_id} ${row.recipient}`}
+      empty="This service takes no payments"
+    />
   );
 }
 
 const WALLET_COLUMNS: readonly Column<WalletRow>[] = [
-  {
-    id: "rail",
-    label: "Rail",
-    kind: "lead",
-    render: (row) => `${row.rail}, chain ${row.chain_id}`,
-  },
-  {
-    id: "recipient",
-    label: "Payments go to",
-    kind: "wide",
-    render: (row) => <span class="mono small wrap-anywhere">{row.recipient}</span>,
-  },
-  {
-    id: "wallet",
-    label: "Pays gas",
-    kind: "wide",
-    render: (row) => (
-      <span class="mono small wrap-anywhere">{row.wallet?.address ?? "none needed"}</span>
-    ),
-  },
-  { id: "gas", label: "Gas", kind: "number", render: (row) => <Gas wallet={row.wallet} /> },
+  column("rail", "Rail", (row) => `${row.rail}, chain ${row.chain_id}`, "lead"),
+  column("recipient", "Payments go to", (row) => <code>{row.recipient}</code>, "wide"),
+  column(
+    "wallet",
+    "Pays gas",
+    (row) => <code>{row.wallet?.address ?? "none needed"}</code>,
+    "wide",
+  ),
+  column("gas", "Gas", (row) => <Gas wallet={row.wallet} />, "number"),
 ];
 
 function Gas({ wallet }: Pick<WalletRow, "wallet">): JSX.Element {
@@ -160,26 +140,18 @@ function PurchasesCard(): JSX.Element {
     })),
   ];
   return (
-    <Card
+    <TableCard
       title="Purchases"
       lead="Newest first, 100 at most"
       actions={<Choices label="State" options={options} value={state} choose={setState} />}
-      flush
-    >
-      <Loaded resource={purchases}>
-        {(data) => (
-          <Table
-            name="purchases"
-            caption="Purchases"
-            columns={PURCHASE_COLUMNS}
-            rows={data.purchases}
-            keyOf={(row) => row.id ?? ""}
-            textOf={(row) => `${row.id} ${row.account_id} ${row.payer} ${row.state}`}
-            empty="No purchases yet"
-          />
-        )}
-      </Loaded>
-    </Card>
+      resource={purchases}
+      name="purchases"
+      columns={PURCHASE_COLUMNS}
+      rows={purchases.data?.purchases ?? []}
+      keyOf={(row) => row.id ?? ""}
+      textOf={(row) => `${row.id} ${row.account_id} ${row.payer} ${row.state}`}
+      empty="No purchases yet"
+    />
   );
 }
 
@@ -191,39 +163,16 @@ const BUYS: Readonly<Record<NonNullable<PurchaseRow["buys"]>, string>> = {
 };
 
 const PURCHASE_COLUMNS: readonly Column<PurchaseRow>[] = [
-  { id: "when", label: "When", kind: "lead", render: (row) => <Time at={row.created_at} /> },
-  {
-    id: "state",
-    label: "State",
-    render: (row) => (
-      <>
-        <Badge tone={PURCHASE_TONES[row.state]}>{row.state}</Badge>{" "}
-        <span class="small muted">{row.reason}</span>
-      </>
-    ),
-  },
+  column("when", "When", (row) => <Time at={row.created_at} />, "lead"),
+  purchaseState(),
   numberColumn("amount", "Amount", (row) => Number(row.amount_usd), usd),
-  textColumn("buys", "Buys", (row) => row.buys, {
-    render: ({ buys }) => (buys === undefined ? DASH : BUYS[buys]),
-  }),
-  {
-    id: "account",
-    label: "Account",
-    kind: "wide",
-    render: (row) => <span class="mono small">{row.account_id ?? DASH}</span>,
-  },
-  { id: "rail", label: "Rail", render: (row) => `${row.rail}, chain ${row.chain_id}` },
-  {
-    id: "transactions",
-    label: "Transactions",
-    kind: "wide",
-    render: (row) =>
-      row.transactions.length === 0
-        ? DASH
-        : row.transactions.map(({ tx_hash }) => (
-            <span key={tx_hash} class="mono small wrap-anywhere">
-              {tx_hash}{" "}
-            </span>
-          )),
-  },
+  textColumn("buys", "Buys", ({ buys }) => buys && BUYS[buys]),
+  column("account", "Account", (row) => <code>{row.account_id ?? DASH}</code>, "tight"),
+  column("rail", "Rail", (row) => `${row.rail}, chain ${row.chain_id}`),
+  column("transactions", "Transactions", transactionsOf, "wide"),
 ];
+
+function transactionsOf({ transactions }: PurchaseRow): ComponentChildren {
+  if (transactions.length === 0) return DASH;
+  return transactions.map(({ tx_hash: hash }) => <code key={hash}>{hash} </code>);
+}

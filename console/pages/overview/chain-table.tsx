@@ -51,14 +51,8 @@ function rankOf({ verdict: { calls, tone } }: ChainRow): number {
 const COLUMNS: readonly Column<ChainRow>[] = [
   textColumn("chain", "Chain", ({ name }) => name, {
     kind: "lead",
-    render: (row) => (
-      <>
-        <Link to={pathOf(row)}>{row.name}</Link>
-        <small>
-          {row.chain}, {row.chainId}
-        </small>
-      </>
-    ),
+    render: (row) => <Link to={pathOf(row)}>{row.name}</Link>,
+    note: ({ chain, chainId }) => `${chain}, ${chainId}`,
   }),
   textColumn("profile", "Profile", ({ profile }) => profile.profile),
   textColumn("state", "State", rankOf, {
@@ -66,7 +60,8 @@ const COLUMNS: readonly Column<ChainRow>[] = [
     render: ({ verdict }) => <Badge tone={verdict.tone}>{verdict.words}</Badge>,
   }),
   textColumn("usable", "Providers", ({ verdict }) => verdict.usable, {
-    render: (row) => <Usable {...row} />,
+    render: (row) => <Ticks {...row} />,
+    note: ({ verdict }) => `${count(verdict.usable)} of ${count(verdict.providers)} usable`,
   }),
   numberColumn("head", "Head block", ({ verdict }) => verdict.head),
   {
@@ -75,17 +70,12 @@ const COLUMNS: readonly Column<ChainRow>[] = [
   },
 ];
 
-function Usable({ profile, verdict }: ChainRow): JSX.Element {
+function Ticks({ profile }: ChainRow): JSX.Element {
   return (
-    <>
-      <span class="ticks" aria-hidden="true">
-        {profile.providers.map((provider) => (
-          <i key={provider.id} class={toneOfProvider(provider, profile)} />
-        ))}
-      </span>
-      <small>
-        {count(verdict.usable)} of {count(verdict.providers)} usable
-      </small>
-    </>
+    <span class="ticks" aria-hidden="true">
+      {profile.providers.map((provider) => (
+        <i key={provider.id} class={toneOfProvider(provider, profile)} />
+      ))}
+    </span>
   );
 }

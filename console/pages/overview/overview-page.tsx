@@ -61,7 +61,6 @@ function OverviewView({ readiness, health, chains }: Overview): JSX.Element {
         />
       </PageHead>
       <HistoryCards history={history} />
-      <div class="gap" />
       <Card
         title="Chains"
         lead={

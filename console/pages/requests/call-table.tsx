@@ -2,10 +2,11 @@
 import type { JSX } from "preact";
 import type { CallEvent } from "../../api/use-feed.ts";
 import { Badge } from "../../components/badge.tsx";
-import { Noted, plainNumber, type Word } from "../../components/columns.tsx";
+import { column, type Word } from "../../components/columns.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { DASH, milliseconds } from "../../format/numbers.ts";
+import { textList } from "../../format/text.ts";
 
 const OUTCOMES: Readonly<Record<CallEvent["outcome"], Word>> = {
   result: { tone: "good", word: "Result" },
@@ -45,41 +46,25 @@ export function OutcomeBadge({ call }: { readonly call: CallEvent }): JSX.Elemen
 }
 
 const COLUMNS: readonly Column<CallEvent>[] = [
-  { id: "at", label: "Ended", kind: "tight", render: ({ at }) => <Time at={at} /> },
-  {
-    id: "method",
-    label: "Method",
+  column("at", "Ended", ({ at }) => <Time at={at} />, "tight"),
+  column("method", "Method", ({ method }) => <code>{method}</code>, {
     kind: "lead",
-    render: ({ method, chain, profile }) => (
-      <Noted note={`${chain}, ${profile}`}>
-        <code>{method}</code>
-      </Noted>
-    ),
-  },
-  { id: "outcome", label: "Outcome", render: (call) => <OutcomeBadge call={call} /> },
-  {
-    id: "provider",
-    label: "Answered by",
-    render: (call) => <Noted note={sourceText(call)}>{call.provider ?? DASH}</Noted>,
-  },
-  {
-    id: "attempts",
-    label: "Attempts",
-    kind: "number",
-    render: ({ attempts, failovers }) => (
-      <span class={failovers > 0 ? "warn toned" : ""}>{attempts}</span>
-    ),
-  },
-  plainNumber("total", "Total ms", (call) => milliseconds(call.total_ms)),
-  plainNumber("upstream", "Provider ms", (call) => milliseconds(call.upstream_ms)),
-  {
-    id: "added",
-    label: "Added ms",
+    note: ({ chain, profile }) => `${chain}, ${profile}`,
+  }),
+  column("outcome", "Outcome", (call) => <OutcomeBadge call={call} />),
+  column("provider", "Answered by", (call) => call.provider ?? DASH, { note: sourceText }),
+  column("attempts", "Attempts", attemptsOf, "number"),
+  column("total", "Total ms", (call) => milliseconds(call.total_ms), "number"),
+  column("upstream", "Provider ms", (call) => milliseconds(call.upstream_ms), "number"),
+  column("added", "Added ms", ({ added_ms: ms }) => ms?.toFixed(2) ?? DASH, {
     kind: "number",
     title: "What the service itself added",
-    render: ({ added_ms: ms }) => (ms === null ? DASH : ms.toFixed(2)),
-  },
+  }),
 ];
+
+function attemptsOf({ attempts, failovers }: CallEvent): JSX.Element {
+  return <span class={failovers > 0 ? "warn toned" : ""}>{attempts}</span>;
+}
 
 const SOURCES: Readonly<Record<CallEvent["source"], string>> = {
   provider: "",
@@ -94,11 +79,6 @@ const SOURCES: Readonly<Record<CallEvent["source"], string>> = {
 };
 
 function sourceText({ source, hedged, pinned, panic }: CallEvent): string {
-  const facts = [
-    SOURCES[source],
-    hedged ? "hedged" : "",
-    pinned ? "pinned" : "",
-    panic ? "every circuit was open" : "",
-  ];
-  return facts.filter((fact) => fact !== "").join(", ");
+  const words = [hedged && "hedged", pinned && "pinned", panic && "every circuit was open"];
+  return textList([SOURCES[source], ...words]);
 }

@@ -7,7 +7,7 @@ import { useApp, useCall, useStore, useTimed } from "../../app/app.ts";
 import { queryText } from "../../app/router.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, PageHead } from "../../components/card.tsx";
-import { Button } from "../../components/controls.tsx";
+import { Button, Notice } from "../../components/controls.tsx";
 import { Icon } from "../../components/icons.tsx";
 import { Empty, Failed, isForbidden, Loading } from "../../components/page-state.tsx";
 import { duration } from "../../format/durations.ts";
@@ -63,11 +63,7 @@ function Feed({ search, latest }: FeedProps): JSX.Element {
       </PageHead>
       <Card flush>
         <Filters />
-        {feed.gap === "" ? null : (
-          <p class="notice warn feed-gap" role="status">
-            {feed.gap}
-          </p>
-        )}
+        <Notice tone="warn">{feed.gap}</Notice>
         {latest.failure === null ? null : <Failed failure={latest.failure} retry={latest.reload} />}
         <Calls feed={feed} latest={latest} open={({ id }) => router.go(`/requests/${id}`)} />
       </Card>

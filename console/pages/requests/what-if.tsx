@@ -4,11 +4,12 @@ import type { JSX } from "preact";
 import { useCall, useQuery } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, ShareBar } from "../../components/card.tsx";
-import { Noted, plainNumber, StateBadge } from "../../components/columns.tsx";
+import { column, StateBadge } from "../../components/columns.tsx";
 import { named, Select } from "../../components/controls.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { count, DASH, milliseconds, share, success } from "../../format/numbers.ts";
+import { textList, transportName } from "../../format/text.ts";
 import { CIRCUITS } from "../../health/judge.ts";
 import type { Decision } from "./decision-page.tsx";
 
@@ -89,49 +90,32 @@ export function Candidates(props: { readonly candidates: readonly Candidate[] })
   );
 }
 
-const FIRST: Column<Candidate> = {
-  id: "first",
-  label: "Comes first",
-  kind: "wide",
-  render: ({ first_share: first }) => <ShareBar value={first ?? null} text={share(first)} />,
-};
+const FIRST: Column<Candidate> = column(
+  "first",
+  "Comes first",
+  ({ first_share: first }) => <ShareBar value={first ?? null} text={share(first)} />,
+  "wide",
+);
 
 const COLUMNS: readonly Column<Candidate>[] = [
-  {
-    id: "provider",
-    label: "Provider",
+  column("provider", "Provider", ({ provider }) => provider, {
     kind: "lead",
-    render: ({ provider, transport, backup }) => (
-      <Noted note={`${transport === "ws" ? "WebSocket" : "HTTP"}${backup ? ", backup" : ""}`}>
-        {provider}
-      </Noted>
-    ),
-  },
-  { id: "decided", label: "Decided by", kind: "wide", render: (candidate) => candidate.decided_by },
-  {
-    id: "circuit",
-    label: "Circuit",
-    render: ({ circuit, limited, stalled }) => (
-      <>
-        <StateBadge {...CIRCUITS[circuit]} />
-        <small>
-          {[limited ? "limited" : "", stalled ? "stalled" : ""].filter(Boolean).join(", ")}
-        </small>
-      </>
-    ),
-  },
-  plainNumber("tier", "Tier", ({ tier }) => tier),
-  plainNumber("latency", "Latency ms", ({ reading }) => milliseconds(reading?.latency_ms)),
-  plainNumber("success", "Success", ({ reading }) => success(reading?.success_rate)),
-  {
-    ...plainNumber<Candidate>("calls", "Readings", ({ reading }) => count(reading?.calls)),
+    note: ({ transport, backup }) => textList([transportName(transport), backup && "backup"]),
+  }),
+  column("decided", "Decided by", (candidate) => candidate.decided_by, "wide"),
+  column("circuit", "Circuit", ({ circuit }) => <StateBadge {...CIRCUITS[circuit]} />, {
+    note: ({ limited, stalled }) => textList([limited && "limited", stalled && "stalled"]),
+  }),
+  column("tier", "Tier", ({ tier }) => tier, "number"),
+  column("latency", "Latency ms", ({ reading }) => milliseconds(reading?.latency_ms), "number"),
+  column("success", "Success", ({ reading }) => success(reading?.success_rate), "number"),
+  column("calls", "Readings", ({ reading }) => count(reading?.calls), {
+    kind: "number",
     title: "Calls that the reading stands on",
-  },
-  plainNumber("weight", "Weight", ({ weight, latency_weight: drawn }) =>
-    drawn === null ? weight : drawn.toFixed(2),
-  ),
-  plainNumber("priority", "Priority", ({ priority }) => priority),
-  plainNumber("price", "Price", ({ price }) => price ?? DASH),
+  }),
+  column("weight", "Weight", (row) => row.latency_weight?.toFixed(2) ?? row.weight, "number"),
+  column("priority", "Priority", ({ priority }) => priority, "number"),
+  column("price", "Price", ({ price }) => price ?? DASH, "number"),
 ];
 
 /** The providers that could not be asked. */
@@ -148,16 +132,7 @@ export function Excluded({ excluded }: Pick<Decision, "excluded">): JSX.Element 
 }
 
 const EXCLUDED: readonly Column<ExcludedProvider>[] = [
-  {
-    id: "provider",
-    label: "Provider",
-    kind: "lead",
-    render: ({ provider }) => <span class="wrap-anywhere">{provider}</span>,
-  },
-  { id: "reason", label: "Reason", render: ({ reason }) => reason.replaceAll("_", " ") },
-  {
-    id: "circuit",
-    label: "Circuit",
-    render: ({ circuit }) => (circuit === null ? DASH : CIRCUITS[circuit].word),
-  },
+  column("provider", "Provider", ({ provider }) => provider, "lead"),
+  column("reason", "Reason", ({ reason }) => reason.replaceAll("_", " ")),
+  column("circuit", "Circuit", ({ circuit }) => (circuit === null ? DASH : CIRCUITS[circuit].word)),
 ];

@@ -13,7 +13,7 @@ import {
   sourceColumns,
   sumOf,
 } from "../../components/stream-columns.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, TableCard } from "../../components/table.tsx";
 import { compact, count, milliseconds } from "../../format/numbers.ts";
 
 type Streams = AnswerOf<"GET /api/v1/operator/streams">;
@@ -48,24 +48,19 @@ function StreamsView({ totals, streams, truncated }: Streams): JSX.Element {
         <Figure label="Blocks filled" value={count(totals.blocks_filled)} />
         <Figure label="Ended" value={count(totals.ended)} note="could not go on without a gap" />
       </Figures>
-      <Card
+      <TableCard
         title="Open streams"
         lead={truncated ? "The most subscribed ones; there are more." : undefined}
-        flush
-      >
-        <Table
-          name="streams"
-          caption="Open streams"
-          columns={COLUMNS}
-          rows={rows}
-          keyOf={({ at, worker }) => `${worker} ${at}`}
-          order="state"
-          textOf={({ chain, profile, kind, provider, state }) =>
-            `${chain} ${profile} ${kind} ${provider ?? ""} ${STREAM_STATES[state].word}`
-          }
-          empty="Nobody subscribes to anything"
-        />
-      </Card>
+        name="streams"
+        columns={COLUMNS}
+        rows={rows}
+        keyOf={({ at, worker }) => `${worker} ${at}`}
+        order="state"
+        textOf={({ chain, profile, kind, provider, state }) =>
+          `${chain} ${profile} ${kind} ${provider ?? ""} ${STREAM_STATES[state].word}`
+        }
+        empty="Nobody subscribes to anything"
+      />
       <Reasons totals={totals} />
     </>
   );
@@ -105,14 +100,7 @@ function Counts({ counts, words }: CountsProps): JSX.Element {
 const COLUMNS: readonly Column<StreamRow>[] = [
   textColumn("kind", "Subscription", ({ kind }) => kind, {
     kind: "lead",
-    render: ({ kind, chain, profile }) => (
-      <>
-        {kind}
-        <small>
-          {chain}, {profile}
-        </small>
-      </>
-    ),
+    note: ({ chain, profile }) => `${chain}, ${profile}`,
   }),
   ...sourceColumns<StreamRow>("Source"),
   {

@@ -1,13 +1,13 @@
 // The fields of the tester: where a call goes, its method, and its parameters by name where the
 // method has a form, else as JSON.
 import type { JSX } from "preact";
+import type { AgentDocument } from "../../api/agent-document.ts";
 import { Check, Field, named, Select } from "../../components/controls.tsx";
-import type { Instance } from "./instance.ts";
 import { METHOD_FORMS, type MethodField } from "./method-forms.ts";
 import type { ParamsForm, Target } from "./tester-page.tsx";
 
 interface TargetFieldsProps {
-  readonly instance: Instance;
+  readonly instance: AgentDocument;
   readonly target: Target;
   readonly keyText: string;
   readonly setKey: (text: string) => void;
@@ -28,7 +28,10 @@ export function TargetFields(props: TargetFieldsProps): JSX.Element {
       <Select
         label="Profile"
         value={value.profile ?? ""}
-        options={[{ value: "", label: "The usual one" }, ...named(instance.profiles)]}
+        options={[
+          { value: "", label: "The usual one" },
+          ...named(instance.profiles.map(({ slug }) => slug)),
+        ]}
         choose={(text) => set("profile", text)}
       />
       <Select
@@ -47,7 +50,7 @@ export function TargetFields(props: TargetFieldsProps): JSX.Element {
         change={(text) => set("provider", text)}
       />
       <Field
-        label={`Key${instance.keyless ? ", if any" : ""}`}
+        label={`Key${instance.features.keyless_rpc ? ", if any" : ""}`}
         type="password"
         value={keyText}
         placeholder="svc_ak_…"

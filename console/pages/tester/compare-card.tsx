@@ -6,13 +6,19 @@ import type { AnswerOf } from "../../api/contract-types.ts";
 import { jsonText } from "../../api/json.ts";
 import { useAction } from "../../api/resource.ts";
 import { useApp, useCall } from "../../app/app.ts";
-import { Badge } from "../../components/badge.tsx";
 import { Card } from "../../components/card.tsx";
-import { numberColumn, textColumn } from "../../components/columns.tsx";
+import {
+  column,
+  numberColumn,
+  stateColumn,
+  textColumn,
+  type Word,
+} from "../../components/columns.tsx";
 import { ActionNotice, Button, Notice, named, Select } from "../../components/controls.tsx";
 import { DiffView } from "../../components/diff-view.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { bytes, DASH, milliseconds } from "../../format/numbers.ts";
+import { transportName } from "../../format/text.ts";
 import { Json } from "./answer-card.tsx";
 import { groupsOf } from "./compare.ts";
 import type { TestCall } from "./rpc-call.ts";
@@ -102,29 +108,26 @@ function keyOf({ provider, transport }: Row): string {
 const COLUMNS: readonly Column<Row>[] = [
   textColumn("provider", "Provider", (row) => row.provider, {
     kind: "lead",
-    render: (row) => (
-      <>
-        <bdi>{row.provider}</bdi> <span class="muted small">{row.transport}</span>
-      </>
-    ),
+    note: (row) => transportName(row.transport),
   }),
-  { id: "outcome", label: "Answer", value: (row) => row.group, render: outcomeOf },
+  stateColumn("outcome", "Answer", wordOf, { value: (row) => row.group }),
   numberColumn("latency", "Latency, ms", (row) => row.latency_ms, milliseconds),
   numberColumn("bytes", "Size", (row) => row.bytes, bytes),
-  {
-    id: "error",
-    label: "Error",
-    kind: "wide",
-    render: (row) => (row.error === null ? DASH : `${row.error.category}: ${row.error.message}`),
-  },
+  column(
+    "error",
+    "Error",
+    ({ error }) => (error ? `${error.category}: ${error.message}` : DASH),
+    "wide",
+  ),
 ];
 
-function outcomeOf({ outcome, group, isShared, skipped }: Row): JSX.Element {
-  if (outcome === "skipped") return <Badge tone="idle">not asked: {skipped}</Badge>;
-  if (outcome === "error") return <Badge tone="bad">error</Badge>;
-  if (group === 0 && !isShared) return <Badge tone="idle">compared with</Badge>;
-  if (group === 0) return <Badge tone="good">same as most</Badge>;
-  return <Badge tone="warn">differs</Badge>;
+function wordOf({ outcome, group, isShared, skipped }: Row): Word {
+  if (outcome === "skipped") return { tone: "idle", word: `not asked: ${skipped}` };
+  if (outcome === "error") return { tone: "bad", word: "error" };
+  if (group !== 0) return { tone: "warn", word: "differs" };
+  return isShared
+    ? { tone: "good", word: "same as most" }
+    : { tone: "idle", word: "compared with" };
 }
 
 function Detail({ row, usual }: { readonly row: Row; readonly usual: Row | null }): JSX.Element {

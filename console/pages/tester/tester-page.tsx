@@ -2,9 +2,9 @@
 // routed; the same call as programs; and, for the operator, the same call to every provider.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import type { AgentDocument } from "../../api/agent-document.ts";
 import { SERVICE_URL } from "../../api/client.ts";
-import { useResource } from "../../api/resource.ts";
-import { ForOperator, useApp, useQuery, useStore } from "../../app/app.ts";
+import { ForOperator, useAgentDocument, useApp, useQuery, useStore } from "../../app/app.ts";
 import { Card, PageHead } from "../../components/card.tsx";
 import { Button, Form, Notice, Question } from "../../components/controls.tsx";
 import { Snippets } from "../../components/copy-button.tsx";
@@ -12,23 +12,19 @@ import { Loaded } from "../../components/page-state.tsx";
 import { AnswerCard } from "./answer-card.tsx";
 import { MethodFields, TargetFields } from "./call-fields.tsx";
 import { CompareCard } from "./compare-card.tsx";
-import { type Instance, readInstance } from "./instance.ts";
 import { METHOD_FORMS, needsConfirmation, paramsOfForm, paramsOfJson } from "./method-forms.ts";
 import { pathOf, sendCall, type TestAnswer, type TestCall } from "./rpc-call.ts";
 
 /** The page. */
 export function TesterPage(): JSX.Element {
-  const { client } = useApp();
-  const document = useResource("agent.json", 0, () =>
-    client.request<unknown>("GET", "/agent.json"),
-  );
+  const document = useAgentDocument();
   return (
     <>
       <PageHead
         title="Tester"
         lead="Sends a call as a program would, and shows how it was routed."
       />
-      <Loaded resource={document}>{(data) => <Tester instance={readInstance(data)} />}</Loaded>
+      <Loaded resource={document}>{(data) => <Tester instance={data} />}</Loaded>
     </>
   );
 }
@@ -36,7 +32,7 @@ export function TesterPage(): JSX.Element {
 /** How parameters are written. */
 export type ParamsForm = "fields" | "json";
 
-function Tester({ instance }: { readonly instance: Instance }): JSX.Element {
+function Tester({ instance }: { readonly instance: AgentDocument }): JSX.Element {
   const target = useTarget(instance);
   const [method, setMethod] = useQuery("method");
   const [texts, setTexts] = useState<readonly string[]>([]);
@@ -123,7 +119,7 @@ export interface Target {
   readonly set: (field: "profile" | "chain" | "strategy" | "provider", text: string) => void;
 }
 
-function useTarget({ chains, strategies }: Instance): Target {
+function useTarget({ chains, strategies }: AgentDocument): Target {
   const { router } = useApp();
   const { query } = useStore(router.place);
   return {
