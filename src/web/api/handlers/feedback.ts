@@ -9,7 +9,7 @@ import { categoryOf } from "../../contract/feedback.ts";
 import type { ApiCaller } from "../../contract/operation.ts";
 import { RPC_OPERATIONS } from "../../discovery/openapi-rpc.ts";
 import type { HandlerParts } from "../parts.ts";
-import { accepted, instant, ok } from "./views.ts";
+import { instant, ok } from "./views.ts";
 
 type FeedbackHandlers = Handlers<"submitFeedback" | "listFeedback">;
 
@@ -46,7 +46,7 @@ export function feedbackHandlers({
         { message, category, requestId: request_id, operation, accountId },
         runtime.wallMs(),
       );
-      return accepted({ id });
+      return { kind: "answer", status: 202, body: { id } };
     },
     async listFeedback({ query }) {
       const { reports, next } = await readFeedback(store, query);

@@ -58,10 +58,8 @@ function rotateKeyHandler(
     // Read before the change: a new secret must reach the caller even if the store fails
     // afterwards.
     const before = await keyById(store.db, params.id, caller.agent, runtime.wallMs());
-    const chain = await chainOfKey(parts, {
-      accountId: before?.accountId ?? null,
-      profile: before?.defaultProfile ?? null,
-    });
+    const { accountId = null, defaultProfile = null } = before ?? {};
+    const chain = await chainOfKey(parts, accountId, defaultProfile);
     const rotated = await rotateKey(
       changing(),
       { id: params.id, scope: caller.agent },
@@ -93,10 +91,8 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
     // afterwards.
     const balance_usd =
       agent === null ? "0" : (await accountView(parts, agent.accountId, null)).balance_usd;
-    const chain = await chainOfKey(parts, {
-      accountId: agent?.accountId ?? null,
-      profile: key.profiles.defaultProfile,
-    });
+    const accountId = agent?.accountId ?? null;
+    const chain = await chainOfKey(parts, accountId, key.profiles.defaultProfile);
     const made =
       agent === null
         ? await createAccount(store, key, nowMs)

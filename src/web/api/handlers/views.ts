@@ -51,12 +51,6 @@ export function instantOrNull(wallMs: number | null): string | null {
 
 type ChainParts = Pick<HandlerParts, "chains" | "servedChains" | "store" | "custom">;
 
-/** The account of a key (null = a new account) and its default profile (null = `premium`). */
-export interface KeyDefaults {
-  readonly accountId: string | null;
-  readonly profile: string | null;
-}
-
 /**
  * The chains that a new key can call without naming a profile, in the order of the configuration.
  */
@@ -78,34 +72,26 @@ export function chainOfManaged(
   return exampleChain(ordered, servedChains("public")) ?? chains[0]?.chainName ?? "ethereum";
 }
 
-/** The chain in the URLs of a key: one that its default profile serves. */
+/**
+ * The chain in the URLs of a key: one that its default profile serves. `accountId` null = a new
+ * account; `profile` null = `premium`.
+ */
 export async function chainOfKey(
   parts: ChainParts,
-  { accountId, profile }: KeyDefaults,
+  accountId: string | null,
+  profile: string | null,
 ): Promise<string> {
   const slug = profile ?? DEFAULT_PROFILE;
   if (slug === "premium" || slug === "public") return chainOfManaged(parts, slug);
-  const record =
-    accountId === null
-      ? null
-      : await profileBySlug(
-          { store: parts.store, sealer: parts.custom.sealer },
-          { accountId, slug },
-        );
+  const kept = { store: parts.store, sealer: parts.custom.sealer };
+  const record = accountId === null ? null : await profileBySlug(kept, { accountId, slug });
   const own = Object.keys(record?.document?.chains ?? {});
-  const ordered = parts.chains.filter(({ chainName, chainId, aliases }) =>
-    own.some(
-      (segment) =>
-        segment === chainName || segment === String(chainId) || aliases.includes(segment),
-    ),
+  const served = parts.chains.filter(({ chainName, chainId, aliases }) =>
+    [chainName, String(chainId), ...aliases].some((segment) => own.includes(segment)),
   );
+  const names = served.map(({ chainName }) => chainName);
   // Without Custom access, `premium` serves the profile.
-  return (
-    exampleChain(
-      ordered.map((chain) => chain.chainName),
-      parts.servedChains("premium"),
-    ) ?? chainOfManaged(parts, "premium")
-  );
+  return exampleChain(names, parts.servedChains("premium")) ?? chainOfManaged(parts, "premium");
 }
 
 /** 200 with a body. */
@@ -116,11 +102,6 @@ export function ok<const Body>(body: Body) {
 /** 201 with a body. */
 export function created<const Body>(body: Body) {
   return { kind: "answer", status: 201, body } as const;
-}
-
-/** 202 with a body. */
-export function accepted<const Body>(body: Body) {
-  return { kind: "answer", status: 202, body } as const;
 }
 
 export const NO_CONTENT = { kind: "answer", status: 204, body: null } as const;
