@@ -77,6 +77,20 @@ export function isDelivered(delivered: DeliveredLogs, { blockHash, logIndex }: L
   return Boolean(delivered.blocks.get(blockHash)?.logs.get(logIndex));
 }
 
+/** The delivered logs from a block number on that were not removed, in order. */
+export function* logsFrom(
+  { blocks: logsOf }: DeliveredLogs,
+  blocks: readonly Block[],
+  from: number,
+): Generator<Position & { readonly blockHash: string; readonly raw: Buffer }> {
+  for (const { number, hash } of blocks) {
+    if (number < from) continue;
+    const logs = [...(logsOf.get(hash)?.logs ?? [])];
+    for (const [logIndex, raw] of logs.sort(([left], [right]) => left - right))
+      if (raw !== null) yield { blockNumber: number, blockHash: hash, logIndex, raw };
+  }
+}
+
 /**
  * The delivered logs after a position, in order; null = the JSON of one of them is no longer kept.
  * `blocks` are the blocks of the chain, in order.
@@ -87,16 +101,10 @@ export function deliveredBehind(
   position: Position,
 ): readonly Buffer[] | null {
   const behind: Buffer[] = [];
-  for (const { number, hash } of blocks) {
-    if (number < position.blockNumber) continue;
-    const logs = [...(delivered.blocks.get(hash)?.logs ?? [])].sort(
-      ([left], [right]) => left - right,
-    );
-    for (const [index, raw] of logs) {
-      if (raw === null || (number === position.blockNumber && index <= position.logIndex)) continue;
-      if (raw === DROPPED) return null;
-      behind.push(raw);
-    }
+  for (const { blockNumber, logIndex, raw } of logsFrom(delivered, blocks, position.blockNumber)) {
+    if (blockNumber === position.blockNumber && logIndex <= position.logIndex) continue;
+    if (isDropped(raw)) return null;
+    behind.push(raw);
   }
   return behind;
 }
@@ -130,7 +138,7 @@ export function takeBack(delivered: DeliveredLogs, block: Block): readonly Buffe
   const events = [...kept.logs]
     .filter((log): log is [number, Buffer] => log[1] !== null)
     .sort(([left], [right]) => right - left);
-  return events.some(([, raw]) => raw === DROPPED) ? null : events.map(([, raw]) => asRemoved(raw));
+  return events.some(([, raw]) => isDropped(raw)) ? null : events.map(([, raw]) => asRemoved(raw));
 }
 
 /**
@@ -149,7 +157,12 @@ export function trim(
 }
 
 /** Stands for a delivered log whose JSON is no longer kept. */
-const DROPPED = Buffer.alloc(0);
+export const DROPPED = Buffer.alloc(0);
+
+/** Whether the JSON of a delivered log is no longer kept. */
+export function isDropped(raw: Buffer): boolean {
+  return raw.length === 0;
+}
 
 function forget(delivered: DeliveredLogs, hash: string): void {
   delivered.bytes -= delivered.blocks.get(hash)?.bytes ?? 0;

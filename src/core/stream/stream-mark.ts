@@ -3,7 +3,7 @@
 import { isRecord, parseJson } from "../fields.ts";
 import { isHeight } from "../rpc/call.ts";
 import { asRemoved, type Block } from "./chain-event.ts";
-import { DeliveredLogs } from "./delivered-logs.ts";
+import { DeliveredLogs, DROPPED, isDropped, logsFrom } from "./delivered-logs.ts";
 import type { DeliveryState } from "./delivery-state.ts";
 import { adopt, holds, RecentBlocks, tipOf } from "./recent-blocks.ts";
 
@@ -74,7 +74,7 @@ function logsOf(
     if (raw === null) continue;
     room.logs--;
     room.bytes -= raw.length;
-    marked.set(index, raw.length === 0 || room.bytes < 0 ? null : raw.toString("latin1"));
+    marked.set(index, isDropped(raw) || room.bytes < 0 ? null : raw.toString("latin1"));
   }
   return marked;
 }
@@ -93,8 +93,7 @@ export function stateAt(mark: StreamMark, window: number): DeliveryState {
       const logs = new Map<number, Buffer | null>();
       let bytes = 0;
       for (const [index, raw] of own) {
-        // An empty buffer stands for a delivered log whose JSON is not kept.
-        logs.set(index, Buffer.from(raw ?? "", "latin1"));
+        logs.set(index, raw === null ? DROPPED : Buffer.from(raw, "latin1"));
         bytes += raw?.length ?? 0;
       }
       delivered.blocks.set(hash, { logs, bytes });
@@ -170,14 +169,10 @@ function freshLogs(
   from: number,
 ): readonly Buffer[] | null {
   const fresh: Buffer[] = [];
-  for (const { number, hash } of recent.blocks) {
-    if (number < from) continue;
-    const logs = [...(delivered.blocks.get(hash)?.logs ?? [])];
-    for (const [index, raw] of logs.sort(([left], [right]) => left - right)) {
-      if (raw === null || marked.get(hash)?.has(index) === true) continue;
-      if (raw.length === 0) return null;
-      fresh.push(raw);
-    }
+  for (const { blockHash, logIndex, raw } of logsFrom(delivered, recent.blocks, from)) {
+    if (marked.get(blockHash)?.has(logIndex) === true) continue;
+    if (isDropped(raw)) return null;
+    fresh.push(raw);
   }
   return fresh;
 }

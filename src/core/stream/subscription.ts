@@ -129,17 +129,10 @@ export function readSubscription(
         return invalid(
           "the option of newPendingTransactions is true for whole transactions, or false",
         );
-      return {
-        kind,
-        params: option === true ? '["newPendingTransactions",true]' : '["newPendingTransactions"]',
-        filter: null,
-        bounds: null,
-      };
+      return plain(kind, option === true ? `["${kind}",true]` : `["${kind}"]`);
     case "newHeads":
     case "syncing":
-      return isAbsent(option)
-        ? { kind, params: `["${kind}"]`, filter: null, bounds: null }
-        : invalid(`${kind} takes no option`);
+      return isAbsent(option) ? plain(kind, `["${kind}"]`) : invalid(`${kind} takes no option`);
   }
 }
 
@@ -152,7 +145,12 @@ function readVendor(given: readonly unknown[]): Subscription | InvalidSubscripti
   const params = JSON.stringify(given);
   return params.length > MAX_VENDOR_CHARS
     ? invalid(`params may have ${MAX_VENDOR_CHARS} characters`)
-    : { kind: "vendor", params, filter: null, bounds: null };
+    : plain("vendor", params);
+}
+
+/** A subscription that filters no logs. */
+function plain(kind: SubscriptionKind, params: string): Subscription {
+  return { kind, params, filter: null, bounds: null };
 }
 
 /** The parameters of `eth_getLogs` that query the logs of one block that match a filter. */

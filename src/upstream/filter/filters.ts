@@ -4,7 +4,7 @@
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { readHead } from "../../core/stream/chain-event.ts";
-import { changesJson, FilterChanges, type TakenChanges } from "../../core/stream/filter-changes.ts";
+import { changesJson, FilterChanges } from "../../core/stream/filter-changes.ts";
 import { FILTER_IDLE_MS } from "../../core/stream/filter-record.ts";
 import type { StreamMark } from "../../core/stream/stream-mark.ts";
 import { countElsewhere, type Holdings } from "../../core/workers/shared-holdings.ts";
@@ -322,14 +322,6 @@ const ALL = "";
 const FIRST_DIGIT = 0x10;
 const NO_TEXTS = { blocks: null, others: null };
 
-/** An answer, and what its caller has been told once it is written; null = it tells nothing. */
-interface GivenAnswer {
-  readonly mark: StreamMark | null;
-  /** Number of changes that were taken until then. */
-  readonly end: number;
-  isWritten: boolean;
-}
-
 interface FilterParts extends Pick<FiltersParts, "runtime" | "timerWheel" | "subscriptions"> {
   readonly registry: Filters;
   readonly request: FilterRequest;
@@ -352,8 +344,6 @@ export class Filter implements Subscriber {
   #leave: (() => void) | null = null;
   #idle: Timer | null = null;
   #position: StreamPosition | null = null;
-  /** Answers behind one that is not yet known to be written. */
-  readonly #answers = new Set<GivenAnswer>();
   readonly #whenEnded: ((why: FilterEnd) => void)[] = [];
   #endedWhy: FilterEnd | null = null;
 
@@ -414,19 +404,14 @@ export class Filter implements Subscriber {
     this.polledAtMs = this.#parts.runtime.now();
     // Events that are due arrive with the mark.
     const mark = this.#changes.count > 0 ? (this.#position?.mark() ?? null) : null;
-    const batch: TakenChanges = this.#changes.take();
-    const answer: GivenAnswer = { mark, end: this.#changes.taken, isWritten: false };
-    this.#answers.add(answer);
+    const batch = this.#changes.take(mark);
     let settled = false;
     const settle = (written: boolean): void => {
       if (settled || this.#state === "over") return;
       settled = true;
       const before = sizeOf(this.#changes);
-      this.#changes.settle(batch, written);
+      this.delivered = this.#changes.settle(batch, written) ?? this.delivered;
       this.#parts.registry.unread(this, sizeOf(this.#changes) - before);
-      if (written) answer.isWritten = true;
-      else this.#answers.delete(answer);
-      this.#advance();
     };
     return { json: changesJson(batch), isEmpty: batch.texts.length === 0, settle };
   }
@@ -440,17 +425,6 @@ export class Filter implements Subscriber {
   passQuiet(): void {
     const mark = this.#position?.mark() ?? null;
     if (this.#changes.count === 0 && mark !== null) this.delivered = mark;
-  }
-
-  /** Notes what was told by answers before which nothing is open. */
-  #advance(): void {
-    for (const answer of this.#answers) {
-      if (!answer.isWritten) return;
-      this.#answers.delete(answer);
-      const isBefore = ({ first }: TakenChanges): boolean => first < answer.end;
-      if (answer.mark !== null && !this.#changes.returned.some(isBefore))
-        this.delivered = answer.mark;
-    }
   }
 
   /** Ends the filter. `unread`: its bytes that the registry has counted, if not all. */

@@ -30,9 +30,7 @@ export interface SocketSubscriptionsParts {
 /** The subscriptions of one socket. */
 export class SocketSubscriptions {
   readonly #requester: SocketRequester;
-  readonly #runtime: Runtime;
-  readonly #timerWheel: TimerWheel;
-  readonly #limits: SocketLimits;
+  readonly #parts: SocketSubscriptionsParts;
   readonly #byParams = new Map<string, Feed>();
   readonly #byId = new Map<string, Feed>();
   /**
@@ -43,14 +41,9 @@ export class SocketSubscriptions {
   #held: EarlyNotification[] = [];
   #heldBytes = 0;
 
-  constructor(
-    requester: SocketRequester,
-    { runtime, timerWheel, limits }: SocketSubscriptionsParts,
-  ) {
+  constructor(requester: SocketRequester, parts: SocketSubscriptionsParts) {
     this.#requester = requester;
-    this.#runtime = runtime;
-    this.#timerWheel = timerWheel;
-    this.#limits = limits;
+    this.#parts = parts;
   }
 
   /** Number of wanted subscriptions. */
@@ -70,7 +63,7 @@ export class SocketSubscriptions {
       },
       cancel: () => this.#leave(feed, dispatch),
     };
-    if (known === undefined && this.size >= this.#limits.maxFeeds) {
+    if (known === undefined && this.size >= this.#parts.limits.maxFeeds) {
       listener.refused(plainFailure("unsent", "too many subscriptions on this socket"), null);
       return dispatch;
     }
@@ -143,8 +136,8 @@ export class SocketSubscriptions {
 
   /** Watches for a lost answer: an unanswered request is sent again, and finally given up. */
   #watch(feed: Feed, silentMs: number): void {
-    const { askAgainMs, acknowledgeMs } = this.#limits;
-    feed.timer = this.#timerWheel.set(askAgainMs, () => {
+    const { askAgainMs, acknowledgeMs } = this.#parts.limits;
+    feed.timer = this.#parts.timerWheel.set(askAgainMs, () => {
       if (feed.call?.sent !== true) return this.#watch(feed, 0);
       const totalMs = silentMs + askAgainMs;
       if (totalMs >= acknowledgeMs)
@@ -231,8 +224,8 @@ export class SocketSubscriptions {
    * first, so that what is delivered later has no gap inside.
    */
   #hold(subscription: string, result: Buffer): void {
-    const { maxHeldFrames, maxHeldBytes } = this.#limits;
-    this.#held.push({ subscription, result, atMs: this.#runtime.now() });
+    const { maxHeldFrames, maxHeldBytes } = this.#parts.limits;
+    this.#held.push({ subscription, result, atMs: this.#parts.runtime.now() });
     this.#heldBytes += result.length;
     while (this.#held.length > maxHeldFrames || this.#heldBytes > maxHeldBytes)
       this.#heldBytes -= this.#held.shift()?.result.length ?? 0;
@@ -240,7 +233,7 @@ export class SocketSubscriptions {
 
   #takeHeld(subscription: string): readonly Buffer[] {
     if (this.#held.length === 0) return [];
-    const sinceMs = this.#runtime.now() - this.#limits.maxHeldMs;
+    const sinceMs = this.#parts.runtime.now() - this.#parts.limits.maxHeldMs;
     const taken = this.#held.filter(
       (held) => held.subscription === subscription && held.atMs >= sinceMs,
     );

@@ -43,14 +43,7 @@ export function shareSockets(parts: SharedSocketsParts): StreamSockets {
       const owner = key === null ? parts.bus.self : parts.bus.ownerOf(key);
       return key === null || owner === parts.bus.self
         ? parts.sockets.subscribe(provider, params, listener)
-        : feeds.join(
-            owner,
-            { key, provider: provider.id, params },
-            {
-              listener,
-              subscribeHere: () => parts.sockets.subscribe(provider, params, listener),
-            },
-          );
+        : feeds.join(owner, { key, provider, params }, listener);
     },
   };
 }
@@ -76,9 +69,11 @@ function providerOf(
   return found === undefined || found.wsUrl === null ? null : found;
 }
 
-interface Joining {
-  readonly listener: SubscriptionListener;
-  readonly subscribeHere: () => Dispatch;
+/** A subscription at a provider of a set. */
+interface FeedPlace {
+  readonly key: string;
+  readonly provider: Provider;
+  readonly params: string;
 }
 
 interface JoinedFeed {
@@ -100,21 +95,20 @@ class JoinedFeeds {
     parts.bus.onWorkers(() => this.#workersChanged());
   }
 
-  join(
-    owner: WorkerId,
-    what: Omit<JoinMessage, "feed">,
-    { listener, subscribeHere }: Joining,
-  ): Dispatch {
+  /** Joins at the owner of the set; where that cannot serve, this worker subscribes itself. */
+  join(owner: WorkerId, at: FeedPlace, listener: SubscriptionListener): Dispatch {
+    const { provider, params } = at;
     const id = ++this.#last;
     const feed: JoinedFeed = { owner, listener, isStarted: false };
     this.#feeds.set(id, feed);
     let here: Dispatch | null = null;
-    void this.#request(owner, JOIN, { ...what, feed: id }, JOIN_MS).then((isJoined) => {
+    const message = { ...at, provider: provider.id, feed: id };
+    void this.#request(owner, JOIN, message, JOIN_MS).then((isJoined) => {
       if (this.#feeds.get(id) !== feed) return;
       if (isJoined === true) return this.#start(feed);
       this.#feeds.delete(id);
       if (feed.isStarted) listener.lost("the worker that is subscribed does not answer");
-      else here = subscribeHere();
+      else here = this.#parts.sockets.subscribe(provider, params, listener);
     });
     return {
       sent: true,

@@ -143,6 +143,8 @@ test("a mark is bounded: old blocks and long logs are left out, and then cannot 
   assert.ok(markText(short).length < 30_000);
   const fork = following(block(150), ...range(151, 200), block(201, "b", 200));
   assert.equal(eventsSince(fork, short).kind, "forgotten");
+  const goneOn = stateAt(short, WINDOW);
+  assert.equal(takeHead(goneOn, block(201, "b", 200), true), null, "nor by one who goes on");
 });
 
 test("what is no mark is refused", () => {

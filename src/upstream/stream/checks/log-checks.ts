@@ -112,11 +112,17 @@ const RESERVE = 0.5;
 const LINE_EVERY_MS = 60_000;
 const METHOD = methodOf("eth_getLogs");
 
-/** Reasons for not checking a block, with the text of the log line. */
+/** Reasons for not checking a block: how each is counted, and the text of the log line. */
 const SKIPPED = {
-  over_budget: "checks of logs are over verification_budget: only a sample is checked",
-  unanswered: null,
-  given_up: "logs of blocks could not be checked: too few providers answered",
+  over_budget: {
+    count: "overBudget",
+    line: "checks of logs are over verification_budget: only a sample is checked",
+  },
+  unanswered: { count: "unanswered", line: null },
+  given_up: {
+    count: "givenUp",
+    line: "logs of blocks could not be checked: too few providers answered",
+  },
 } as const;
 
 /** The bloom of one block, as seen so far. */
@@ -296,10 +302,8 @@ export class LogChecks {
 
   /** Records that a block was not checked. */
   skip(why: keyof typeof SKIPPED): void {
-    if (why === "over_budget") this.counts.overBudget++;
-    else if (why === "unanswered") this.counts.unanswered++;
-    else this.counts.givenUp++;
-    const line = SKIPPED[why];
+    const { count, line } = SKIPPED[why];
+    this.counts[count]++;
     const nowMs = this.#parts.runtime.now();
     if (
       line === null ||
