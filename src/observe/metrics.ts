@@ -274,10 +274,13 @@ export const METRICS: readonly Metric[] = [
     "svc_subscriptions",
     [...CHAIN, "kind", "state"],
     "Upstream subscriptions, each shared by any number of subscribers.",
-    (readings) => streamGroups(readings).map(({ labels, streams }) => [labels, streams]),
+    ({ reports }) => perStream(reports, () => 1),
   ),
-  gauge("svc_subscribers", [...CHAIN, "kind", "state"], "Subscriptions of callers.", (readings) =>
-    streamGroups(readings).map(({ labels, subscribers }) => [labels, subscribers]),
+  gauge(
+    "svc_subscribers",
+    [...CHAIN, "kind", "state"],
+    "Subscriptions of callers.",
+    ({ reports }) => perStream(reports, ({ subscribers }) => subscribers),
   ),
   counter(
     "svc_subscription_failovers_total",
@@ -658,24 +661,18 @@ function requestSamples(series: Series, methods: readonly string[]): readonly Sa
   return samples;
 }
 
-interface StreamGroup {
-  readonly labels: readonly string[];
-  readonly streams: number;
-  readonly subscribers: number;
-}
-
-/** Streams with equal labels, added up. */
-function streamGroups({ reports }: Readings): readonly StreamGroup[] {
-  const groups = Map.groupBy(reports, ({ profile, chain, kind, state }) =>
-    JSON.stringify([profile, chain, kind, state]),
-  );
-  return Array.from(groups.values(), (streams) => ({
-    labels: streams
-      .slice(0, 1)
-      .flatMap(({ profile, chain, kind, state }) => [profile, chain, kind, state]),
-    streams: streams.length,
-    subscribers: streams.reduce((sum, { subscribers }) => sum + subscribers, 0),
-  }));
+/** Numbers of streams; those with equal labels are added up. */
+function perStream(
+  reports: Readings["reports"],
+  numberOf: (report: Readings["reports"][number]) => number,
+): readonly Sample[] {
+  const sums = new Map<string, NumberSample>();
+  for (const report of reports) {
+    const labels = [report.profile, report.chain, report.kind, report.state];
+    const key = labels.join(" ");
+    sums.set(key, [labels, (sums.get(key)?.[1] ?? 0) + numberOf(report)]);
+  }
+  return [...sums.values()];
 }
 
 function snakeCase(name: string): string {

@@ -2,6 +2,7 @@
 // the live feed.
 import type { Logger } from "pino";
 import type { Bus } from "../../core/workers/bus.ts";
+import { FeedExchange } from "../../observe/feed/feed-exchange.ts";
 import { FeedHub } from "../../observe/feed/feed-hub.ts";
 import { HistoryClock } from "../../observe/history/history-clock.ts";
 import type { Observer } from "../../observe/observer.ts";
@@ -14,7 +15,6 @@ import type { LiveView } from "../../web/api/parts.ts";
 import type { NodeView } from "../cluster.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { JoinedNode } from "../store/provider-limits.ts";
-import { createFeedExchange } from "./feed-exchange.ts";
 import { type HistoryService, historyOver } from "./history-service.ts";
 import { createHourReader } from "./hour-history.ts";
 import { NodeReports } from "./node-reports.ts";
@@ -67,7 +67,7 @@ export class OperatorView {
       receive: history.add,
     });
     this.#nodeReports = new NodeReports(parts);
-    this.#hub = new FeedHub({ runtime, feed, exchange: createFeedExchange(bus, runtime) });
+    this.#hub = new FeedHub({ runtime, feed, exchange: new FeedExchange(bus, runtime) });
     this.#stops = [noteNodes(feed, parts.node), noteWorkers(feed, bus)];
     this.live = {
       runtime,

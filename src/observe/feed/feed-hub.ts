@@ -5,6 +5,7 @@
 import type { Runtime } from "../../runtime.ts";
 import { type CallFilter, filterKey } from "./call-filter.ts";
 import { type EventFeed, type FeedBatch, type FeedItem, MAX_FILTERS } from "./event-feed.ts";
+import type { FeedExchange } from "./feed-exchange.ts";
 import { RecentChanges } from "./recent-changes.ts";
 
 /** Hears events, and that there are no more. */
@@ -29,17 +30,6 @@ export type HubStart =
 export interface HubReading {
   readonly start: HubStart;
   leave(): void;
-}
-
-/** The other workers of the service. */
-export interface FeedExchange {
-  /** Says what is watched here; none = nobody watches. */
-  setWatched(filters: readonly CallFilter[]): void;
-  /** Passes events on to the workers where somebody watches. */
-  publish(batch: FeedBatch): void;
-  /** Calls back when others begin or cease to watch. */
-  onWatched(run: (filters: readonly CallFilter[]) => void): void;
-  onEvents(run: (batch: FeedBatch) => void): void;
 }
 
 /** What a hub works with. */

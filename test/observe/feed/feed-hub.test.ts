@@ -2,9 +2,9 @@
 // on where they were, and workers tell each other what is watched.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createFeedExchange } from "../../../src/app/live/feed-exchange.ts";
 import { ANY_CALL, type CallFilter } from "../../../src/observe/feed/call-filter.ts";
 import { EventFeed, MAX_FILTERS } from "../../../src/observe/feed/event-feed.ts";
+import { FeedExchange } from "../../../src/observe/feed/feed-exchange.ts";
 import {
   FeedHub,
   type HubStart,
@@ -85,7 +85,7 @@ interface FeedWorker {
 function workersOn({ world, worker }: TestBus, ids: readonly string[]): readonly FeedWorker[] {
   return ids.map((id) => {
     const feed = new EventFeed({ runtime: world, worker: id, workers: ids.length });
-    const exchange = createFeedExchange(worker(id).bus, world);
+    const exchange = new FeedExchange(worker(id).bus, world);
     return { feed, hub: new FeedHub({ runtime: world, feed, exchange }) };
   });
 }
@@ -281,7 +281,7 @@ test("calls of every worker reach a reader at any of them once, and filters hold
   const { world, worker } = testBus(["1", "2", "3"]);
   const workers = ["1", "2", "3"].map((id) => {
     const feed = new EventFeed({ runtime: world, worker: id, workers: 3 });
-    const exchange = createFeedExchange(worker(id).bus, world);
+    const exchange = new FeedExchange(worker(id).bus, world);
     const hub = new FeedHub({ runtime: world, feed, exchange });
     return { feed, hub, call: createCallMaker(world, [`p${id}a`, `p${id}b`]).call };
   });
@@ -316,9 +316,9 @@ test("calls of every worker reach a reader at any of them once, and filters hold
 test("a worker that dies while somebody watches there is watched for no longer", () => {
   const { world, worker } = testBus(["1", "2"]);
   const feed = new EventFeed({ runtime: world, worker: "2", workers: 2 });
-  new FeedHub({ runtime: world, feed, exchange: createFeedExchange(worker("2").bus, world) });
+  new FeedHub({ runtime: world, feed, exchange: new FeedExchange(worker("2").bus, world) });
   const first = new EventFeed({ runtime: world, worker: "1", workers: 2 });
-  const exchange = createFeedExchange(worker("1").bus, world);
+  const exchange = new FeedExchange(worker("1").bus, world);
   join(new FeedHub({ runtime: world, feed: first, exchange }), ANY_CALL);
   world.advance(50);
   const { call } = createCallMaker(world);
