@@ -157,8 +157,9 @@ export class Router {
 
   /** Answers to such calls are kept: calls of the service itself want to know what is so now. */
   #isCacheable({ call, tracker, caller }: RouteRequest): boolean {
-    if (this.#answers === null || caller === SERVICE_CALLER) return false;
-    return this.#answers.isOn(tracker, call.method);
+    const answers = this.#answers;
+    if (answers === null || answers.settings() === null || caller === SERVICE_CALLER) return false;
+    return answers.isOn(tracker, call.method);
   }
 
   /**

@@ -32,11 +32,12 @@ import { type Answer, type Outcome, wholeResult } from "../answer.ts";
 import {
   type CallContext,
   type Layer,
+  type LayerParts,
+  LayerRun,
   NOTHING_SENT,
   OVER,
   type RunningCall,
 } from "../call-context.ts";
-import { type LayerParts, LayerRun } from "../layer-run.ts";
 import type { KeptAnswer } from "./answer-cache.ts";
 import { type AnswerKey, answerKeyOf, type KeptFacts } from "./answer-segment.ts";
 import type { CachedAnswers, CacheScope } from "./cached-answers.ts";

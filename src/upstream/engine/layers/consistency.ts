@@ -13,11 +13,12 @@ import { type Answer, faultAnswer, isNull, recycle, resultOf } from "../answer.t
 import {
   type CallContext,
   type Layer,
+  type LayerParts,
+  LayerRun,
   OVER,
   type RouteRequest,
   type StageListener,
 } from "../call-context.ts";
-import { type LayerParts, LayerRun } from "../layer-run.ts";
 import { behindMark } from "../refusal.ts";
 
 /** What the layer works with. */

@@ -14,8 +14,14 @@ import { blockNumberOf } from "../../../core/rpc/result-block.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import { type Answer, isNull, recycle, resultOf } from "../answer.ts";
-import { type Layer, OVER, type RouteRequest } from "../call-context.ts";
-import { type FurtherCall, type LayerParts, LayerRun } from "../layer-run.ts";
+import {
+  type FurtherCall,
+  type Layer,
+  type LayerParts,
+  LayerRun,
+  OVER,
+  type RouteRequest,
+} from "../call-context.ts";
 
 /** The layer of rechecks. */
 export function recheckNull(runtime: Runtime): Layer {

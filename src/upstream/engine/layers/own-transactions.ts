@@ -14,7 +14,13 @@ import {
   transactionCallOf,
 } from "../../../core/rpc/transaction-call.ts";
 import { type Answer, isNull, type Outcome, recycle, resultOf } from "../answer.ts";
-import type { Layer, RouteRequest, RunningCall } from "../call-context.ts";
+import {
+  type Layer,
+  type LayerParts,
+  LayerRun,
+  type RouteRequest,
+  type RunningCall,
+} from "../call-context.ts";
 import {
   type AcceptedTransaction,
   type AcceptedTransactions,
@@ -24,7 +30,6 @@ import {
   type TipMoment,
 } from "../exchange/accepted-transactions.ts";
 import { hashOfTransaction } from "../exchange/transaction-identity.ts";
-import { type LayerParts, LayerRun } from "../layer-run.ts";
 import type { ViewReasks } from "./consistency.ts";
 
 /** What the layer works with. */

@@ -9,9 +9,8 @@ import { type Call, newCall } from "../../../core/rpc/call.ts";
 import { rawTransactionIn } from "../../../core/rpc/transaction-call.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { type Answer, faultAnswer, type Outcome, providerAnswer, resultOf } from "../answer.ts";
-import { CallContext, type Layer, type RunningCall } from "../call-context.ts";
+import { CallContext, type Layer, LayerRun, type RunningCall } from "../call-context.ts";
 import { hashOfTransaction } from "../exchange/transaction-identity.ts";
-import { LayerRun } from "../layer-run.ts";
 import { outcomeUnknown } from "../refusal.ts";
 
 /** The layer of raw transactions. */

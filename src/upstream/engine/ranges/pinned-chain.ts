@@ -9,7 +9,7 @@ import type { Span } from "../../../core/rpc/json.ts";
 import { type BlockPlace, blocksNamed, hexOf } from "../../../core/rpc/range-call.ts";
 import type { Block, Head } from "../../../core/stream/chain-event.ts";
 import type { KnownBlocks } from "../../health/known-blocks.ts";
-import type { HeaderQuery } from "../layer-run.ts";
+import type { HeaderQuery } from "../call-context.ts";
 
 /** The result of a part, and who gave it. */
 export interface PartResult {

@@ -30,11 +30,14 @@ import type { BlocksSnapshot } from "../../health/known-blocks.ts";
 import { type Answer, faultAnswer, type Outcome, refusedAnswer, wholeResult } from "../answer.ts";
 import {
   type CallContext,
+  type LayerParts,
+  LayerRun,
   NOTHING_SENT,
   type RunningCall,
   type StageListener,
+  together,
+  whyUnanswered,
 } from "../call-context.ts";
-import { type LayerParts, LayerRun, together, whyUnanswered } from "../layer-run.ts";
 import { noRoom, rangeRefused } from "../refusal.ts";
 import { JoinedList } from "./joined-list.ts";
 import { type PartResult, PinnedChain } from "./pinned-chain.ts";

@@ -16,8 +16,13 @@ import type { BlockRef, Call } from "../../../core/rpc/call.ts";
 import { type RangeCall, readRangeCall } from "../../../core/rpc/range-call.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import type { Answer } from "../answer.ts";
-import type { CallContext, Layer, RunningCall } from "../call-context.ts";
-import { type LayerParts, LayerRun } from "../layer-run.ts";
+import {
+  type CallContext,
+  type Layer,
+  type LayerParts,
+  LayerRun,
+  type RunningCall,
+} from "../call-context.ts";
 import { RangeRun, type SplitParts } from "./range-run.ts";
 
 /** The layer of ranges. */
