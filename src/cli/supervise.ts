@@ -127,22 +127,21 @@ function serveOverBus(bus: Bus, shared: SharedParts): void {
 async function settled(config: Config): Promise<Config> {
   const { storageUrl, server, cluster } = config;
   const nodeId = cluster.nodeId === "" ? unnamedNode(storageUrl, realRuntime) : cluster.nodeId;
-  const { host, metricsListen } = server;
-  const port = server.port === 0 ? await freePort(host) : server.port;
-  const metricsPort =
-    metricsListen?.port === 0 ? await freePort(metricsListen.host) : metricsListen?.port;
+  const { metricsListen } = server;
   return {
     ...config,
     cluster: { ...cluster, nodeId },
-    server: { ...server, port, metricsListen: listenOn(metricsListen, metricsPort) },
+    server: {
+      ...server,
+      ...(await withPort(server)),
+      metricsListen: metricsListen === null ? null : await withPort(metricsListen),
+    },
   };
 }
 
-function listenOn(
-  address: Config["server"]["metricsListen"],
-  port: number | undefined,
-): Config["server"]["metricsListen"] {
-  return address === null ? null : { ...address, port: port ?? address.port };
+/** An address with a free port where it may have any. */
+async function withPort({ host, port }: { readonly host: string; readonly port: number }) {
+  return { host, port: port === 0 ? await freePort(host) : port };
 }
 
 /** A port that is free now. */
