@@ -1,8 +1,9 @@
 // A call that finds every provider at its own limit waits a few milliseconds where there is room by
 // then, and is planned anew. Only so many calls wait at a time.
+import type { Abandoned } from "../../../core/billing/charging.ts";
 import { isCreditShortage, isShortage } from "../../../core/provider/budget/budget-limits.ts";
 import type { Runtime } from "../../../runtime.ts";
-import type { CallContext } from "../call-context.ts";
+import { type CallContext, NOTHING_SENT, type RunningCall } from "../call-context.ts";
 
 /** Longest time that a call waits for room. */
 const MAX_WAIT_MS = 20;
@@ -35,30 +36,47 @@ export class CapacityQueue {
 
 const MAX_WAITING = 256;
 
-/** One call that waits for room. */
-export class CapacityWait {
+/** What a call waits for. */
+interface WaitedStage {
+  /** Plans the call anew. */
+  plan(): void;
+  begin(): RunningCall;
+}
+
+/** A call that nobody may be asked for now: it waits for room where that helps, and begins. */
+export class CapacityWait implements RunningCall {
   readonly #queue: CapacityQueue;
   readonly #context: CallContext;
+  readonly #stage: WaitedStage;
   #cancelTimer: (() => void) | null = null;
+  #run: RunningCall | null = null;
 
-  constructor(queue: CapacityQueue, context: CallContext) {
+  constructor(queue: CapacityQueue, context: CallContext, stage: WaitedStage) {
     this.#queue = queue;
     this.#context = context;
+    this.#stage = stage;
+    this.#tryBegin();
   }
 
-  /** Waits for room if some comes soon, and runs `again` then; false = waiting does not help. */
-  begin(again: () => void): boolean {
-    const waitMs = this.#waitMs();
-    if (waitMs === null || !this.#queue.enter()) return false;
+  cancel(): Abandoned {
+    this.#stopWaiting();
+    return this.#run?.cancel() ?? NOTHING_SENT;
+  }
+
+  #tryBegin(): void {
+    const waitMs = this.#context.plan.candidates.length > 0 ? null : this.#waitMs();
+    if (waitMs === null || !this.#queue.enter()) {
+      this.#run = this.#stage.begin();
+      return;
+    }
     this.#cancelTimer = this.#queue.runtime.after(waitMs, () => {
-      this.cancel();
-      again();
+      this.#stopWaiting();
+      this.#stage.plan();
+      this.#tryBegin();
     });
-    return true;
   }
 
-  /** Stops waiting. */
-  cancel(): void {
+  #stopWaiting(): void {
     if (this.#cancelTimer === null) return;
     this.#cancelTimer();
     this.#cancelTimer = null;

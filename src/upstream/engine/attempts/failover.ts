@@ -48,7 +48,7 @@ import {
   unknownOutcome,
   verdictOf,
 } from "./judgement.ts";
-import { AttemptBudget, type BudgetParts, OpenAttempts } from "./open-attempts.ts";
+import { type BudgetParts, OpenAttempts } from "./open-attempts.ts";
 
 /** A refusal of the method by hash, which was sent instead, says nothing of the caller's method. */
 function isForeignRefusal({ method }: Call, { effect }: Verdict): boolean {
@@ -62,7 +62,7 @@ export interface PlanRecording {
 }
 
 /** What failover works with. */
-interface FailoverParts extends AttemptParts, BudgetParts {
+interface FailoverParts extends BudgetParts {
   /** Absent = no inputs of plans are kept. */
   readonly recording?: PlanRecording | undefined;
 }
@@ -73,9 +73,10 @@ export function failover(parts: FailoverParts): Stage {
   return (context, listener) => {
     plan(parts, context);
     if (context.plan.candidates.length > 0) return begun(parts, context, listener);
-    const again = (): void => plan(parts, context);
-    const begin = (): RunningCall => begun(parts, context, listener);
-    return new WaitingRun(new CapacityWait(queue, context), context, { again, begin });
+    return new CapacityWait(queue, context, {
+      plan: () => plan(parts, context),
+      begin: () => begun(parts, context, listener),
+    });
   };
 }
 
@@ -92,11 +93,7 @@ function plan({ recording }: FailoverParts, context: CallContext): void {
   context.plan = tracker.plan(call, selection);
 }
 
-function begun(
-  parts: AttemptParts & BudgetParts,
-  context: CallContext,
-  listener: StageListener,
-): RunningCall {
+function begun(parts: BudgetParts, context: CallContext, listener: StageListener): RunningCall {
   const { hedge } = context.policy;
   const [first] = context.plan.candidates;
   if (first !== undefined) {
@@ -107,41 +104,6 @@ function begun(
   const run = new FailoverRun(parts, context, listener);
   run.start();
   return run;
-}
-
-/** A call that nobody may be asked for now: it waits for room where that helps. */
-class WaitingRun implements RunningCall {
-  readonly #wait: CapacityWait;
-  readonly #context: CallContext;
-  readonly #plan: () => void;
-  readonly #begin: () => RunningCall;
-  #run: RunningCall | null = null;
-
-  constructor(
-    wait: CapacityWait,
-    context: CallContext,
-    { again, begin }: { readonly again: () => void; readonly begin: () => RunningCall },
-  ) {
-    this.#wait = wait;
-    this.#context = context;
-    this.#plan = again;
-    this.#begin = begin;
-    this.#tryBegin();
-  }
-
-  cancel(): Abandoned {
-    this.#wait.cancel();
-    return this.#run?.cancel() ?? NOTHING_SENT;
-  }
-
-  #tryBegin(): void {
-    const again = (): void => {
-      this.#plan();
-      this.#tryBegin();
-    };
-    if (this.#context.plan.candidates.length > 0 || !this.#wait.begin(again))
-      this.#run = this.#begin();
-  }
 }
 
 /** An answer that contradicted its question. */
@@ -170,23 +132,21 @@ class FailoverRun implements AttemptOwner, RunningCall {
   readonly #context: CallContext;
   readonly #listener: StageListener;
   readonly #candidates: Candidates;
-  readonly #budget: AttemptBudget;
   readonly #open: OpenAttempts;
   readonly #contradictions: Contradiction[] = [];
   #over = false;
 
-  constructor(parts: AttemptParts & BudgetParts, context: CallContext, listener: StageListener) {
+  constructor(parts: BudgetParts, context: CallContext, listener: StageListener) {
     this.#parts = parts;
     this.#context = context;
     this.#listener = listener;
     this.#candidates = new Candidates(context, context.request.upstreams ?? parts.upstreams);
-    this.#budget = new AttemptBudget(parts, context);
     this.#open = new OpenAttempts(parts, context, this);
   }
 
   start(): void {
     const { plan } = this.#context;
-    if (plan.panic === true && !this.#budget.enterPanic())
+    if (plan.panic === true && !this.#open.enterPanic())
       this.#finish(faultAnswer(panicIsFull(plan)));
     else this.#tryNext();
   }
@@ -194,7 +154,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
   cancel(): Abandoned {
     if (this.#over) return NOTHING_SENT;
     this.#over = true;
-    this.#budget.leavePanic();
+    this.#open.leavePanic();
     return this.#open.cancel();
   }
 
@@ -284,7 +244,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
       failure.kind === "timeout" ? pending.cut(verdict) : pending.end(verdict, failure);
     if (this.#over) return;
     this.#context.addFailed({ attempt, verdict, failure, raw: shown });
-    if (failure.kind === "unsent") this.#budget.takeBack();
+    if (failure.kind === "unsent") this.#open.unsent();
     const wasBeside = this.#open.isBeside(pending);
     this.#open.drop(pending);
     // Unless it is the caller's own answer, a failure says nothing new beside one that is waited
@@ -362,7 +322,6 @@ class FailoverRun implements AttemptOwner, RunningCall {
   /** Takes an attempt back from its provider. */
   #take(pending: PendingAttempt, why: MoveReason): void {
     if (pending.sent) return this.#open.giveUp(pending);
-    this.#budget.takeBack();
     this.#open.takeBack(pending, why === "queued" ? CROWDED : LEFT);
   }
 
@@ -394,7 +353,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
 
   #tryNext(): void {
     const startedAtMs = this.#parts.runtime.now();
-    const isLate = startedAtMs >= this.#budget.endsAtMs;
+    const isLate = startedAtMs >= this.#open.endsAtMs;
     const channel = isLate ? null : this.#candidates.next();
     if (channel === null) this.#noneLeft();
     else this.#begin(channel, startedAtMs, null);
@@ -402,14 +361,13 @@ class FailoverRun implements AttemptOwner, RunningCall {
 
   #begin(channel: Channel, startedAtMs: number, hedgedAfterMs: number | null): void {
     const couldFollow = this.#candidates.any || this.#candidates.hasReserve;
-    const limitMs = this.#budget.begin(couldFollow, startedAtMs);
     const checkMs = firstCheckMs(this.#context, couldFollow);
-    this.#open.begin(channel, { startedAtMs, limitMs, checkMs, hedgedAfterMs });
+    this.#open.begin(channel, { startedAtMs, couldFollow, checkMs, hedgedAfterMs });
   }
 
   /** Whether another provider could be asked beside those that were. */
   #hasNext(): boolean {
-    return this.#budget.mayTryMore && this.#candidates.any;
+    return this.#open.mayTryMore && this.#candidates.any;
   }
 
   /**
@@ -434,7 +392,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
 
   /** Those that lag are asked as well, where all others failed by themselves. */
   #addReserve(): boolean {
-    if (!this.#budget.mayTryMore || !haveProvidersFailed(this.#context.failed)) return false;
+    if (!this.#open.mayTryMore || !haveProvidersFailed(this.#context.failed)) return false;
     return this.#candidates.addReserve();
   }
 
@@ -445,13 +403,13 @@ class FailoverRun implements AttemptOwner, RunningCall {
 
   #ending(): Ending {
     const { trialsTaken } = this.#candidates;
-    return { context: this.#context, trialsTaken, late: this.#budget.isLate };
+    return { context: this.#context, trialsTaken, late: this.#open.isLate };
   }
 
   #finish(answer: Answer): void {
     if (this.#over) return;
     this.#over = true;
-    if (this.#context.plan.panic === true) this.#budget.leavePanic();
+    if (this.#context.plan.panic === true) this.#open.leavePanic();
     if (this.#open.awaited !== null || this.#open.besideCount > 0) this.#open.overtake();
     this.#listener.ended(answer);
   }

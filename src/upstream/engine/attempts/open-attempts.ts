@@ -4,7 +4,6 @@
 import { type Abandoned, abandonedAfter } from "../../../core/billing/charging.ts";
 import type { Channel, Verdict } from "../../../core/provider/attempt.ts";
 import { plainFailure } from "../../../core/rpc/failure.ts";
-import type { Runtime } from "../../../runtime.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import type { TimerWheel } from "../../timer-wheel.ts";
 import type { CallContext } from "../call-context.ts";
@@ -17,22 +16,39 @@ import {
 import { CANCELLED, OVERTAKEN, verdictOf } from "./judgement.ts";
 
 /** How an attempt is made. */
-type BeginTerms = Omit<AttemptTerms, "channel" | "mayBeLate">;
+interface BeginTerms extends Omit<AttemptTerms, "channel" | "mayBeLate" | "limitMs"> {
+  /** Whether another could follow: then it may not take all the time. */
+  readonly couldFollow: boolean;
+}
 
-/** The attempts of one call that are out. */
+/** What attempts and their time are counted with. */
+export interface BudgetParts extends AttemptParts {
+  readonly limits: () => {
+    /** Share of the remaining time that an attempt may use while others could follow. */
+    readonly firstAttemptShare: number;
+  };
+}
+
+/** The attempts of one call that are out, and how many more it may make in its time. */
 export class OpenAttempts {
   /** The attempt that is waited for. */
   awaited: PendingAttempt | null = null;
   /** Those that go on beside it, oldest first; null = there are none. */
   #beside: PendingAttempt[] | null = null;
-  readonly #parts: AttemptParts;
+  /** When no attempt is begun any more. */
+  endsAtMs: number;
+  /** Attempts that were begun, without those that were certainly not sent. */
+  #begun = 0;
+  #freePanicSlot: (() => void) | null = null;
+  readonly #parts: BudgetParts;
   readonly #context: CallContext;
   readonly #owner: AttemptOwner;
 
-  constructor(parts: AttemptParts, context: CallContext, owner: AttemptOwner) {
+  constructor(parts: BudgetParts, context: CallContext, owner: AttemptOwner) {
     this.#parts = parts;
     this.#context = context;
     this.#owner = owner;
+    this.endsAtMs = context.endsAtMs;
   }
 
   /** How many go on beside the one that is waited for. */
@@ -46,8 +62,11 @@ export class OpenAttempts {
 
   /** Asks a provider, and waits for it. One that fails at once has told its owner already. */
   begin(channel: Channel, begun: BeginTerms): void {
+    const { startedAtMs, couldFollow, checkMs, hedgedAfterMs } = begun;
+    this.#begun++;
+    const limitMs = this.#limitMs(couldFollow, startedAtMs);
     const mayBeLate = this.#context.policy.maxOpen > 1 && this.#context.plan.panic !== true;
-    const terms = { ...begun, channel, mayBeLate };
+    const terms = { channel, startedAtMs, limitMs, mayBeLate, checkMs, hedgedAfterMs };
     const pending = new PendingAttempt(this.#parts, this.#context, terms, this.#owner);
     this.awaited = pending;
     this.#context.lastAsked = channel.provider;
@@ -78,6 +97,7 @@ export class OpenAttempts {
 
   /** Takes a request back that was not sent. */
   takeBack(pending: PendingAttempt, why: Verdict): void {
+    this.#begun--;
     this.drop(pending);
     this.#context.addTrace(pending.cut(why), null);
   }
@@ -116,42 +136,6 @@ export class OpenAttempts {
     return { sent: true, countedAsTimeout: sent.every((pending) => pending.silent) };
   }
 
-  /** All that are out, which are not waited for from now on. */
-  #leave(): readonly PendingAttempt[] {
-    const { awaited } = this;
-    const beside = this.#beside ?? [];
-    this.awaited = null;
-    this.#beside = null;
-    return awaited === null ? beside : [...beside, awaited];
-  }
-}
-
-/** What a budget is counted with. */
-export interface BudgetParts {
-  readonly runtime: Runtime;
-  readonly timerWheel: TimerWheel;
-  readonly limits: () => {
-    /** Share of the remaining time that an attempt may use while others could follow. */
-    readonly firstAttemptShare: number;
-  };
-}
-
-/** The attempts and the time of one call. */
-export class AttemptBudget {
-  readonly #parts: BudgetParts;
-  readonly #context: CallContext;
-  /** When no attempt is begun any more. */
-  endsAtMs: number;
-  /** Attempts that were begun, without those that were certainly not sent. */
-  #begun = 0;
-  #freePanicSlot: (() => void) | null = null;
-
-  constructor(parts: BudgetParts, context: CallContext) {
-    this.#parts = parts;
-    this.#context = context;
-    this.endsAtMs = context.endsAtMs;
-  }
-
   get isLate(): boolean {
     return this.#parts.runtime.now() >= this.endsAtMs;
   }
@@ -161,9 +145,8 @@ export class AttemptBudget {
     return this.#mayTryMoreWithin(this.endsAtMs - this.#parts.runtime.now());
   }
 
-  /** An attempt begins. Returns how long it may take: not all the time if another could follow. */
-  begin(couldFollow: boolean, nowMs: number): number {
-    this.#begun++;
+  /** How long (ms) an attempt may take that begins now. */
+  #limitMs(couldFollow: boolean, nowMs: number): number {
     const remainingMs = this.endsAtMs - nowMs;
     const mayTryMore = couldFollow && this.#mayTryMoreWithin(remainingMs);
     return mayTryMore && this.#context.request.call.method.replaySafe
@@ -171,8 +154,8 @@ export class AttemptBudget {
       : remainingMs;
   }
 
-  /** An attempt ended before it was sent. */
-  takeBack(): void {
+  /** An attempt ended before it was sent: it does not count. */
+  unsent(): void {
     this.#begun--;
   }
 
@@ -192,6 +175,15 @@ export class AttemptBudget {
 
   #mayTryMoreWithin(remainingMs: number): boolean {
     return this.#begun < this.#context.policy.maxAttempts && remainingMs > 0;
+  }
+
+  /** All that are out, which are not waited for from now on. */
+  #leave(): readonly PendingAttempt[] {
+    const { awaited } = this;
+    const beside = this.#beside ?? [];
+    this.awaited = null;
+    this.#beside = null;
+    return awaited === null ? beside : [...beside, awaited];
   }
 }
 

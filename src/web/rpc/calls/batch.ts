@@ -3,17 +3,12 @@
 // for every transport and every way to pay.
 import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
-import type { Transport } from "../../../core/provider/profile.ts";
-import type { CallerIdentity } from "../../../core/provider/silence.ts";
 import { readRequest } from "../../../core/rpc/envelope.ts";
 import { readArray, type Span } from "../../../core/rpc/json.ts";
 import type { KeyContext } from "../../../hosted/keys/key-context.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
-import type { MemoryShare } from "../../../upstream/transport.ts";
-import type { CallPayment } from "../../payment/call-payment.ts";
 import { renderReply } from "../answers/render-reply.ts";
 import { type DeliveryCallback, evidenceOfReply, type Reply } from "../answers/reply.ts";
-import type { CallerView } from "../caller-view.ts";
 import { NOT_JSON, type RpcLimits } from "../limits.ts";
 import {
   BATCH_DEADLINE_MS,
@@ -23,10 +18,8 @@ import {
   type PacerParts,
   type TokenWait,
 } from "../pacer.ts";
-import type { SubscriptionMethods } from "../service-methods.ts";
-import type { Target } from "../target.ts";
 import { runPipeline } from "./pipeline.ts";
-import type { Cancel, PipelineParts } from "./pipeline-request.ts";
+import type { CallerMessage, Cancel, PipelineParts } from "./pipeline-request.ts";
 
 /** The items of an accepted batch and the bounds under which they run. */
 export interface BatchPlan {
@@ -41,22 +34,7 @@ export interface BatchPlan {
 }
 
 /** A batch of one caller. */
-export interface RpcBatch extends Omit<BatchPlan, "kind"> {
-  readonly bytes: Buffer;
-  readonly target: Target;
-  readonly payment: CallPayment;
-  readonly caller: CallerIdentity;
-  readonly requestId: string;
-  /** The view of the chain at which all items are answered. */
-  readonly view: CallerView;
-  /** True = providers are asked for these very items; absent = kept answers will do. */
-  readonly fresh?: boolean;
-  /**
-   * Memory budget of the request: for the answers while they are gathered and until they are sent.
-   */
-  readonly room: MemoryShare;
-  readonly transport: Transport;
-  readonly subscriptionMethods: SubscriptionMethods | null;
+export interface RpcBatch extends Omit<BatchPlan, "kind">, CallerMessage {
   /**
    * Called with each reply. `shown` is false if the reply was replaced by a refusal for lack of
    * memory.

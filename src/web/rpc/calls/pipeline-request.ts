@@ -38,11 +38,9 @@ export interface PipelineParts {
   readonly deadlineMs: (method: Method) => number;
 }
 
-/** One request of a caller. */
-export interface PipelineRequest {
+/** What is the same for all calls in one message of a caller. */
+export interface CallerMessage {
   readonly bytes: Buffer;
-  /** What was read of `bytes`. */
-  readonly envelope: Envelope | InvalidRequest;
   readonly target: Target;
   /** Admits the request and pays for it. */
   readonly payment: CallPayment;
@@ -52,6 +50,18 @@ export interface PipelineRequest {
   readonly view: CallerView;
   /** True = a provider is asked for this very request; absent = a kept answer will do. */
   readonly fresh?: boolean;
+  /** The transport between caller and service. */
+  readonly transport: Transport;
+  /** Null = the transport has no subscriptions. */
+  readonly subscriptionMethods: SubscriptionMethods | null;
+  /** Memory budget in which a gathered answer counts until it is delivered. */
+  readonly room: MemoryShare;
+}
+
+/** One request of a caller. */
+export interface PipelineRequest extends CallerMessage {
+  /** What was read of `bytes`. */
+  readonly envelope: Envelope | InvalidRequest;
   /** False = the reply must be one whole body. */
   readonly mayStream: boolean;
   /**
@@ -59,17 +69,11 @@ export interface PipelineRequest {
    * or lost.
    */
   readonly settlesLater: boolean;
-  /** The transport between caller and service. */
-  readonly transport: Transport;
-  /** Null = the transport has no subscriptions. */
-  readonly subscriptionMethods: SubscriptionMethods | null;
   /**
    * Called when the rate limit refuses the request: true = the request is postponed without an
    * answer, and is run again later. Null = refused at once.
    */
   readonly postpone: ((token: TokenWait) => boolean) | null;
-  /** Memory budget in which a gathered answer counts until it is delivered. */
-  readonly room: MemoryShare;
   /** An answer up to this size is delivered even if the budget is used up. */
   readonly freeBytes: number;
 }
