@@ -211,11 +211,13 @@ function LoadedPage({ load, params }: LoadedPageProps): JSX.Element {
   if (state === "loading") return <Loading />;
   if (state === "failed")
     return (
-      <div class="state" role="alert">
-        <strong>This page could not be loaded</strong>
-        <p>The service may have been updated since this tab was opened.</p>
-        <Button press={() => window.location.reload()}>Load again</Button>
-      </div>
+      <Empty
+        title="This page could not be loaded"
+        role="alert"
+        action={<Button press={() => window.location.reload()}>Load again</Button>}
+      >
+        The service may have been updated since this tab was opened.
+      </Empty>
     );
   return <state.show params={params} />;
 }
@@ -237,16 +239,11 @@ function ThemeButton(): JSX.Element {
     setTheme(other);
     storeTheme(other);
   };
+  const words = `Change to the ${other} theme`;
   return (
-    <button
-      type="button"
-      class="button button-icon button-plain"
-      aria-label={`Change to the ${other} theme`}
-      title={`Change to the ${other} theme`}
-      onClick={change}
-    >
+    <Button look="icon plain" label={words} title={words} press={change}>
       <Icon name="sun" />
-    </button>
+    </Button>
   );
 }
 

@@ -5,8 +5,7 @@ import type { AnswerOf } from "../api/contract-types.ts";
 import { useApp, useCall } from "../app/app.ts";
 import { DASH } from "../format/numbers.ts";
 import { column, stateColumn } from "./columns.tsx";
-import { Button, Dialog } from "./controls.tsx";
-import { failureText } from "./page-state.tsx";
+import { Button, Dialog, useSend } from "./controls.tsx";
 import { type Column, TableCard } from "./table.tsx";
 import { Time } from "./time.tsx";
 
@@ -37,14 +36,13 @@ export function ActionsCard({ limit }: { readonly limit: number }): JSX.Element 
 
 function ReloadButton({ done }: { readonly done: () => void }): JSX.Element {
   const { client, toasts } = useApp();
+  const send = useSend();
   const [problem, setProblem] = useState<string | null>(null);
-  const reload = async (): Promise<void> => {
-    const result = await client.call("POST /api/v1/operator/reload", {});
-    done();
-    if (result.kind === "failed") return toasts.show("bad", failureText(result.failure));
-    if (result.body.reloaded) return toasts.show("good", reloadedText(result.body));
-    setProblem(result.body.problem ?? "The configuration was not reloaded.");
-  };
+  const reload = (): Promise<void> =>
+    send(client.call("POST /api/v1/operator/reload", {}), (body) => {
+      if (body.reloaded) toasts.show("good", reloadedText(body));
+      else setProblem(body.problem ?? "The configuration was not reloaded.");
+    }).then(done);
   return (
     <>
       <Button look="small" press={reload}>

@@ -5,16 +5,11 @@ import type { Tone } from "../format/tone.ts";
 interface BadgeProps {
   readonly tone: Tone;
   readonly children: ComponentChildren;
-  readonly title?: string;
 }
 
 /** A state in a coloured pill. */
-export function Badge({ tone, children, title }: BadgeProps): JSX.Element {
-  return (
-    <span class={`badge ${tone}`} title={title}>
-      {children}
-    </span>
-  );
+export function Badge({ tone, children }: BadgeProps): JSX.Element {
+  return <span class={`badge ${tone}`}>{children}</span>;
 }
 
 /** A coloured dot; the word beside it says the same. */

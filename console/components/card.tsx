@@ -1,5 +1,5 @@
 // Frames of pages: the head of a page, cards, figures.
-import type { ComponentChildren, JSX } from "preact";
+import { type ComponentChildren, Fragment, type JSX } from "preact";
 
 interface HeadProps {
   readonly title: ComponentChildren;
@@ -72,6 +72,25 @@ export function Figure({ label, value, unit, note }: FigureProps): JSX.Element {
 /** A row of large numbers. */
 export function Figures({ children }: { readonly children: ComponentChildren }): JSX.Element {
   return <dl class="card figures">{children}</dl>;
+}
+
+interface FactsProps {
+  readonly facts: readonly (readonly [string, ComponentChildren])[];
+  readonly class?: string;
+}
+
+/** Names and what stands for each. */
+export function Facts({ facts, class: look = "" }: FactsProps): JSX.Element {
+  return (
+    <dl class={`facts ${look}`}>
+      {facts.map(([name, value]) => (
+        <Fragment key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </Fragment>
+      ))}
+    </dl>
+  );
 }
 
 /** A part of 1 as a bar and in words. */

@@ -1,7 +1,9 @@
 // What readers press, fill in and choose from, and notices.
 import { type ComponentChildren, h, type JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
+import type { Result } from "../api/client.ts";
 import type { Action } from "../api/resource.ts";
+import { useApp } from "../app/app.ts";
 import type { Tone } from "../format/tone.ts";
 import { Icon } from "./icons.tsx";
 import { failureText } from "./page-state.tsx";
@@ -48,7 +50,6 @@ interface FieldProps {
   readonly value: string;
   readonly change: (text: string) => void;
   readonly class?: string;
-  readonly autocomplete?: "off";
   readonly inputMode?: "decimal";
   readonly max?: number;
   readonly maxLength?: number;
@@ -56,12 +57,11 @@ interface FieldProps {
   readonly pattern?: string;
   readonly placeholder?: string;
   readonly required?: boolean;
-  readonly spellcheck?: boolean;
   readonly title?: string;
   readonly type?: "number" | "password" | "search" | "text";
 }
 
-/** A line of text with its name. */
+/** A line of text with its name: names and amounts, which no dictionary knows. */
 export function Field({ label, change, class: look = "", ...rest }: FieldProps): JSX.Element {
   const id = useId();
   return (
@@ -70,6 +70,8 @@ export function Field({ label, change, class: look = "", ...rest }: FieldProps):
       {h("input", {
         id,
         class: `input ${look}`,
+        autocomplete: "off",
+        spellcheck: false,
         onInput: (event: InputEvent & { readonly currentTarget: HTMLInputElement }) =>
           change(event.currentTarget.value),
         ...rest,
@@ -188,6 +190,19 @@ export function Notice({ tone, children }: NoticeProps): JSX.Element | null {
   );
 }
 
+type Send = <T>(request: Promise<Result<T>>, done: string | ((body: T) => void)) => Promise<void>;
+
+/** Sends a request that changes something, and tells in a message what came of it. */
+export function useSend(): Send {
+  const { toasts } = useApp();
+  return async (request, done) => {
+    const result = await request;
+    if (result.kind === "failed") toasts.show("bad", failureText(result.failure));
+    else if (typeof done === "string") toasts.show("good", done);
+    else done(result.body);
+  };
+}
+
 /** Why an action failed. */
 export function ActionNotice({ failure }: Pick<Action, "failure">): JSX.Element {
   return <Notice tone="bad">{failure === null ? "" : failureText(failure)}</Notice>;
@@ -275,14 +290,9 @@ export function Dialog({ title, close, wide = false, children }: DialogProps): J
     >
       <div class="dialog-head">
         <h2 id={heading}>{title}</h2>
-        <button
-          type="button"
-          class="button button-icon button-plain"
-          aria-label="Close"
-          onClick={close}
-        >
+        <Button look="icon plain" label="Close" press={close}>
           <Icon name="close" />
-        </button>
+        </Button>
       </div>
       <div class="dialog-body">{children}</div>
     </dialog>

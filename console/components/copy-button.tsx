@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { LANGUAGES, type Language, type SnippetCall, snippet } from "../format/snippets.ts";
-import { Choices, named } from "./controls.tsx";
+import { Button, Choices, named } from "./controls.tsx";
 
 const SAID_MS = 1_500;
 
@@ -10,11 +10,10 @@ interface CopyProps {
   readonly text: string;
   /** What is copied, for readers of screens. */
   readonly what: string;
-  readonly class?: string;
 }
 
 /** A button that puts a text on the clipboard. */
-export function CopyButton({ text, what, class: extra = "" }: CopyProps): JSX.Element {
+export function CopyButton({ text, what }: CopyProps): JSX.Element {
   const [said, setSaid] = useState<"Copy" | "Copied" | "Not copied">("Copy");
   useEffect(() => {
     if (said === "Copy") return;
@@ -28,14 +27,9 @@ export function CopyButton({ text, what, class: extra = "" }: CopyProps): JSX.El
     );
   };
   return (
-    <button
-      type="button"
-      class={`button button-small ${extra}`}
-      aria-label={`${said} ${what}`}
-      onClick={copy}
-    >
+    <Button look="small" label={`${said} ${what}`} press={copy}>
       {said}
-    </button>
+    </Button>
   );
 }
 

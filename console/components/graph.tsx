@@ -11,8 +11,6 @@ export interface GraphSeries {
   readonly label: string;
   /** As many as there are times; null = unknown. */
   readonly values: readonly (number | null)[];
-  /** A custom property of the style sheet, as `--series-1`; omitted = by position. */
-  readonly color?: string;
 }
 
 interface GraphProps {
@@ -22,7 +20,6 @@ interface GraphProps {
   readonly times: readonly number[];
   readonly series: readonly GraphSeries[];
   readonly format: (value: number) => string;
-  readonly height?: number;
   /** True = the series lie on top of each other. */
   readonly stacked?: boolean;
   /** True = only whole numbers stand at the axis. */
@@ -57,11 +54,10 @@ export function ErrorCard(props: Pick<GraphProps, "title" | "times" | "series">)
 
 /** A graph that is as wide as its place. */
 export function Graph(props: GraphProps): JSX.Element {
-  const { title, times, series, format, height = HEIGHT } = props;
+  const { title, times, series, format } = props;
   const { empty = "Nothing was measured in this time." } = props;
   const place = useRef<HTMLDivElement>(null);
-  const lines = series.map(({ label, color }) => `${label}:${color ?? ""}`);
-  const shape = `${lines.join("|")} ${height}`;
+  const shape = series.map(({ label }) => label).join("|");
   const plot = useRef<uPlot | null>(null);
   const latest = useRef(props);
   latest.current = props;
@@ -95,7 +91,7 @@ function keepDrawn(
   const sizes = new ResizeObserver(() => {
     const width = parent.clientWidth;
     if (width > 0 && plot.current !== null && plot.current.width !== width)
-      plot.current.setSize({ width, height: props().height ?? HEIGHT });
+      plot.current.setSize({ width, height: HEIGHT });
   });
   sizes.observe(parent);
   const themes = new MutationObserver(draw);
@@ -115,8 +111,9 @@ function keepDrawn(
 
 /** How the graph is drawn; `props` are asked again for the values in the legend, which change. */
 function optionsOf(parent: HTMLElement, props: () => GraphProps): uPlot.Options {
-  const { series, format, height = HEIGHT, stacked = false, whole = false } = props();
-  const color = colorsOf(parent);
+  const { series, format, stacked = false, whole = false } = props();
+  const color = (name: string): string => colorOf(parent, name);
+  const stroke = (at: number): string => color(`--series-${(at % SERIES_COLORS) + 1}`);
   const axis: uPlot.Axis = {
     stroke: color("--muted"),
     grid: { stroke: color("--line"), width: 1 },
@@ -125,14 +122,14 @@ function optionsOf(parent: HTMLElement, props: () => GraphProps): uPlot.Options 
   };
   return {
     width: Math.max(parent.clientWidth, 200),
-    height,
+    height: HEIGHT,
     padding: [10, 28, 0, 0],
     bands: stacked ? series.slice(1).map((_, at) => ({ series: [at + 1, at + 2] })) : [],
     cursor: { y: false, points: { size: 6 }, drag: { setScale: false } },
     legend: {
       show: series.length > 0,
       live: true,
-      markers: { width: 0, fill: (_, at) => stroke(series, at - 1, color) },
+      markers: { width: 0, fill: (_, at) => stroke(at - 1) },
     },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.12 : 1] } },
     axes: [
@@ -149,31 +146,25 @@ function optionsOf(parent: HTMLElement, props: () => GraphProps): uPlot.Options 
       { label: "", value: (_, seconds) => (seconds === null ? "Latest" : clockText(seconds)) },
       ...series.map(({ label }, at) => ({
         label,
-        stroke: stroke(series, at, color),
+        stroke: stroke(at),
         width: 1.5,
-        points: { size: 5, fill: stroke(series, at, color), filter: lonePoints },
+        points: { size: 5, fill: stroke(at), filter: lonePoints },
         value: (_: uPlot, __: number, ___: number, index: number | null) =>
           shownValue(props().series[at], index, format),
-        ...(stacked ? { fill: seeThrough(stroke(series, at, color)) } : {}),
+        ...(stacked ? { fill: seeThrough(stroke(at)) } : {}),
       })),
     ],
   };
 }
 
-/** Reads colours of the style sheet as they are in the present theme, as `rgb(…)`. */
-function colorsOf(parent: HTMLElement): (name: string) => string {
-  const colors = new Map<string, string>();
-  return (name) => {
-    const known = colors.get(name);
-    if (known !== undefined) return known;
-    const probe = document.createElement("i");
-    probe.style.color = `var(${name})`;
-    parent.append(probe);
-    const color = getComputedStyle(probe).color;
-    probe.remove();
-    colors.set(name, color);
-    return color;
-  };
+/** A colour of the style sheet as it is in the present theme, as `rgb(…)`. */
+function colorOf(parent: HTMLElement, name: string): string {
+  const probe = document.createElement("i");
+  probe.style.color = `var(${name})`;
+  parent.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }
 
 /** A colour `rgb(…)` through which what lies below is seen. */
@@ -216,14 +207,6 @@ function shownValue(
   const values = series?.values ?? [];
   const value = (index === null ? values.findLast((each) => each !== null) : values[index]) ?? null;
   return value === null ? DASH : format(value);
-}
-
-function stroke(
-  series: readonly GraphSeries[],
-  at: number,
-  color: (name: string) => string,
-): string {
-  return color(series[at]?.color ?? `--series-${(at % SERIES_COLORS) + 1}`);
 }
 
 /**

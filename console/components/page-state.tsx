@@ -19,17 +19,22 @@ export function Loading(): JSX.Element {
   );
 }
 
-interface EmptyProps {
+interface StateProps {
   readonly title: string;
   readonly children?: ComponentChildren;
+  /** What can be done about it. */
+  readonly action?: ComponentChildren;
+  /** `alert` = something went wrong. */
+  readonly role?: "alert";
 }
 
-/** Nothing is there, and that is all right. */
-export function Empty({ title, children }: EmptyProps): JSX.Element {
+/** Stands where data would, and says why there is none; by itself, that this is all right. */
+export function Empty({ title, children, action, role }: StateProps): JSX.Element {
   return (
-    <div class="state">
+    <div class="state" role={role}>
       <strong>{title}</strong>
       {children === undefined ? null : <p>{children}</p>}
+      {action}
     </div>
   );
 }
@@ -42,16 +47,15 @@ interface FailedProps {
 /** Something could not be read, and what to do about it. */
 export function Failed({ failure, retry }: FailedProps): JSX.Element {
   if (isForbidden(failure)) return <Forbidden />;
+  const again = retry && (
+    <button type="button" class="button" onClick={retry}>
+      Try again
+    </button>
+  );
   return (
-    <div class="state" role="alert">
-      <strong>{titleOf(failure)}</strong>
-      <p>{failureText(failure)}</p>
-      {retry === undefined ? null : (
-        <button type="button" class="button" onClick={retry}>
-          Try again
-        </button>
-      )}
-    </div>
+    <Empty title={titleOf(failure)} action={again} role="alert">
+      {failureText(failure)}
+    </Empty>
   );
 }
 
@@ -63,14 +67,15 @@ export function Forbidden(): JSX.Element {
   const { title, text, verb } = FORBIDDEN[state?.role ?? "none"];
   if (state?.instance.hosted === false && state.role === "operator")
     return <Empty title="This service has no accounts">It is a router without metering.</Empty>;
+  const signIn = (
+    <a class="button button-primary" href={router.href(signInPath(place))}>
+      {verb}
+    </a>
+  );
   return (
-    <div class="state">
-      <strong>{title}</strong>
-      <p>{text}</p>
-      <a class="button button-primary" href={router.href(signInPath(place))}>
-        {verb}
-      </a>
-    </div>
+    <Empty title={title} action={signIn}>
+      {text}
+    </Empty>
   );
 }
 

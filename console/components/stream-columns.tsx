@@ -1,21 +1,13 @@
 // The columns that every table of subscriptions has: how each is, who feeds it, what it counted.
+import type { AnswerOf } from "../api/contract-types.ts";
 import { DASH } from "../format/numbers.ts";
 import { numberColumn, stateColumn, textColumn, type Word } from "./columns.tsx";
 import type { Column } from "./table.tsx";
 
-type State = "opening" | "live" | "recovering";
-
-interface ShownStream {
-  readonly state: State;
-  readonly provider: string | null;
-  readonly pinned: boolean;
-  readonly subscribers: number;
-  readonly block_height: number | null;
-  readonly blocks_behind: number | null;
-  readonly events: number;
-  readonly failovers: number;
-  readonly blocks_filled: number;
-}
+type Stream = AnswerOf<"GET /api/v1/operator/streams">["streams"][number];
+type State = Stream["state"];
+type Source = "state" | "provider" | "pinned" | "subscribers" | "block_height" | "blocks_behind";
+type ShownStream = Pick<Stream, Source | "events" | "failovers" | "blocks_filled">;
 
 /** How each state is shown. */
 export const STREAM_STATES: Readonly<Record<State, Word>> = {

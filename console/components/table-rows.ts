@@ -64,16 +64,8 @@ export function filterRows<Row>(
   });
 }
 
-/** One page of rows; a page that does not exist is the nearest that does. */
-export interface RowPage<Row> {
-  readonly rows: readonly Row[];
-  /** Counted from 0. */
-  readonly page: number;
-  readonly pages: number;
-}
-
-/** Cuts a page out. */
-export function pageOf<Row>(rows: readonly Row[], page: number, size: number): RowPage<Row> {
+/** One page of rows, counted from 0; a page that does not exist is the nearest that does. */
+export function pageOf<Row>(rows: readonly Row[], page: number, size: number) {
   const pages = Math.max(1, Math.ceil(rows.length / size));
   const at = Math.min(Math.max(0, Math.trunc(page) || 0), pages - 1);
   return { rows: rows.slice(at * size, (at + 1) * size), page: at, pages };

@@ -129,14 +129,7 @@ function keyOf(event: KeyboardEvent, offer: Offer, { setOffer, takeAt }: OfferAc
 }
 
 /** Where the list is shown: below the cursor, in columns and lines of the field. */
-interface ListPlace {
-  readonly column: number;
-  readonly line: number;
-  readonly scrollLeft: number;
-  readonly scrollTop: number;
-}
-
-function placeOf({ current }: RefObject<HTMLTextAreaElement | null>): ListPlace {
+function placeOf({ current }: RefObject<HTMLTextAreaElement | null>) {
   if (current === null) return { column: 0, line: 1, scrollLeft: 0, scrollTop: 0 };
   const { value, selectionStart, scrollLeft, scrollTop } = current;
   return { ...lineOf(value, selectionStart), scrollLeft, scrollTop };
@@ -145,7 +138,7 @@ function placeOf({ current }: RefObject<HTMLTextAreaElement | null>): ListPlace 
 interface ListProps {
   readonly id: string;
   readonly offer: Offer;
-  readonly place: ListPlace;
+  readonly place: ReturnType<typeof placeOf>;
   readonly takeAt: (at: number) => void;
 }
 

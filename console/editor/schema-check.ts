@@ -60,40 +60,23 @@ function checkOptions(check: Check, options: readonly unknown[], place: Place): 
 
 function checkScalar({ problems }: Check, schema: Schema, { path, value }: Place): void {
   const say = (message: string): void => void problems.push({ path, message });
-  const { enum: allowed, pattern, minLength, maxLength, minimum, maximum } = parseLimits(schema);
-  if (allowed !== null && !allowed.includes(value)) say(`must be one of ${allowed.join(", ")}`);
-  if (typeof value === "string") {
-    if (pattern !== null && !matches(pattern, value)) say("has characters that are not allowed");
-    if (value.length < minLength) say(`must have ${minLength} characters or more`);
-    if (value.length > maxLength) say(`must have ${maxLength} characters or fewer`);
-  }
-  if (typeof value === "number" && (value < minimum || value > maximum))
-    say(`must be from ${minimum} to ${maximum}`);
-}
-
-interface Limits {
-  readonly enum: readonly unknown[] | null;
-  readonly pattern: string | null;
-  readonly minLength: number;
-  readonly maxLength: number;
-  readonly minimum: number;
-  readonly maximum: number;
-}
-
-function parseLimits(schema: Schema): Limits {
-  const number = (name: string, otherwise: number): number => {
-    const value = schema[name];
-    return typeof value === "number" ? value : otherwise;
-  };
+  const limit = (name: string, otherwise: number): number =>
+    typeof schema[name] === "number" ? schema[name] : otherwise;
   const { enum: allowed, pattern } = schema;
-  return {
-    enum: Array.isArray(allowed) ? allowed : null,
-    pattern: typeof pattern === "string" ? pattern : null,
-    minLength: number("minLength", 0),
-    maxLength: number("maxLength", Number.POSITIVE_INFINITY),
-    minimum: number("minimum", Number.NEGATIVE_INFINITY),
-    maximum: number("maximum", Number.POSITIVE_INFINITY),
-  };
+  if (Array.isArray(allowed) && !allowed.includes(value))
+    say(`must be one of ${allowed.join(", ")}`);
+  if (typeof value === "string") {
+    const [least, most] = [limit("minLength", 0), limit("maxLength", Number.POSITIVE_INFINITY)];
+    if (typeof pattern === "string" && !matches(pattern, value))
+      say("has characters that are not allowed");
+    if (value.length < least) say(`must have ${least} characters or more`);
+    if (value.length > most) say(`must have ${most} characters or fewer`);
+  }
+  if (typeof value === "number") {
+    const least = limit("minimum", Number.NEGATIVE_INFINITY);
+    const most = limit("maximum", Number.POSITIVE_INFINITY);
+    if (value < least || value > most) say(`must be from ${least} to ${most}`);
+  }
 }
 
 function checkItems(

@@ -107,26 +107,21 @@ export function trimHistory(history: History): History {
   const known = firsts.filter((at) => at >= 0);
   const first = known.length === 0 ? 0 : Math.min(...known);
   const from = Math.max(0, Math.min(first, end - LEAST_STEPS));
-  const cut = <T>(column: readonly T[]): T[] => column.slice(from, end);
-  const cutKnown = <T>(column: readonly T[] | null): T[] | null =>
-    column === null ? null : cut(column);
   return {
     ...history,
-    times: cut(times),
+    times: times.slice(from, end),
     series: series.map((each) => ({
-      ...each,
-      calls: cut(each.calls),
-      errors: Object.fromEntries(
-        Object.entries(each.errors).map(([group, column]) => [group, cut(column)]),
-      ),
-      p50_ms: cut(each.p50_ms),
-      p95_ms: cut(each.p95_ms),
-      p99_ms: cut(each.p99_ms),
-      added_p50_ms: cutKnown(each.added_p50_ms),
-      added_p95_ms: cutKnown(each.added_p95_ms),
-      share: cutKnown(each.share),
-      lag_blocks: cutKnown(each.lag_blocks),
-      circuit: cutKnown(each.circuit),
+      ...cutColumns(each, from, end),
+      errors: cutColumns(each.errors, from, end),
     })),
   };
+}
+
+/** The same fields, with a part of each that is a column. */
+function cutColumns<T extends object>(fields: T, from: number, end: number): T {
+  const entries = Object.entries(fields).map(([name, value]: [string, unknown]) => [
+    name,
+    Array.isArray(value) ? value.slice(from, end) : value,
+  ]);
+  return Object.fromEntries(entries);
 }

@@ -17,16 +17,6 @@ export interface PaymentOffer {
   readonly validForS: number;
 }
 
-/** A transfer that its payer authorizes by signature. */
-export interface TransferAuthorization {
-  readonly from: string;
-  readonly to: string;
-  readonly value: string;
-  readonly validAfter: string;
-  readonly validBefore: string;
-  readonly nonce: string;
-}
-
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const DECIMALS = 6;
 const MAX_VALID_S = 3_600;
@@ -70,12 +60,15 @@ export function amountText(units: string): string {
   return rest === "" ? whole : `${whole}.${rest}`;
 }
 
+/** A transfer that its payer authorizes by signature. */
+type TransferAuthorization = Readonly<ReturnType<typeof authorizationFor>>;
+
 /** What the payer is to sign. `nonce` = 32 random bytes. */
 export function authorizationFor(
   offer: PaymentOffer,
   from: string,
   { nowMs, nonce }: { readonly nowMs: number; readonly nonce: Uint8Array },
-): TransferAuthorization {
+) {
   return {
     from,
     to: offer.recipient,

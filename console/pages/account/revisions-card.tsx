@@ -4,9 +4,9 @@ import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
 import { useApp, useCall } from "../../app/app.ts";
 import { column, textColumn } from "../../components/columns.tsx";
-import { Button } from "../../components/controls.tsx";
+import { Button, useSend } from "../../components/controls.tsx";
 import { DiffView } from "../../components/diff-view.tsx";
-import { failureText, Loaded } from "../../components/page-state.tsx";
+import { Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { draftOf, type Shown } from "./profile-draft.ts";
@@ -27,17 +27,16 @@ interface RevisionsProps {
 
 /** The card; opening a row shows what differs. */
 export function RevisionsCard({ saved, restore }: RevisionsProps): JSX.Element {
-  const { client, toasts } = useApp();
+  const { client } = useApp();
+  const send = useSend();
   const { slug } = saved;
   const list = useResource(`revisions ${slug} ${saved.revision}`, 0, (signal) =>
     client.call("GET /api/v1/profiles/{slug}/revisions", { params: { slug } }, { signal }),
   );
-  const put = (revision: number): void => {
-    void client.call(REVISION, requestOf(slug, revision)).then((result) => {
-      if (result.kind === "ok") restore(draftOf(result.body), revision);
-      else toasts.show("bad", failureText(result.failure));
-    });
-  };
+  const put = (revision: number): Promise<void> =>
+    send(client.call(REVISION, requestOf(slug, revision)), (body) =>
+      restore(draftOf(body), revision),
+    );
   return (
     <TableCard
       title="Revisions"
@@ -78,7 +77,10 @@ function Difference(props: { readonly saved: Saved; readonly revision: number })
   );
 }
 
-function columnsOf(saved: Saved, put: (revision: number) => void): readonly Column<Entry>[] {
+function columnsOf(
+  saved: Saved,
+  put: (revision: number) => Promise<void>,
+): readonly Column<Entry>[] {
   const actions = ({ revision }: Entry): JSX.Element =>
     revision === saved.revision ? (
       <span class="muted">serves now</span>

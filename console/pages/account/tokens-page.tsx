@@ -13,9 +13,16 @@ import {
   timeColumn,
   type Word,
 } from "../../components/columns.tsx";
-import { ActionNotice, Button, Dialog, Field, Form, lookOf } from "../../components/controls.tsx";
+import {
+  ActionNotice,
+  Button,
+  Dialog,
+  Field,
+  Form,
+  lookOf,
+  useSend,
+} from "../../components/controls.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
-import { failureText } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { Saved } from "./key-dialogs.tsx";
@@ -26,18 +33,14 @@ const POLL_MS = 10_000;
 
 /** The page. */
 export function TokensPage(): JSX.Element {
-  const { client, session, toasts } = useApp();
+  const { client, session } = useApp();
+  const send = useSend();
   const state = useStore(session.state);
   const [isAsking, setAsking] = useState(false);
   const connections = useCall("GET /api/v1/connections", {}, POLL_MS);
   const revoke = (row: Connection): void => {
-    void client
-      .call("DELETE /api/v1/connections/{id}", { params: { id: row.id } })
-      .then((result) => {
-        if (result.kind === "ok") toasts.show("good", "The token was revoked.");
-        else toasts.show("bad", failureText(result.failure));
-        connections.reload();
-      });
+    const request = client.call("DELETE /api/v1/connections/{id}", { params: { id: row.id } });
+    void send(request, "The token was revoked.").then(connections.reload);
   };
   const isReadOnly = state?.read_only === true;
   return (
@@ -107,32 +110,21 @@ type Request =
   | { readonly kind: "approved"; readonly token: string | null }
   | { readonly kind: "ended"; readonly status: string };
 
+interface RequestProps {
+  readonly setRequest: (request: Request) => void;
+}
+
 /** Asks for a token as a program does: the owner decides on the page of the connection. */
 function NewToken({ close }: { readonly close: () => void }): JSX.Element {
   const [request, setRequest] = useState<Request>({ kind: "naming" });
   return (
     <Dialog title="New management token" close={close}>
-      <RequestView {...{ request, setRequest, close }} />
-    </Dialog>
-  );
-}
-
-interface RequestProps {
-  readonly request: Request;
-  readonly setRequest: (request: Request) => void;
-  readonly close: () => void;
-}
-
-function RequestView({ request, setRequest, close }: RequestProps): JSX.Element {
-  switch (request.kind) {
-    case "naming":
-      return <Naming setRequest={setRequest} />;
-    case "waiting":
-      return <Waiting waiting={request} setRequest={setRequest} />;
-    case "ended":
-      return <p class="notice warn">The request is {request.status}. Close this and ask again.</p>;
-    case "approved":
-      return (
+      {request.kind === "naming" && <Naming setRequest={setRequest} />}
+      {request.kind === "waiting" && <Waiting waiting={request} setRequest={setRequest} />}
+      {request.kind === "ended" && (
+        <p class="notice warn">The request is {request.status}. Close this and ask again.</p>
+      )}
+      {request.kind === "approved" && (
         <div class="stack">
           <p class="notice warn">
             {request.token === null
@@ -142,11 +134,12 @@ function RequestView({ request, setRequest, close }: RequestProps): JSX.Element 
           {request.token === null ? null : <Snippet text={request.token} what="the token" />}
           <Saved close={close} />
         </div>
-      );
-  }
+      )}
+    </Dialog>
+  );
 }
 
-function Naming({ setRequest }: Pick<RequestProps, "setRequest">): JSX.Element {
+function Naming({ setRequest }: RequestProps): JSX.Element {
   const { client } = useApp();
   const [name, setName] = useState("");
   const action = useAction();
@@ -165,7 +158,7 @@ function Naming({ setRequest }: Pick<RequestProps, "setRequest">): JSX.Element {
   );
 }
 
-interface WaitingProps extends Pick<RequestProps, "setRequest"> {
+interface WaitingProps extends RequestProps {
   readonly waiting: Extract<Request, { readonly kind: "waiting" }>;
 }
 

@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { PaymentTerms } from "../../api/agent-document.ts";
 import { SERVICE_URL } from "../../api/client.ts";
 import { useApp, useCall } from "../../app/app.ts";
-import { Card } from "../../components/card.tsx";
+import { Card, Facts } from "../../components/card.tsx";
 import { Button, Choices, Field, Form, Notice } from "../../components/controls.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { failureText } from "../../components/page-state.tsx";
@@ -237,19 +237,20 @@ function Offered({ step, pay, again }: OfferedProps): JSX.Element {
 }
 
 function OfferFacts({ offer }: { readonly offer: PaymentOffer }): JSX.Element {
+  const amount = (
+    <>
+      {amountText(offer.amount)} <bdi>{offer.tokenName}</bdi>
+    </>
+  );
   return (
-    <dl class="facts">
-      <dt>Amount</dt>
-      <dd>
-        {amountText(offer.amount)} <bdi>{offer.tokenName}</bdi>
-      </dd>
-      <dt>To</dt>
-      <dd class="mono">{offer.recipient}</dd>
-      <dt>Token</dt>
-      <dd class="mono">{offer.token}</dd>
-      <dt>Chain</dt>
-      <dd>{offer.chainId}</dd>
-    </dl>
+    <Facts
+      facts={[
+        ["Amount", amount],
+        ["To", <code key="to">{offer.recipient}</code>],
+        ["Token", <code key="token">{offer.token}</code>],
+        ["Chain", offer.chainId],
+      ]}
+    />
   );
 }
 

@@ -1,16 +1,11 @@
 // Usage by day as the columns of a graph: every day of the time is there, unused ones as 0.
 
-/** A day of usage as the API tells it. */
-export interface UsageDay {
-  readonly day: string;
-  readonly calls: number;
-  readonly cu: number;
-  readonly usd: string;
-}
+import type { AnswerOf } from "../../api/contract-types.ts";
+
+type UsageDay = Pick<AnswerOf<"GET /api/v1/usage">["by_day"][number], "day" | Measure>;
 
 /** What can be shown of a day. */
-export const MEASURES = ["calls", "cu", "usd"] as const;
-export type Measure = (typeof MEASURES)[number];
+export type Measure = "calls" | "cu" | "usd";
 
 const DAY_S = 86_400;
 

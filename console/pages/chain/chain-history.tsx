@@ -151,12 +151,7 @@ function CircuitBands({ times, stepS, series }: CircuitBandsProps): JSX.Element 
         {series.map(({ provider, circuit }) => (
           <div key={provider} class="band-row">
             <span class="wrap-anywhere">{provider}</span>
-            <StateBand
-              title={`Circuit of ${provider ?? ""}`}
-              states={circuit ?? []}
-              toneOf={(state) => STATES[state]?.tone ?? "idle"}
-              wordOf={(state) => STATES[state]?.word ?? state}
-            />
+            <StateBand title={`Circuit of ${provider ?? ""}`} states={circuit ?? []} />
           </div>
         ))}
         <div class="band-row band-ends muted small" aria-hidden="true">
@@ -199,14 +194,13 @@ function piecesOf(states: readonly (string | null)[]): readonly StatePiece[] {
 interface BandProps {
   readonly title: string;
   readonly states: readonly (string | null)[];
-  readonly toneOf: (state: string) => Tone;
-  readonly wordOf: (state: string) => string;
 }
 
 /** A band; its pieces tell their state on hover. */
-function StateBand({ title, states, toneOf, wordOf }: BandProps): JSX.Element {
+function StateBand({ title, states }: BandProps): JSX.Element {
   const pieces = piecesOf(states);
   const seen = new Set(states.filter((state) => state !== null));
+  const wordOf = (state: string): string => STATES[state]?.word ?? state;
   const summary = [...seen].map(wordOf).join(", ");
   return (
     <svg
@@ -223,7 +217,7 @@ function StateBand({ title, states, toneOf, wordOf }: BandProps): JSX.Element {
           y="0"
           width={steps}
           height="10"
-          class={state === null ? "idle" : toneOf(state)}
+          class={STATES[state ?? ""]?.tone ?? "idle"}
         >
           <title>{state === null ? "Unknown" : wordOf(state)}</title>
         </rect>

@@ -1,16 +1,15 @@
 // What the operator can do with a provider: test it, end a wait, cordon it and take it back.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useAction } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
 import { queryText } from "../../app/router.ts";
 import { Badge } from "../../components/badge.tsx";
-import { Button, Field, lookOf, Question } from "../../components/controls.tsx";
+import { Button, Field, lookOf, Question, useSend } from "../../components/controls.tsx";
 import { Link } from "../../components/link.tsx";
-import { failureText } from "../../components/page-state.tsx";
 import { count, milliseconds } from "../../format/numbers.ts";
+import { transportName } from "../../format/text.ts";
 import type { ProviderMetrics } from "../../health/judge.ts";
 
 /** Which provider it is about. */
@@ -31,34 +30,28 @@ interface ActionsProps {
 
 /** The buttons. */
 export function ProviderActions({ name, provider, changed }: ActionsProps): JSX.Element {
-  const { client, toasts } = useApp();
+  const { client } = useApp();
+  const send = useSend();
   const [results, setResults] = useState<readonly TestResult[] | null>(null);
   const [busy, setBusy] = useState(false);
   const [isAsking, setAsking] = useState(false);
   const isOpen = provider.transports.some((each) => each.circuit_breaker_state === "open");
   const test = async (): Promise<void> => {
     setBusy(true);
-    const result = await client.call("POST /api/v1/operator/tests", { body: name });
+    const request = client.call("POST /api/v1/operator/tests", { body: name });
+    await send(request, ({ results: found }) => setResults(found));
     setBusy(false);
-    if (result.kind === "failed") return toasts.show("bad", failureText(result.failure));
-    setResults(result.body.results);
-  };
-  const act = async (request: Promise<Result<unknown>>, done: string): Promise<void> => {
-    const result = await request;
-    if (result.kind === "failed") return toasts.show("bad", failureText(result.failure));
-    toasts.show("good", done);
-    changed();
   };
   const endWait = (): Promise<void> =>
-    act(
+    send(
       client.call("POST /api/v1/operator/waits/end", { body: name }),
       `The wait of ${name.provider} has ended: the next call is its trial.`,
-    );
+    ).then(changed);
   const uncordon = (): Promise<void> =>
-    act(
+    send(
       client.call("DELETE /api/v1/operator/cordons", { query: name }),
       `${name.provider} gets calls again.`,
-    );
+    ).then(changed);
   return (
     <div class="provider-actions">
       <Button look="small" disabled={busy} press={test}>
@@ -136,7 +129,7 @@ function TestResults({ results }: { readonly results: readonly TestResult[] }): 
       {results.map(({ transport, ok, latency_ms: ms, block_height: height, error }) => (
         <p key={transport}>
           <Badge tone={ok ? "good" : "bad"}>{ok ? "Answered" : "Failed"}</Badge>{" "}
-          {transport === "ws" ? "WebSocket" : "HTTP"}, {milliseconds(ms)} ms
+          {transportName(transport)}, {milliseconds(ms)} ms
           {height === null ? "" : `, block ${count(height)}`}
           {error === null ? null : (
             <>

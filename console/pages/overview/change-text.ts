@@ -64,8 +64,9 @@ export function withChange(
 }
 
 function changeIn(name: string, fields: Fields): Change | null {
-  const said = sentence(name, fields);
-  if (said === null) return null;
+  if (!Object.hasOwn(SENTENCES, name)) return null;
+  const said = SENTENCES[name]?.(fields, text(fields, "provider"));
+  if (said === undefined) return null;
   const at = text(fields, "at");
   const place = [text(fields, "profile"), text(fields, "chain")];
   return {
@@ -91,53 +92,38 @@ function causeText(cause: string): string {
   return CAUSES[cause] ?? cause.replaceAll("_", " ");
 }
 
-type Said = Pick<Change, "tone" | "text"> | null;
+type Said = Pick<Change, "tone" | "text">;
 
-function sentence(name: string, fields: Fields): Said {
-  const provider = text(fields, "provider");
-  const cause = text(fields, "cause");
-  switch (name) {
-    case "circuit": {
-      const isOpen = fields["state"] === "open";
-      const why = cause === "" ? "" : ` (${causeText(cause)})`;
-      return isOpen
-        ? { tone: "bad", text: `Circuit of ${provider} opened${why}` }
-        : { tone: "good", text: `Circuit of ${provider} closed` };
-    }
-    case "cordon":
-      return fields["cordoned"] === true
-        ? { tone: "warn", text: `${provider} was cordoned (${causeText(cause)})` }
-        : { tone: "good", text: `${provider} is no longer cordoned` };
-    case "head": {
-      const lag = fields["lag_blocks"];
-      const blocks = typeof lag === "number" ? ` by ${count(lag)} blocks` : "";
-      return fields["behind"] === true
-        ? { tone: "warn", text: `${provider} fell behind${blocks}` }
-        : { tone: "good", text: `${provider} caught up` };
-    }
-    default:
-      return otherSentence(name, fields);
-  }
-}
-
-function otherSentence(name: string, fields: Fields): Said {
-  switch (name) {
-    case "stream": {
-      const to = text(fields, "to");
-      const where = to === "" ? "found no provider" : `went on at ${to}`;
-      return { tone: "idle", text: `A stream of ${text(fields, "kind")} ${where}` };
-    }
-    case "config":
-      return { tone: "idle", text: "The configuration was reloaded" };
-    case "node": {
-      const joined = fields["change"] === "joined";
-      const verb = joined ? "joined" : "left";
-      return { tone: joined ? "good" : "warn", text: `${text(fields, "node")} ${verb}` };
-    }
-    default:
-      return null;
-  }
-}
+/** What each kind of event says. */
+const SENTENCES: Readonly<Record<string, (fields: Fields, provider: string) => Said>> = {
+  circuit: (fields, provider) => {
+    const cause = text(fields, "cause");
+    const why = cause === "" ? "" : ` (${causeText(cause)})`;
+    return fields["state"] === "open"
+      ? { tone: "bad", text: `Circuit of ${provider} opened${why}` }
+      : { tone: "good", text: `Circuit of ${provider} closed` };
+  },
+  cordon: (fields, provider) =>
+    fields["cordoned"] === true
+      ? { tone: "warn", text: `${provider} was cordoned (${causeText(text(fields, "cause"))})` }
+      : { tone: "good", text: `${provider} is no longer cordoned` },
+  head: ({ lag_blocks: lag, behind }, provider) => {
+    const blocks = typeof lag === "number" ? ` by ${count(lag)} blocks` : "";
+    return behind === true
+      ? { tone: "warn", text: `${provider} fell behind${blocks}` }
+      : { tone: "good", text: `${provider} caught up` };
+  },
+  stream: (fields) => {
+    const to = text(fields, "to");
+    const where = to === "" ? "found no provider" : `went on at ${to}`;
+    return { tone: "idle", text: `A stream of ${text(fields, "kind")} ${where}` };
+  },
+  config: () => ({ tone: "idle", text: "The configuration was reloaded" }),
+  node: (fields) =>
+    fields["change"] === "joined"
+      ? { tone: "good", text: `${text(fields, "node")} joined` }
+      : { tone: "warn", text: `${text(fields, "node")} left` },
+};
 
 function text(fields: Fields, name: string): string {
   return textIn(fields[name]);

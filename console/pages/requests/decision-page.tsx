@@ -4,11 +4,12 @@ import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { type PageProps, useCall } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
-import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { Card, Facts, Figure, Figures, PageHead } from "../../components/card.tsx";
 import { Link } from "../../components/link.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { Time } from "../../components/time.tsx";
 import { bytes, DASH, milliseconds } from "../../format/numbers.ts";
+import { textList, transportName } from "../../format/text.ts";
 import { OutcomeBadge } from "./call-table.tsx";
 import { Candidates, Excluded, WhatIf } from "./what-if.tsx";
 
@@ -123,11 +124,11 @@ const LAG_WAIVED = "Providers that lag are among them: no other circuit was clos
 
 function attemptsText({ timeline, coalesced, cache }: Decision): string {
   const facts = [
-    timeline.length === 0 ? "No provider was asked for this call" : "",
-    coalesced ? "The answer was shared with another call" : "",
-    cache === null ? "" : `Cache: ${cache.result}`,
+    timeline.length === 0 && "No provider was asked for this call",
+    coalesced && "The answer was shared with another call",
+    cache && `Cache: ${cache.result}`,
   ];
-  return facts.filter((fact) => fact !== "").join(". ");
+  return textList(facts, ". ");
 }
 
 function CallFacts({ decision }: { readonly decision: Decision }): JSX.Element {
@@ -143,22 +144,11 @@ function CallFacts({ decision }: { readonly decision: Decision }): JSX.Element {
     ["Hedge", hedgeText(decision)],
     ["Last failure", error === null ? "none" : errorText(error)],
   ];
-  return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <>
-          <dt key={`${name} name`}>{name}</dt>
-          <dd key={name}>{value}</dd>
-        </>
-      ))}
-    </dl>
-  );
+  return <Facts facts={facts} />;
 }
 
 function cacheText({ result, age_ms: age, class: kind }: NonNullable<Decision["cache"]>): string {
-  return [result, age === null ? "" : `${milliseconds(age)} ms old`, kind ?? ""]
-    .filter((part) => part !== "")
-    .join(", ");
+  return textList([result, age !== null && `${milliseconds(age)} ms old`, kind]);
 }
 
 function hedgeText({ hedged, hedge_over_budget: isOver }: Decision): string {
@@ -198,6 +188,7 @@ interface RowProps {
 
 function AttemptRow({ attempt, spanMs }: RowProps): JSX.Element {
   const { provider, transport, started_ms: start, latency_ms: took, outcome } = attempt;
+  const { hedged_after_ms: hedgedMs, batched } = attempt;
   const left = ((start ?? 0) / spanMs) * 100;
   const width = Math.max(0.5, (took / spanMs) * 100);
   const tone = outcome === "success" ? "good" : "bad";
@@ -206,11 +197,11 @@ function AttemptRow({ attempt, spanMs }: RowProps): JSX.Element {
       <div class="waterfall-name">
         <strong class="wrap-anywhere">{provider}</strong>
         <small class="muted">
-          {transport === "ws" ? "WebSocket" : "HTTP"}
-          {attempt.hedged_after_ms === null
-            ? ""
-            : `, hedge after ${milliseconds(attempt.hedged_after_ms)} ms`}
-          {attempt.batched === null ? "" : `, in a batch of ${attempt.batched} calls`}
+          {textList([
+            transportName(transport),
+            hedgedMs !== null && `hedge after ${milliseconds(hedgedMs)} ms`,
+            batched !== null && `in a batch of ${batched} calls`,
+          ])}
         </small>
       </div>
       <div class="waterfall-track">
@@ -254,12 +245,9 @@ const EFFECTS: Readonly<Record<string, string>> = {
 
 /** What the provider said, and what followed from it. */
 function verdictText({ step, effect, code, message }: Attempt): string {
-  return [
-    code === null ? "" : `code ${code}`,
-    message ?? "",
-    step === null ? "" : (STEPS[step] ?? step),
-    effect === null ? "" : (EFFECTS[effect] ?? effect),
-  ]
-    .filter((part) => part !== "")
-    .join("; ");
+  const said = [code !== null && `code ${code}`, message];
+  return textList(
+    [...said, step && (STEPS[step] ?? step), effect && (EFFECTS[effect] ?? effect)],
+    "; ",
+  );
 }

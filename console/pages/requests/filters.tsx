@@ -80,14 +80,5 @@ function TextFilter({ name, label, pattern }: TextFilterProps): JSX.Element {
     const timer = setTimeout(() => setValue(text.trim()), TYPING_MS);
     return () => clearTimeout(timer);
   }, [text, value, pattern, setValue]);
-  return (
-    <Field
-      label={label}
-      class="filter-input"
-      value={text}
-      spellcheck={false}
-      autocomplete="off"
-      change={setText}
-    />
-  );
+  return <Field label={label} class="filter-input" value={text} change={setText} />;
 }

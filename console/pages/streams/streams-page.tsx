@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useCall } from "../../app/app.ts";
-import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { Card, Facts, Figure, Figures, PageHead } from "../../components/card.tsx";
 import { numberColumn, textColumn } from "../../components/columns.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import {
@@ -85,16 +85,8 @@ interface CountsProps {
 }
 
 function Counts({ counts, words }: CountsProps): JSX.Element {
-  return (
-    <dl class="facts facts-counts">
-      {Object.entries(counts).map(([name, n]) => (
-        <>
-          <dt key={`${name} name`}>{words[name] ?? name}</dt>
-          <dd key={name}>{count(n)}</dd>
-        </>
-      ))}
-    </dl>
-  );
+  const facts = Object.entries(counts).map(([name, n]) => [words[name] ?? name, count(n)] as const);
+  return <Facts facts={facts} class="facts-counts" />;
 }
 
 const COLUMNS: readonly Column<StreamRow>[] = [

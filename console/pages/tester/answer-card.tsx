@@ -1,7 +1,7 @@
 // What came back for a call: the answer, how it was routed, and the headers of the service.
-import { Fragment, type JSX } from "preact";
+import type { JSX } from "preact";
 import { jsonText, memberOf, textIn } from "../../api/json.ts";
-import { Card, Figure, Figures } from "../../components/card.tsx";
+import { Card, Facts, Figure, Figures } from "../../components/card.tsx";
 import { Empty } from "../../components/page-state.tsx";
 import { bytes, DASH, milliseconds } from "../../format/numbers.ts";
 import type { TestAnswer } from "./rpc-call.ts";
@@ -32,14 +32,7 @@ export function AnswerCard({ answer }: { readonly answer: TestAnswer }): JSX.Ele
         </Card>
         <Card title="How it was routed">
           <Json value={meta} label="How it was routed" />
-          <dl class="facts">
-            {headers.map(([name, value]) => (
-              <Fragment key={name}>
-                <dt class="mono">{name}</dt>
-                <dd class="mono">{value}</dd>
-              </Fragment>
-            ))}
-          </dl>
+          <Facts facts={headers} class="mono" />
         </Card>
       </div>
     </>

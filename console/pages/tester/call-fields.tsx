@@ -45,8 +45,6 @@ export function TargetFields(props: TargetFieldsProps): JSX.Element {
         value={value.provider ?? ""}
         placeholder="None"
         maxLength={100}
-        autocomplete="off"
-        spellcheck={false}
         change={(text) => set("provider", text)}
       />
       <Field
@@ -55,8 +53,6 @@ export function TargetFields(props: TargetFieldsProps): JSX.Element {
         value={keyText}
         placeholder="svc_ak_…"
         maxLength={512}
-        autocomplete="off"
-        spellcheck={false}
         title="Kept in memory while this page is open, and nowhere else"
         change={(text) => setKey(text.trim())}
       />
@@ -140,8 +136,6 @@ function NamedFields({ name, fields, filled, setTexts }: MethodFieldsProps): JSX
           class="mono"
           value={filled[at] ?? ""}
           maxLength={MAX_CHARS}
-          spellcheck={false}
-          autocomplete="off"
           change={(text) => setTexts(filled.with(at, text))}
         />
       ))}

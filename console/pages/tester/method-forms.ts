@@ -10,28 +10,17 @@ export interface MethodField {
   readonly example: string;
 }
 
-const BLOCK: MethodField = { name: "Block", kind: "text", example: "latest" };
-const ADDRESS: MethodField = {
-  name: "Address",
-  kind: "text",
-  example: "0x0000000000000000000000000000000000000000",
-};
-const HASH: MethodField = { name: "Hash", kind: "text", example: `0x${"0".repeat(64)}` };
-const WITH_TRANSACTIONS: MethodField = {
-  name: "Whole transactions",
-  kind: "flag",
-  example: "false",
-};
-const CALL: MethodField = {
-  name: "Call",
-  kind: "json",
-  example: '{"to":"0x0000000000000000000000000000000000000000","data":"0x"}',
-};
-const FILTER: MethodField = {
-  name: "Filter",
-  kind: "json",
-  example: '{"fromBlock":"latest","toBlock":"latest"}',
-};
+function field(name: string, kind: MethodField["kind"], example: string): MethodField {
+  return { name, kind, example };
+}
+
+const ZERO_ADDRESS = "0x0000000000000000000000000000000000000000";
+const BLOCK = field("Block", "text", "latest");
+const ADDRESS = field("Address", "text", ZERO_ADDRESS);
+const HASH = field("Hash", "text", `0x${"0".repeat(64)}`);
+const WITH_TRANSACTIONS = field("Whole transactions", "flag", "false");
+const CALL = field("Call", "json", `{"to":"${ZERO_ADDRESS}","data":"0x"}`);
+const FILTER = field("Filter", "json", '{"fromBlock":"latest","toBlock":"latest"}');
 
 /** Parameters by method. */
 export const METHOD_FORMS: Readonly<Record<string, readonly MethodField[]>> = {
@@ -44,7 +33,7 @@ export const METHOD_FORMS: Readonly<Record<string, readonly MethodField[]>> = {
   eth_getBalance: [ADDRESS, BLOCK],
   eth_getTransactionCount: [ADDRESS, BLOCK],
   eth_getCode: [ADDRESS, BLOCK],
-  eth_getStorageAt: [ADDRESS, { name: "Slot", kind: "text", example: "0x0" }, BLOCK],
+  eth_getStorageAt: [ADDRESS, field("Slot", "text", "0x0"), BLOCK],
   eth_call: [CALL, BLOCK],
   eth_estimateGas: [CALL],
   eth_getBlockByNumber: [BLOCK, WITH_TRANSACTIONS],
@@ -54,17 +43,14 @@ export const METHOD_FORMS: Readonly<Record<string, readonly MethodField[]>> = {
   eth_getTransactionReceipt: [HASH],
   eth_getLogs: [FILTER],
   eth_feeHistory: [
-    { name: "Blocks", kind: "text", example: "0x4" },
+    field("Blocks", "text", "0x4"),
     BLOCK,
-    { name: "Percentiles", kind: "json", example: "[25,50,75]" },
+    field("Percentiles", "json", "[25,50,75]"),
   ],
-  eth_sendRawTransaction: [{ name: "Signed transaction", kind: "text", example: "0x" }],
+  eth_sendRawTransaction: [field("Signed transaction", "text", "0x")],
   net_version: [],
   web3_clientVersion: [],
-  debug_traceTransaction: [
-    HASH,
-    { name: "Tracer", kind: "json", example: '{"tracer":"callTracer"}' },
-  ],
+  debug_traceTransaction: [HASH, field("Tracer", "json", '{"tracer":"callTracer"}')],
   trace_block: [BLOCK],
 };
 
