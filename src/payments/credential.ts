@@ -3,7 +3,8 @@
 import { isRecord } from "../core/fields.ts";
 import type { OfferMacs } from "./offer-mac.ts";
 import type { PaymentHeaders, RequestMark } from "./payments.ts";
-import type { Protocol, ReadPayment } from "./protocol.ts";
+import type { Protocol } from "./protocol.ts";
+import type { ReadPayment } from "./protocol-credential.ts";
 import type { BadPayment, Rail } from "./rails/rail.ts";
 
 /** A payment that answers an offer of ours. */

@@ -8,26 +8,30 @@ import { type BadPayment, bad, type MppChallenge, type PaymentCredential } from 
 /** Longest header value that is read. */
 export const MAX_CREDENTIAL_CHARS = 16_384;
 
-/** An MPP credential as sent, unverified. */
-export interface MppCredential {
-  readonly protocol: "mpp";
-  /** `opaque` as it is signed: base64url. */
-  readonly challenge: MppChallenge &
-    Readonly<Record<"digest" | "header" | "opaque", string | null>>;
-  readonly payload: unknown;
-  readonly source: string | null;
+/** The request that a challenge is bound to; a null field = not bound in this respect. */
+export interface ChallengeBinding {
+  readonly digest: string | null;
+  readonly fingerprint: string | null;
 }
 
-/** An x402 v2 payment as sent, unverified. */
-type X402Credential = Extract<PaymentCredential, { readonly protocol: "x402" }>;
+/**
+ * A payment that answers one of this service's challenges (MPP), or answers no challenge (x402,
+ * `bound` null).
+ */
+export type ReadPayment = PaymentCredential & { readonly bound: ChallengeBinding | null };
 
-/** What we put into a challenge for ourselves. */
-export interface Correlation {
-  readonly fingerprint: string;
-}
+/** A challenge as it is signed: `opaque` is base64url, and a field that was not given is absent. */
+export type SignedChallenge = Omit<MppChallenge, "expires"> &
+  Readonly<Partial<Record<"expires" | "digest" | "header" | "opaque", string>>>;
 
-/** Reads a header value: `Payment <base64url>` or bare base64. Never throws. */
-export function parseCredential(text: string): MppCredential | X402Credential | BadPayment {
+/**
+ * Reads a header value: `Payment <base64url>` or bare base64. `isOurs` tells whether a challenge
+ * was signed here. Never throws.
+ */
+export function parseCredential(
+  text: string,
+  isOurs: (challenge: SignedChallenge) => boolean,
+): ReadPayment | BadPayment {
   if (text.length > MAX_CREDENTIAL_CHARS)
     return unreadable(`is longer than ${MAX_CREDENTIAL_CHARS} characters`);
   const json = parseBase64Json(text.trim().replace(/^Payment[ \t]+/i, ""));
@@ -38,15 +42,18 @@ export function parseCredential(text: string): MppCredential | X402Credential | 
       "is neither an MPP credential (`challenge`, `payload`) nor an x402 v2 payment " +
         "(`x402Version`, `accepted`, `payload`)",
     );
-  return form.data.challenge === undefined ? x402Credential(form.data) : mppCredential(form.data);
+  return form.data.challenge === undefined
+    ? x402Credential(form.data)
+    : mppCredential(form.data, isOurs);
 }
 
-/** Reads the `opaque` field of a challenge; null = it is not ours. */
-export function parseCorrelation(opaque: string | null): Correlation | null {
-  if (opaque === null) return null;
-  const read = correlationShape.safeParse(parseBase64Json(opaque));
-  return read.success ? read.data : null;
-}
+const NOT_OURS: BadPayment = {
+  kind: "bad_payment",
+  problem: "invalid-challenge",
+  reason:
+    "The challenge that this credential answers was not made here, or was changed. Answer a " +
+    "challenge of this response.",
+};
 
 const SHORT = 256;
 const label = z.string().regex(/^[a-z][a-z0-9:_-]{0,63}$/);
@@ -102,11 +109,10 @@ const acceptedShape = z.object({
   extra: z.record(z.string(), z.unknown()).default({}),
 });
 
-function mppCredential(form: {
-  readonly challenge: unknown;
-  readonly payload?: unknown;
-  readonly source?: unknown;
-}): MppCredential | BadPayment {
+function mppCredential(
+  form: { readonly challenge: unknown; readonly payload?: unknown; readonly source?: unknown },
+  isOurs: (challenge: SignedChallenge) => boolean,
+): ReadPayment | BadPayment {
   const challenge = challengeShape.safeParse(form.challenge);
   if (!challenge.success)
     return unreadable("has a `challenge` that is none: send it back as it came");
@@ -115,16 +121,28 @@ function mppCredential(form: {
     return unreadable("has a `challenge.request` that is no base64url of a JSON object");
   const source = sourceShape.safeParse(form.source);
   if (!source.success) return unreadable("has a `source` that is no DID");
-  const { expires = null, digest = null, header = null, opaque = null, ...rest } = challenge.data;
+  const { expires, digest, header, opaque, ...rest } = challenge.data;
+  const named = { ...rest, request: request.data };
+  const signed = {
+    ...named,
+    ...(expires == null ? {} : { expires }),
+    ...(digest == null ? {} : { digest }),
+    ...(header == null ? {} : { header }),
+    ...(opaque == null ? {} : { opaque }),
+  };
+  if (!isOurs(signed)) return { ...NOT_OURS, offerId: rest.id };
+  // What we put into the challenge for ourselves.
+  const own = opaque == null ? null : correlationShape.safeParse(parseBase64Json(opaque)).data;
   return {
     protocol: "mpp",
-    challenge: { ...rest, request: request.data, expires, digest, header, opaque },
+    challenge: { ...named, expires: expires ?? null },
     payload: form.payload ?? null,
     source: source.data ?? null,
+    bound: { digest: digest ?? null, fingerprint: own?.fingerprint ?? null },
   };
 }
 
-function x402Credential(form: unknown): X402Credential | BadPayment {
+function x402Credential(form: unknown): ReadPayment | BadPayment {
   const read = PaymentPayloadV2Schema.safeParse(form);
   const field = read.error?.issues[0]?.path[0];
   if (!read.success && field !== "accepted")
@@ -134,7 +152,7 @@ function x402Credential(form: unknown): X402Credential | BadPayment {
     return unreadable(
       "has an `accepted` that is no entry of `accepts` in PAYMENT-REQUIRED with scheme `exact`",
     );
-  return { protocol: "x402", accepted: accepted.data, payload: read.data.payload };
+  return { protocol: "x402", accepted: accepted.data, payload: read.data.payload, bound: null };
 }
 
 function unreadable(what: string): BadPayment {

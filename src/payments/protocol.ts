@@ -6,8 +6,8 @@ import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from "@x402/
 import { Challenge, Constants, Receipt } from "mppx";
 import type { PaymentProtocol } from "../core/billing/payment.ts";
 import type { PaymentHeaders } from "./payments.ts";
-import { type MppCredential, parseCorrelation, parseCredential } from "./protocol-credential.ts";
-import type { BadPayment, PaymentCredential, RailOffer, X402Offer } from "./rails/rail.ts";
+import { parseCredential, type ReadPayment } from "./protocol-credential.ts";
+import type { BadPayment, RailOffer, X402Offer } from "./rails/rail.ts";
 
 /** The contents of a challenge. */
 export interface ChallengeParts {
@@ -35,18 +35,6 @@ export interface ReceiptParts {
   readonly payer: string;
   readonly atMs: number;
 }
-
-/** The request that a challenge is bound to; a null field = not bound in this respect. */
-export interface ChallengeBinding {
-  readonly digest: string | null;
-  readonly fingerprint: string | null;
-}
-
-/**
- * A payment that answers one of this service's challenges (MPP), or answers no challenge (x402,
- * `bound` null).
- */
-export type ReadPayment = PaymentCredential & { readonly bound: ChallengeBinding | null };
 
 /** The realm and secrets of challenges. */
 export interface ProtocolParts {
@@ -92,12 +80,12 @@ export class Protocol {
 
   /** Never throws. */
   read(given: PaymentHeaders): ReadPayment | BadPayment {
-    const credential = parseCredential(given.text);
-    if ("kind" in credential) return credential;
-    if (credential.protocol === "x402") return { ...credential, bound: null };
-    return this.#isOurs(credential)
-      ? paymentOf(credential)
-      : { ...NOT_OURS, offerId: credential.challenge.id };
+    return parseCredential(
+      given.text,
+      (challenge) =>
+        challenge.realm === this.#realm &&
+        this.#secrets.some((secretKey) => Challenge.verify(challenge, { secretKey })),
+    );
   }
 
   /** Header names and values in turn. */
@@ -125,35 +113,12 @@ export class Protocol {
       }),
     );
   }
-
-  #isOurs({ challenge }: MppCredential): boolean {
-    const { expires, digest, header, opaque, ...rest } = challenge;
-    const signed = {
-      ...rest,
-      ...(expires === null ? {} : { expires }),
-      ...(digest === null ? {} : { digest }),
-      ...(header === null ? {} : { header }),
-      ...(opaque === null ? {} : { opaque }),
-    };
-    return (
-      challenge.realm === this.#realm &&
-      this.#secrets.some((secretKey) => Challenge.verify(signed, { secretKey }))
-    );
-  }
 }
 
 function challengeSecret(secret: string): string {
   const bytes = hkdfSync("sha256", secret, "", "svc payment challenges", SECRET_BYTES);
   return Buffer.from(bytes).toString("base64url");
 }
-
-const NOT_OURS: BadPayment = {
-  kind: "bad_payment",
-  problem: "invalid-challenge",
-  reason:
-    "The challenge that this credential answers was not made here, or was changed. Answer a " +
-    "challenge of this response.",
-};
 
 function x402Challenge({ x402: accepts, resourceUrl, description }: ChallengeParts): string {
   return encodePaymentRequiredHeader({
@@ -205,10 +170,4 @@ function evmNetwork(network: string): `eip155:${number}` {
 /** Text reduced to one line that is valid in a header. */
 function printable(text: string): string {
   return text.replace(/\p{C}/gu, " ").slice(0, MAX_DESCRIPTION_CHARS);
-}
-
-function paymentOf({ challenge, ...credential }: MppCredential): ReadPayment {
-  const { digest, opaque, header, ...rest } = challenge;
-  const fingerprint = parseCorrelation(opaque)?.fingerprint ?? null;
-  return { ...credential, challenge: rest, bound: { digest, fingerprint } };
 }

@@ -110,7 +110,7 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
       return row === null ? null : viewOf(row);
     },
     wallets: () => walletReports(rails, wallets),
-    gauges: () => ({ ...counts, wallets: walletGauges(rails, wallets) }),
+    gauges: () => ({ ...counts, wallets: gaugesOf(walletReports(rails, wallets)) }),
     async close() {
       isClosed = true;
       await Promise.all([scheduler.close(), worker.close()]);
@@ -124,13 +124,10 @@ async function blankOnce(parts: PaymentParts): Promise<void> {
   await parts.claims.runIfDue({ name: "blank_secrets", everyMs: 0, run });
 }
 
-function walletGauges(rails: readonly Rail[], { states }: Wallets) {
-  return rails.flatMap((rail) => {
-    const state = states.get(rail);
-    return state === undefined
-      ? []
-      : [{ chainId: rail.chainId, low: state.low, empty: state.empty }];
-  });
+function gaugesOf(reports: readonly WalletReport[]) {
+  return reports.flatMap(({ chainId, wallet }) =>
+    wallet === null ? [] : [{ chainId, low: wallet.low, empty: wallet.empty }],
+  );
 }
 
 function walletReports(rails: readonly Rail[], { states }: Wallets): readonly WalletReport[] {

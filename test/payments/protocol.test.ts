@@ -10,7 +10,8 @@ import {
 import fc from "fast-check";
 import { Challenge, Credential, Errors, Receipt } from "mppx";
 import { Fetch } from "mppx/client";
-import { type ChallengeParts, Protocol, type ReadPayment } from "../../src/payments/protocol.ts";
+import { type ChallengeParts, Protocol } from "../../src/payments/protocol.ts";
+import type { ReadPayment } from "../../src/payments/protocol-credential.ts";
 import { MAX_CREDENTIAL_CHARS } from "../../src/payments/protocol-credential.ts";
 import { PROBLEMS, problemDetails } from "../../src/payments/protocol-problems.ts";
 import type { BadPayment } from "../../src/payments/rails/rail.ts";

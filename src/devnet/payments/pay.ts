@@ -237,10 +237,11 @@ async function tokenOf(
       throw new Error(
         `the node given by --rpc is on chain ${found}, and the offer is for chain ${chainId}`,
       );
+    const token = { address: currency, abi: ABI } as const;
     const [name, version, decimals] = await Promise.all([
-      readContract(client, { address: currency, abi: ABI, functionName: "name" }),
-      readContract(client, { address: currency, abi: ABI, functionName: "version" }),
-      readContract(client, { address: currency, abi: ABI, functionName: "decimals" }),
+      readContract(client, { ...token, functionName: "name" }),
+      readContract(client, { ...token, functionName: "version" }),
+      readContract(client, { ...token, functionName: "decimals" }),
     ]);
     return { name, version, decimals };
   } catch (error) {

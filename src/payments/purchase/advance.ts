@@ -6,7 +6,13 @@ import type { Invalidations } from "../../core/billing/invalidations.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { RailCalls, RailResult } from "../rail-call.ts";
 import { ChainFailure } from "../rails/chain.ts";
-import type { ChainStatus, Rail, RailPurchase, Submission } from "../rails/rail.ts";
+import {
+  type ChainStatus,
+  isSameAddress,
+  type Rail,
+  type RailPurchase,
+  type Submission,
+} from "../rails/rail.ts";
 import { openFulfilment, type PurchaseRow, railPurchaseOf, type SubmissionRow } from "./record.ts";
 import { LEASE_MS, submissionsOf } from "./rows.ts";
 import { fail, MAX_SUBMISSIONS, type SettleParts, settle, submit } from "./transitions.ts";
@@ -34,8 +40,8 @@ interface OpenPurchase {
  * Takes one step with a purchase and returns its row after it. Throws only where the store does.
  */
 export async function advance(parts: AdvanceParts, row: PurchaseRow): Promise<PurchaseRow> {
-  const { store, sealer, railCalls, rails, runtime, notice } = parts;
-  const rail = rails.find((candidate) => isRailOf(candidate, row));
+  const { store, sealer, railCalls, runtime, notice } = parts;
+  const rail = railOf(parts, row);
   if (rail === undefined) {
     notice(
       `rail ${row.rail} ${row.chain_id}`,
@@ -69,17 +75,30 @@ export async function advance(parts: AdvanceParts, row: PurchaseRow): Promise<Pu
  * returns the row after the check. Throws only where the store does.
  */
 export async function recheck(parts: AdvanceParts, row: PurchaseRow): Promise<PurchaseRow> {
-  const { store, sealer, railCalls, rails, runtime } = parts;
-  const rail = rails.find((candidate) => isRailOf(candidate, row));
+  const { store, sealer, railCalls, runtime } = parts;
+  const rail = railOf(parts, row);
   if (rail === undefined || railCalls.isUnreachable(rail)) return row;
   const network = await railCalls.call(rail, () => rail.network());
   if (network.kind === "unavailable" || network.value !== row.network) return row;
   const purchase = railPurchaseOf(sealer, row, await submissionsOf(store.db, row.id));
   const status = purchase === null ? null : await look(parts, rail, purchase);
   if (status?.kind !== "result" || status.value.kind !== "settled") return row;
-  const settled = await settle(parts, row.id, { status: status.value, nowMs: runtime.wallMs() });
-  await announce(parts, settled);
-  return settled;
+  return settled(parts, row, { status: status.value, nowMs: runtime.wallMs() });
+}
+
+/** The rail that a purchase was paid by; undefined = it is not configured any more. */
+export function railOf({ rails }: Pick<AdvanceParts, "rails">, row: PurchaseRow): Rail | undefined {
+  return rails.find((candidate) => isRailOf(candidate, row));
+}
+
+async function settled(
+  parts: AdvanceParts,
+  row: PurchaseRow,
+  when: Parameters<typeof settle>[2],
+): Promise<PurchaseRow> {
+  const after = await settle(parts, row.id, when);
+  await announce(parts, after);
+  return after;
 }
 
 /** A look may take many RPC calls; all of them together end before the purchase's lease does. */
@@ -108,12 +127,11 @@ function look(
 
 /** Whether a purchase was paid by this rail, with the same token and recipient. */
 export function isRailOf(rail: Rail, row: PurchaseRow): boolean {
-  const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
   return (
     rail.method === row.rail &&
     BigInt(rail.chainId) === row.chain_id &&
-    isSame(rail.token, row.token) &&
-    isSame(rail.recipient, row.recipient)
+    isSameAddress(rail.token, row.token) &&
+    isSameAddress(rail.recipient, row.recipient)
   );
 }
 
@@ -142,11 +160,8 @@ async function act(
 ): Promise<PurchaseRow> {
   const { row } = open;
   switch (status.kind) {
-    case "settled": {
-      const settled = await settle(parts, row.id, { status, nowMs });
-      await announce(parts, settled);
-      return settled;
-    }
+    case "settled":
+      return settled(parts, row, { status, nowMs });
     case "failed":
       return fail(parts, row.id, { reason: status.reason, nowMs });
     case "open": {

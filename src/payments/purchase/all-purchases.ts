@@ -9,14 +9,11 @@ import type { PaymentGauges, PurchaseView } from "../payments.ts";
 import { viewOf } from "./record.ts";
 
 /** Selects purchases. */
-export interface PurchaseListQuery {
+export interface PurchaseListQuery extends PurchasePage {
   /** Null = every state. */
   readonly state: PurchaseState | null;
   /** Null = of all accounts. */
   readonly accountId: string | null;
-  readonly limit: number;
-  /** The last id of the page before; null = the first page. */
-  readonly after: string | null;
 }
 
 /** A transaction that was sent for a purchase. */
@@ -45,16 +42,12 @@ export async function allPurchases(
   { db }: Store,
   { state, accountId, limit, after }: PurchaseListQuery,
 ): Promise<AllPurchases> {
-  const rows = await (accountId === null
-    ? db.selectFrom("purchase").selectAll()
-    : purchasesNaming(db, accountId)
-  )
-    .$if(state !== null, (query) => query.where("state", "=", state ?? "accepted"))
-    .$if(after !== null, (query) => query.where("id", "<", after ?? ""))
-    .orderBy("id", "desc")
-    .limit(limit + 1)
-    .execute();
-  const page = rows.slice(0, limit).map(viewOf);
+  const named =
+    accountId === null ? db.selectFrom("purchase").selectAll() : purchasesNaming(db, accountId);
+  const { purchases: page, next } = await pageOf(
+    state === null ? named : named.where("state", "=", state),
+    { limit, after },
+  );
   const sent = await transactionsOf(
     db,
     page.map(({ id }) => id),
@@ -76,7 +69,7 @@ export async function allPurchases(
       settled: countOf.get("settled") ?? 0,
       failed: countOf.get("failed") ?? 0,
     },
-    next: rows.length > limit ? (page.at(-1)?.id ?? null) : null,
+    next,
   };
 }
 
@@ -106,17 +99,24 @@ async function transactionsOf(
 export interface PurchasePage {
   readonly limit: number;
   /** The last id of the page before. */
-  readonly after?: string | undefined;
+  readonly after?: string | null | undefined;
 }
 
 /** The purchases of an account; `next` null = these are the first ones that it made. */
-export async function purchasesOfAccount(
+export function purchasesOfAccount(
   db: Kysely<Tables>,
   accountId: string,
-  { limit, after }: PurchasePage,
+  part: PurchasePage,
 ): Promise<{ readonly purchases: readonly PurchaseView[]; readonly next: string | null }> {
-  const rows = await purchasesNaming(db, accountId)
-    .$if(after !== undefined, (query) => query.where("id", "<", after ?? ""))
+  return pageOf(purchasesNaming(db, accountId), part);
+}
+
+async function pageOf(
+  query: ReturnType<typeof purchasesNaming>,
+  { limit, after = null }: PurchasePage,
+): Promise<{ readonly purchases: readonly PurchaseView[]; readonly next: string | null }> {
+  const older = after === null ? query : query.where("id", "<", after);
+  const rows = await older
     .orderBy("id", "desc")
     .limit(limit + 1)
     .execute();

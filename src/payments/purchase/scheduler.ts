@@ -2,7 +2,7 @@
 // A purchase is driven once at a time: within this process by a map, among processes by leases.
 // Bounds how many are driven at once.
 import { pause, type Runtime } from "../../runtime.ts";
-import { type AdvanceParts, advance, isRailOf } from "./advance.ts";
+import { type AdvanceParts, advance, railOf } from "./advance.ts";
 import type { PurchaseRow } from "./record.ts";
 import { byId, type DueRails, due, giveBack, lease } from "./rows.ts";
 
@@ -131,7 +131,7 @@ async function stepOnce(parts: PurchaseSchedulerParts, id: string): Promise<void
   const row = await lease(parts, id, runtime.wallMs());
   if (row === null) return;
   const looks = Number(row.looks);
-  const rail = parts.rails.find((candidate) => isRailOf(candidate, row));
+  const rail = railOf(parts, row);
   // A chain that does not answer is not asked for each of its purchases: the others would wait for
   // all of its timeouts.
   const after =

@@ -97,6 +97,11 @@ export function bad(problem: string, reason: string): BadPayment {
   return { kind: "bad_payment", problem, reason };
 }
 
+/** Addresses are equal in any case of their letters. */
+export function isSameAddress(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase();
+}
+
 /** A purchase as its rail sees it. */
 export interface RailPurchase {
   readonly id: string;

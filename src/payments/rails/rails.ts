@@ -124,21 +124,37 @@ export interface ExamplePlace {
   readonly minN: bigint;
 }
 
-/** The payer's account, from the environment of the program. */
-const ACCOUNT = `const account = privateKeyToAccount(process.env.MPPX_PRIVATE_KEY as \`0x\${string}\`);`;
-/** What `ACCOUNT` imports. */
-const VIEM_ACCOUNT = 'import { privateKeyToAccount } from "viem/accounts";';
+/** A program whose payer's account comes from its environment. */
+function program(
+  [title, packages]: readonly [string, readonly ClientPackage[]],
+  imports: readonly string[],
+  lines: readonly string[],
+): Example {
+  const code = [
+    ...imports,
+    'import { privateKeyToAccount } from "viem/accounts";',
+    "",
+    `const account = privateKeyToAccount(process.env.MPPX_PRIVATE_KEY as \`0x\${string}\`);`,
+    ...lines,
+  ];
+  return { title, packages, code: code.join("\n") };
+}
 
-/** Lines that buy a key by a function like `fetch`. */
-function purchase(paying: string, { createKeyUrl, minN }: ExamplePlace): string {
+/** Lines that send JSON by a function like `fetch`. */
+function post(paying: string, url: string, body: string): readonly string[] {
   return [
-    `const answer = await ${paying}("${createKeyUrl}", {`,
+    `const answer = await ${paying}("${url}", {`,
     '  method: "POST",',
     '  headers: { "content-type": "application/json" },',
-    `  body: JSON.stringify({ initial_fund_usd: "${usdText(minN)}" }),`,
+    `  body: JSON.stringify(${body}),`,
     "});",
     "console.log(answer.status, await answer.text());",
-  ].join("\n");
+  ];
+}
+
+/** Lines that buy a key. */
+function purchase(paying: string, { createKeyUrl, minN }: ExamplePlace): string {
+  return post(paying, createKeyUrl, `{ initial_fund_usd: "${usdText(minN)}" }`).join("\n");
 }
 
 /** A client for a local chain, which no library knows; empty elsewhere. */
@@ -158,84 +174,66 @@ function localClient({ rpcUrl, local }: RailTerms): {
 }
 
 function evmExample(rail: RailTerms, place: ExamplePlace): Example {
-  const code = [
-    'import { Mppx } from "mppx/client";',
-    'import { charge } from "mppx/evm/client";',
-    VIEM_ACCOUNT,
-    "",
-    ACCOUNT,
-    `const authorization = { name: ${JSON.stringify(rail.tokenName)}, version: ` +
-      `${JSON.stringify(rail.tokenVersion)} };`,
-    "const mppx = Mppx.create({ polyfill: false, methods: [charge({ account, authorization, " +
-      `maxAtomicAmount: "${unitsOf(place.minN)}" })] });`,
-    purchase("mppx.fetch", place),
-  ];
-  return { title: "MPP `evm` (EIP-3009)", packages: ["mppx", "viem"], code: code.join("\n") };
+  return program(
+    ["MPP `evm` (EIP-3009)", ["mppx", "viem"]],
+    ['import { Mppx } from "mppx/client";', 'import { charge } from "mppx/evm/client";'],
+    [
+      `const authorization = { name: ${JSON.stringify(rail.tokenName)}, version: ` +
+        `${JSON.stringify(rail.tokenVersion)} };`,
+      "const mppx = Mppx.create({ polyfill: false, methods: [charge({ account, authorization, " +
+        `maxAtomicAmount: "${unitsOf(place.minN)}" })] });`,
+      purchase("mppx.fetch", place),
+    ],
+  );
 }
 
 function x402Example(rail: RailTerms, place: ExamplePlace): Example {
-  const code = [
-    'import { ExactEvmScheme } from "@x402/evm/exact/client";',
-    'import { wrapFetchWithPayment, x402Client } from "@x402/fetch";',
-    VIEM_ACCOUNT,
-    "",
-    ACCOUNT,
-    `const network = "eip155:${rail.chainId}";`,
-    "const client = x402Client.fromConfig({",
-    "  schemes: [{ network, client: new ExactEvmScheme(account) }],",
-    "  // The most that one payment may be, in base units; without an entry only well-known " +
-      "tokens are paid, and 1 USD at most.",
-    `  spendControls: { allowedAssets: [{ network, asset: "${rail.token}", ` +
-      `maxAmountPerPayment: "${unitsOf(place.minN)}" }] },`,
-    "});",
-    "const paying = wrapFetchWithPayment(fetch, client);",
-    purchase("paying", place),
-  ];
-  return {
-    title: "x402 `exact`",
-    packages: ["@x402/fetch", "@x402/evm", "viem"],
-    code: code.join("\n"),
-  };
+  return program(
+    ["x402 `exact`", ["@x402/fetch", "@x402/evm", "viem"]],
+    [
+      'import { ExactEvmScheme } from "@x402/evm/exact/client";',
+      'import { wrapFetchWithPayment, x402Client } from "@x402/fetch";',
+    ],
+    [
+      `const network = "eip155:${rail.chainId}";`,
+      "const client = x402Client.fromConfig({",
+      "  schemes: [{ network, client: new ExactEvmScheme(account) }],",
+      "  // The most that one payment may be, in base units; without an entry only well-known " +
+        "tokens are paid, and 1 USD at most.",
+      `  spendControls: { allowedAssets: [{ network, asset: "${rail.token}", ` +
+        `maxAmountPerPayment: "${unitsOf(place.minN)}" }] },`,
+      "});",
+      "const paying = wrapFetchWithPayment(fetch, client);",
+      purchase("paying", place),
+    ],
+  );
 }
 
 function tempoExample(rail: RailTerms, place: ExamplePlace): Example {
   const { imports, client } = localClient(rail);
   const option = client === null ? "" : `, getClient: () => ${client}`;
-  const code = [
-    'import { Mppx, tempo } from "mppx/client";',
-    ...imports,
-    VIEM_ACCOUNT,
-    "",
-    ACCOUNT,
-    `const mppx = Mppx.create({ polyfill: false, methods: [tempo.charge({ account${option} })] });`,
-    purchase("mppx.fetch", place),
-  ];
-  return { title: "MPP `tempo`", packages: ["mppx", "viem"], code: code.join("\n") };
+  return program(
+    ["MPP `tempo`", ["mppx", "viem"]],
+    ['import { Mppx, tempo } from "mppx/client";', ...imports],
+    [
+      `const mppx = Mppx.create({ polyfill: false, methods: [tempo.charge({ account${option} })] });`,
+      purchase("mppx.fetch", place),
+    ],
+  );
 }
 
 function sessionExample(rail: RailTerms, { callUrl }: ExamplePlace): Example {
   const { imports, client } = localClient(rail);
   const option = client === null ? "" : `, client: ${client}`;
   const call = '{ jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] }';
-  const code = [
-    'import { tempo } from "mppx/client";',
-    ...imports,
-    VIEM_ACCOUNT,
-    "",
-    ACCOUNT,
-    "const session = tempo.session.manager({ account, maxDeposit: " +
-      `"${usdText(rail.depositN ?? 1_000_000_000n)}"${option} });`,
-    `const answer = await session.fetch("${callUrl}", {`,
-    '  method: "POST",',
-    '  headers: { "content-type": "application/json" },',
-    `  body: JSON.stringify(${call}),`,
-    "});",
-    "console.log(answer.status, await answer.text());",
-    "await session.close(); // returns what is left of the deposit",
-  ];
-  return {
-    title: "Call by call, without a key (MPP `tempo`/`session`)",
-    packages: ["mppx", "viem"],
-    code: code.join("\n"),
-  };
+  return program(
+    ["Call by call, without a key (MPP `tempo`/`session`)", ["mppx", "viem"]],
+    ['import { tempo } from "mppx/client";', ...imports],
+    [
+      "const session = tempo.session.manager({ account, maxDeposit: " +
+        `"${usdText(rail.depositN ?? 1_000_000_000n)}"${option} });`,
+      ...post("session.fetch", callUrl, call),
+      "await session.close(); // returns what is left of the deposit",
+    ],
+  );
 }

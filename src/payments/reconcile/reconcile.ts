@@ -1,7 +1,13 @@
 // Reconciliation: compares the transfers to a receiving address on a payment chain with what was
 // recorded for it. Reads the chain in bounded ranges and keeps none of them. Knows no rail's
 // protocol, and does nothing about a difference.
-import { type EvmLog, type EvmNode, firstBlockSince } from "../rails/evm/node.ts";
+import {
+  type EvmLog,
+  type EvmNode,
+  firstBlockSince,
+  TRANSFER,
+  topicOf,
+} from "../rails/evm/node.ts";
 
 /** An address of ours that receives a token on a chain. */
 export interface ReceivingAddress {
@@ -176,11 +182,4 @@ function isTo(log: EvmLog, { token, recipient }: ReceivingAddress): boolean {
     log.topics[0] === TRANSFER &&
     log.topics[2] === topicOf(recipient)
   );
-}
-
-// keccak256 of `Transfer(address,address,uint256)`, ERC-20.
-const TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
-
-function topicOf(address: string): string {
-  return `0x${address.slice(2).toLowerCase().padStart(64, "0")}`;
 }

@@ -50,35 +50,29 @@ export async function deleteOldCalls(
 /** The newest kept call of a voucher and a request; null = there is none. */
 export async function findCall(
   db: Pick<Store["db"], "selectFrom">,
-  { channel_id, voucher_units, fingerprint }: Omit<CallKey, "challenge_id">,
+  key: Omit<CallKey, "challenge_id">,
 ): Promise<RecordedCall | null> {
-  const row = await db
+  return (await callsOf(db, key).executeTakeFirst()) ?? null;
+}
+
+/** Whether the very same request was charged. */
+export async function isCharged(tx: Tx, key: CallKey): Promise<boolean> {
+  const same = callsOf(tx, key).where("challenge_id", "=", key.challenge_id);
+  return (await same.executeTakeFirst()) !== undefined;
+}
+
+function callsOf(
+  db: Pick<Store["db"], "selectFrom">,
+  { channel_id, voucher_units, fingerprint }: Omit<CallKey, "challenge_id">,
+) {
+  return db
     .selectFrom("session_call")
     .selectAll()
     .where("channel_id", "=", channel_id)
     .where("voucher_units", "=", voucher_units)
     .where("fingerprint", "=", fingerprint)
     .orderBy("position", "desc")
-    .limit(1)
-    .executeTakeFirst();
-  return row ?? null;
-}
-
-/** Whether the very same request was charged. */
-export async function isCharged(
-  tx: Tx,
-  { channel_id, voucher_units, fingerprint, challenge_id }: CallKey,
-): Promise<boolean> {
-  const row = await tx
-    .selectFrom("session_call")
-    .select("position")
-    .where("channel_id", "=", channel_id)
-    .where("voucher_units", "=", voucher_units)
-    .where("fingerprint", "=", fingerprint)
-    .where("challenge_id", "=", challenge_id)
-    .limit(1)
-    .executeTakeFirst();
-  return row !== undefined;
+    .limit(1);
 }
 
 /** Uses one of a call's free repetitions; false = there is none left. */

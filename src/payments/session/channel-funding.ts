@@ -13,7 +13,7 @@ import {
 import { wholeMs } from "./channel.ts";
 import type { SessionChannel } from "./channel-record.ts";
 import { confirmWithin, type TxStatus } from "./confirmation.ts";
-import type { Hex, OpenPayload, TopUpPayload } from "./descriptor.ts";
+import { descriptorText, type Hex, type OpenPayload, type TopUpPayload } from "./descriptor.ts";
 import type { LiveChannel } from "./live-channels.ts";
 import {
   chainDown,
@@ -27,9 +27,9 @@ import {
 import type { SessionRail } from "./session-rail.ts";
 import { wrongSignature } from "./voucher-acceptor.ts";
 
-/** A transaction that has added to a channel's deposit. */
-export interface FundedChannel {
-  readonly kind: "put_in";
+/** A channel that a transaction has changed. */
+export interface ChannelChanged {
+  readonly kind: "changed";
   readonly hash: Hex;
 }
 
@@ -75,8 +75,10 @@ export class ChannelFunding {
   }
 
   /** Adds to the deposit of a channel. */
-  async topUp(live: LiveChannel, payload: TopUpPayload): Promise<FundedChannel | Refused> {
+  async topUp(live: LiveChannel, payload: TopUpPayload): Promise<ChannelChanged | Refused> {
     const { transactions, store, runtime } = this.#session;
+    if (descriptorText(payload.descriptor) !== live.descriptor)
+      return invalid("session/channel-not-found", "The descriptor is not the one of this channel.");
     const read = this.#reader.topUp(payload, runtime.wallMs());
     if (read.kind === "bad_payment") return invalidAs(read);
     const there = await transactions.read(store.db, read.hash);
@@ -88,7 +90,7 @@ export class ChannelFunding {
       refusalIn(
         await confirmWithin(this.#session, transaction),
         "the transaction that tops up the channel",
-      ) ?? { kind: "put_in", hash: read.hash }
+      ) ?? { kind: "changed", hash: read.hash }
     );
   }
 

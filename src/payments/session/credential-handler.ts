@@ -1,33 +1,22 @@
 // Handles the credentials of one session rail: parses the payload, finds its channel, and passes it
 // to the code for its action.
 
-import type { ChannelFunding } from "./channel-funding.ts";
+import type { ChannelChanged, ChannelFunding } from "./channel-funding.ts";
 import {
   channelIdOf,
   descriptorText,
   type Hex,
   parsePayload,
   type SessionPayload,
-  type TopUpPayload,
 } from "./descriptor.ts";
 import type { LiveChannel } from "./live-channels.ts";
+import type { SessionCredential } from "./paid-calls.ts";
 import { busy, invalid, type Refused, snapshotOf } from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
-import type { Managed, PricedCall, RecordedAnswer } from "./sessions.ts";
+import type { Managed, RecordedAnswer } from "./sessions.ts";
 import { closeForPayer } from "./settlement.ts";
-import { isOurs, receiptHeaders, type Snapshot } from "./terms.ts";
+import { isOurs, receiptHeaders, type SessionReceipt, type Snapshot } from "./terms.ts";
 import type { VoucherAcceptor, VoucherHold } from "./voucher-acceptor.ts";
-
-/** A credential whose challenge is ours. */
-export interface SessionCredential {
-  /** As the client sent it. */
-  readonly payload: unknown;
-  readonly challengeId: string;
-  /** True = its challenge has expired. */
-  readonly expired: boolean;
-  /** Null = there is no call, only the credential's own action. */
-  readonly call: PricedCall | null;
-}
 
 export interface CredentialHandlerParts {
   readonly session: SessionRail;
@@ -85,9 +74,16 @@ export class CredentialHandler {
           expired: credential.expired && payload.action === "voucher",
         });
       case "close":
-        return close(session, live, { ...credential, payload });
+        return this.#managed(
+          live,
+          await closeForPayer(session, live, { payload, expired: credential.expired }),
+          { challengeId: credential.challengeId, acceptedUnits: payload.units },
+        );
       case "topUp":
-        return topUp(this.#parts, live, { ...credential, payload });
+        return this.#managed(live, await openings.topUp(live, payload), {
+          challengeId: credential.challengeId,
+          acceptedUnits: live.accepted,
+        });
     }
   }
 
@@ -103,46 +99,22 @@ export class CredentialHandler {
     const live = await session.live.find(channelId);
     return live === null || live === "full" ? null : snapshotOf(live, units, heldUnits);
   }
-}
 
-/** A credential with a payload of one kind. */
-type CredentialWith<Payload> = Omit<SessionCredential, "payload"> & { readonly payload: Payload };
-
-async function close(
-  session: SessionRail,
-  live: LiveChannel,
-  {
-    payload,
-    expired,
-    challengeId,
-  }: CredentialWith<Extract<SessionPayload, { readonly action: "close" | "voucher" }>>,
-): Promise<Managed | Refused> {
-  const closed = await closeForPayer(session, live, { payload, expired });
-  if (closed.kind === "refused") return closed;
-  return managed(session, live, {
-    challengeId,
-    acceptedUnits: payload.units,
-    spentUnits: closed.spentUnits,
-    txHash: closed.hash,
-  });
-}
-
-async function topUp(
-  { session, openings }: CredentialHandlerParts,
-  live: LiveChannel,
-  { payload, challengeId }: CredentialWith<TopUpPayload>,
-): Promise<Managed | Refused> {
-  if (descriptorText(payload.descriptor) !== live.descriptor)
-    return invalid("session/channel-not-found", "The descriptor is not the one of this channel.");
-  const funded = await openings.topUp(live, payload);
-  if (funded.kind === "refused") return funded;
-  const { record, accepted } = live;
-  return managed(session, live, {
-    challengeId,
-    acceptedUnits: accepted,
-    spentUnits: record.spent_units,
-    txHash: funded.hash,
-  });
+  #managed(
+    { record }: LiveChannel,
+    done: ChannelChanged | Refused,
+    receipt: Pick<SessionReceipt, "challengeId" | "acceptedUnits">,
+  ): Managed | Refused {
+    if (done.kind === "refused") return done;
+    const headers = receiptHeaders(this.#parts.session.runtime, {
+      ...receipt,
+      channelId: record.id,
+      spentUnits: record.spent_units,
+      calls: record.calls,
+      txHash: done.hash,
+    });
+    return { kind: "managed", headers };
+  }
 }
 
 /**
@@ -164,18 +136,4 @@ function wrongChannel(
       "The descriptor is not the one of this channel, chain and contract.",
     );
   return null;
-}
-
-interface Done {
-  readonly challengeId: string;
-  readonly acceptedUnits: bigint;
-  readonly spentUnits: bigint;
-  readonly txHash: Hex;
-}
-
-function managed({ runtime }: SessionRail, { record }: LiveChannel, done: Done): Managed {
-  return {
-    kind: "managed",
-    headers: receiptHeaders(runtime, { ...done, channelId: record.id, calls: record.calls }),
-  };
 }

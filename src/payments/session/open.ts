@@ -11,7 +11,7 @@ import { Sealer } from "../../secrets/sealer.ts";
 import type { JobClaims } from "../../shared/nodes/job-claims.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { PaymentHeaders } from "../payments.ts";
-import { Protocol, type ReadPayment } from "../protocol.ts";
+import { Protocol } from "../protocol.ts";
 import { EvmNode } from "../rails/evm/node.ts";
 import type { SessionRailSettings } from "../rails/rail-kind.ts";
 import { ClientReader } from "./chain/client-transaction.ts";
@@ -22,7 +22,7 @@ import { ChannelFunding } from "./channel-funding.ts";
 import { ChannelRecord, resealChannels } from "./channel-record.ts";
 import { ChannelWorker } from "./channel-worker.ts";
 import { ChannelWriter } from "./channel-writer.ts";
-import { CredentialHandler, type SessionCredential } from "./credential-handler.ts";
+import { CredentialHandler } from "./credential-handler.ts";
 import { parseHex } from "./descriptor.ts";
 import { CallProcesses, type SessionProcess } from "./holds.ts";
 import { LiveChannels } from "./live-channels.ts";
@@ -185,12 +185,7 @@ class AllRails implements Sessions {
     await Promise.all([...rails.map((rail) => rail.watch.close()), vouchers.close()]);
   }
 
-  async #take(
-    read:
-      | ReadPayment
-      | { readonly kind: "bad_payment"; readonly problem: string; readonly reason: string },
-    call: PricedCall | null,
-  ) {
+  async #take(read: ReturnType<Protocol["read"]>, call: PricedCall | null) {
     if ("kind" in read) return invalidAs(read);
     if (read.protocol !== "mpp")
       return refused(
@@ -206,13 +201,12 @@ class AllRails implements Sessions {
         "The challenge is not for pay-per-call: answer a challenge of this response.",
       );
     const expiresMs = challenge.expires === null ? Number.NaN : Date.parse(challenge.expires);
-    const credential: SessionCredential = {
+    return rail.credentialHandler.take({
       payload,
       challengeId: challenge.id,
       expired: !(this.#parts.runtime.wallMs() < expiresMs),
       call,
-    };
-    return rail.credentialHandler.take(credential);
+    });
   }
 
   /** A hold whose refusals carry challenges as well. */
@@ -272,5 +266,5 @@ class AllRails implements Sessions {
 const PAYMENT_REQUIRED = 402;
 
 function isOf(chainId: number, snapshot: Snapshot | null): boolean {
-  return snapshot !== null && snapshot.chainId === chainId;
+  return snapshot?.record.chain_id === BigInt(chainId);
 }

@@ -25,15 +25,20 @@ import { beingClosed, busy, invalid, type Refused, refused, snapshotOf } from ".
 import type { SessionRail, SettlePolicy } from "./session-rail.ts";
 import type { PricedCall } from "./sessions.ts";
 
-/** A voucher with the rest of its credential. */
-export interface VoucherCredential {
-  readonly payload: Extract<SessionPayload, { readonly signature: Hex }>;
+/** A credential whose challenge is ours; its payload is as the client sent it, or read. */
+export interface SessionCredential<Payload = unknown> {
+  readonly payload: Payload;
   readonly challengeId: string;
   /** True = its challenge has expired. */
   readonly expired: boolean;
-  /** Null = it pays for no call now. */
+  /** Null = there is no call, only the credential's own action. */
   readonly call: PricedCall | null;
 }
+
+/** A voucher with the rest of its credential. */
+export type VoucherCredential = SessionCredential<
+  Extract<SessionPayload, { readonly signature: Hex }>
+>;
 
 /**
  * What the row of a channel says of a credential: `held` = its call may be made; `noted` = the

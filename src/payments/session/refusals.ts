@@ -94,14 +94,8 @@ export function snapshotOf(
 ): Snapshot | null {
   if (record.state !== "open" || record.close_requested_at !== null || ending) return null;
   return {
-    chainId: Number(record.chain_id),
-    channelId: record.id,
-    descriptor: record.descriptor,
+    record,
     acceptedUnits: greaterOf(accepted, acceptedOf(record)),
     requiredUnits: requiredFor(record, heldUnits, units),
-    depositUnits: record.deposit_units,
-    settledUnits: record.settled_units,
-    spentUnits: record.spent_units,
-    calls: record.calls,
   };
 }

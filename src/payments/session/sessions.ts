@@ -45,13 +45,13 @@ export interface CallBill {
 }
 
 /** The price of a request, held in its channel. Ends once: settled or released. */
-export interface Hold {
+export interface Hold<Refusal = SessionRefusal> {
   readonly kind: "hold";
   /**
    * Charges the request and keeps its answer. Anything but a bill is sent instead of the answer:
    * then nothing was charged.
    */
-  settle(end: CallEnd): Promise<CallBill | RecordedAnswer | SessionRefusal>;
+  settle(end: CallEnd): Promise<CallBill | RecordedAnswer | Refusal>;
   /** Charges nothing. */
   release(): void;
 }

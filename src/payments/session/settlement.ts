@@ -9,6 +9,7 @@ import { unlessUnreachable } from "../rails/chain.ts";
 import { type WrittenTransaction, writtenOf } from "./chain/transaction-record.ts";
 import { refresh } from "./chain-sync.ts";
 import { collectable, highestOf, type Voucher, wholeMs } from "./channel.ts";
+import type { ChannelChanged } from "./channel-funding.ts";
 import type { SessionChannel } from "./channel-record.ts";
 import { confirmWithin } from "./confirmation.ts";
 import type { Hex } from "./descriptor.ts";
@@ -18,20 +19,12 @@ import { chainDown, invalid, pending, type Refused, refused, snapshotOf } from "
 import { changeChannel, type SessionRail } from "./session-rail.ts";
 import { checkVoucher } from "./voucher-acceptor.ts";
 
-/** A channel that is closed. */
-export interface Closed {
-  readonly kind: "closed";
-  /** The closing transaction. */
-  readonly hash: Hex;
-  readonly spentUnits: bigint;
-}
-
 /** Closes a channel at its payer's request; a repeated request gets the same result. */
 export async function closeForPayer(
   rail: SessionRail,
   live: LiveChannel,
   { payload, expired }: Pick<VoucherCredential, "payload" | "expired">,
-): Promise<Closed | Refused> {
+): Promise<ChannelChanged | Refused> {
   const wrong = await checkVoucher(rail, live, payload);
   if (wrong !== null) return wrong;
   if (live.record.state === "open") {
@@ -61,7 +54,7 @@ async function closeIdle(
   rail: SessionRail,
   live: LiveChannel,
   units: bigint,
-): Promise<Closed | Refused> {
+): Promise<ChannelChanged | Refused> {
   const { id, state, spent_units: spent } = live.record;
   if (state === "open" && units < spent) {
     const promised = `The voucher promises ${units} base units`;
@@ -150,15 +143,16 @@ async function outcome(
   rail: SessionRail,
   id: Hex,
   transaction: WrittenTransaction | null,
-): Promise<Closed | Refused> {
+): Promise<ChannelChanged | Refused> {
   const { transactions, channels, store } = rail;
   // A failed transaction is followed by another one.
   if (transaction !== null && (await confirmWithin(rail, transaction)).kind !== "done")
     return pending(WHAT);
   const channel = await channels.read(store.db, id);
   const last = await transactions.last(store.db, id, "close");
+  if (channel !== null) rail.live.note(channel);
   if (channel?.state === "closed" && last?.state === "done")
-    return { kind: "closed", hash: last.tx_hash, spentUnits: channel.spent_units };
+    return { kind: "changed", hash: last.tx_hash };
   return channel?.state === "closing"
     ? pending(WHAT)
     : invalid("session/channel-finalized", "The channel was closed, and not by us.");

@@ -6,6 +6,7 @@ import { Session } from "mppx/tempo";
 import { NANO_PER_UNIT } from "../../core/billing/payment.ts";
 import { isRecord } from "../../core/fields.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { SessionChannelTable } from "../../shared/store/tables-payments.ts";
 import type { RailOffer } from "../rails/rail.ts";
 import type { SessionRailSettings } from "../rails/rail-kind.ts";
 import { type Descriptor, type Hex, parseHex, ZERO_ADDRESS } from "./descriptor.ts";
@@ -22,21 +23,15 @@ export interface SessionTerms {
   readonly depositUnits: bigint;
 }
 
-/**
- * The state of a channel as its payer is told of it. Holds no voucher: anybody who reads one could
- * pay with it.
- */
+/** The state of a channel for its payer. It tells no voucher: anybody who has one could pay. */
 export interface Snapshot {
-  readonly chainId: number;
-  readonly channelId: Hex;
-  readonly descriptor: Descriptor;
+  readonly record: Pick<
+    SessionChannelTable,
+    "id" | "chain_id" | "deposit_units" | "settled_units" | "spent_units" | "calls"
+  > & { readonly descriptor: Descriptor };
   readonly acceptedUnits: bigint;
   /** What the next voucher has to promise. */
   readonly requiredUnits: bigint;
-  readonly depositUnits: bigint;
-  readonly settledUnits: bigint;
-  readonly spentUnits: bigint;
-  readonly calls: bigint;
 }
 
 const METHOD = "tempo";
@@ -109,19 +104,19 @@ export function isOurs(
 
 function snapshotOf(
   { chainId, escrow }: SessionTerms,
-  snapshot: Snapshot,
+  { record, acceptedUnits, requiredUnits }: Snapshot,
 ): Readonly<Record<string, unknown>> {
   return {
     chainId,
     escrow,
-    channelId: snapshot.channelId,
-    descriptor: snapshot.descriptor,
-    acceptedCumulative: String(snapshot.acceptedUnits),
-    requiredCumulative: String(snapshot.requiredUnits),
-    deposit: String(snapshot.depositUnits),
-    settled: String(snapshot.settledUnits),
-    spent: String(snapshot.spentUnits),
-    units: Number(snapshot.calls),
+    channelId: record.id,
+    descriptor: record.descriptor,
+    acceptedCumulative: String(acceptedUnits),
+    requiredCumulative: String(requiredUnits),
+    deposit: String(record.deposit_units),
+    settled: String(record.settled_units),
+    spent: String(record.spent_units),
+    units: Number(record.calls),
   };
 }
 

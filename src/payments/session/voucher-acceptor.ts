@@ -26,15 +26,11 @@ import {
 } from "./paid-calls.ts";
 import { busy, chainDown, invalid, type Refused, snapshotOf } from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
-import type { CallBill, CallEnd, Managed, RecordedAnswer } from "./sessions.ts";
+import type { CallBill, CallEnd, Hold, Managed, RecordedAnswer } from "./sessions.ts";
 import { receiptHeaders } from "./terms.ts";
 
 /** Permission to make a request, whose price is held. */
-export interface VoucherHold {
-  readonly kind: "hold";
-  settle(end: CallEnd): Promise<CallBill | RecordedAnswer | Refused>;
-  release(): void;
-}
+export type VoucherHold = Hold<Refused>;
 
 /** Requests of one channel that wait in this process. */
 const MAX_ENTERING = 256;

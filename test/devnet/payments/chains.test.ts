@@ -52,6 +52,7 @@ const ABI = parseAbi([
   "function DOMAIN_SEPARATOR() view returns (bytes32)",
   "function authorizationState(address authorizer, bytes32 nonce) view returns (bool)",
   "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
+  "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
   "function cancelAuthorization(address authorizer, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
   "event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)",
   "event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)",
@@ -234,6 +235,12 @@ describe("the local payment chains", () => {
       ...args(move),
       ...parts(signature),
     ]);
+    const again = await moveOf();
+    await write(SETTLEMENT, "transferWithAuthorization", [
+      ...args(again),
+      await signed("TransferWithAuthorization", { ...again }),
+    ]);
+    assert.equal((await chains.evm.balanceOf(RECIPIENT.address)) - before, 2n * move.value);
   });
 
   it(
@@ -264,6 +271,10 @@ describe("the local payment chains", () => {
       await refused("invalid signature", SETTLEMENT, "transferWithAuthorization", [
         ...args(move),
         ...twin,
+      ]);
+      await refused("invalid signature", SETTLEMENT, "transferWithAuthorization", [
+        ...args(move),
+        "0x12",
       ]);
     },
   );

@@ -452,7 +452,7 @@ eachStore(({ engine, open }) => {
       await opened(fixture, life, 1, PRICE);
       const voucher = voucherOf(1, 2n * PRICE);
       const refused = await fixture.run(take(life, voucher));
-      assert.equal(refused.kind === "refused" && refused.snapshot?.depositUnits, PRICE);
+      assert.equal(refused.kind === "refused" && refused.snapshot?.record.deposit_units, PRICE);
       const payload = topUpOf(1, {
         units: 3n * PRICE,
         validUntilMs: fixture.runtime.wallMs() + VALID_MS,

@@ -45,7 +45,7 @@ contract DevelopmentDollar {
 
     function transferWithAuthorization(
         address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s
-    ) external {
+    ) public {
         require(block.timestamp > validAfter, "DEVUSD: authorization is not yet valid");
         require(block.timestamp < validBefore, "DEVUSD: authorization is expired");
         require(!authorizationState[from][nonce], "DEVUSD: authorization is used or canceled");
@@ -53,6 +53,14 @@ contract DevelopmentDollar {
         authorizationState[from][nonce] = true;
         emit AuthorizationUsed(from, nonce);
         _move(from, to, value);
+    }
+
+    function transferWithAuthorization(
+        address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes calldata signature
+    ) external {
+        require(signature.length == 65, "DEVUSD: invalid signature");
+        bytes32 r = bytes32(signature[0:32]);
+        transferWithAuthorization(from, to, value, validAfter, validBefore, nonce, uint8(signature[64]), r, bytes32(signature[32:64]));
     }
 
     function cancelAuthorization(address authorizer, bytes32 nonce, uint8 v, bytes32 r, bytes32 s) external {

@@ -1,6 +1,7 @@
 // An EIP-3009 authorization: a payer's signed order to a token to move an amount, which anybody may
 // submit. Reads it from MPP and x402 payments, recovers its signer, and writes it as text for the
 // store. Calls no chain, and knows no price.
+import { authorizationTypes } from "mppx/evm";
 import { getAddress, type Hex, keccak256, recoverTypedDataAddress, stringToBytes } from "viem";
 import { z } from "zod";
 import type { PaymentCredential } from "../rail.ts";
@@ -125,7 +126,7 @@ export async function signerOf(
         chainId: domain.chainId,
         verifyingContract: domain.address,
       },
-      types: TYPES,
+      types: authorizationTypes,
       primaryType: "TransferWithAuthorization",
       message: {
         from: authorization.from,
@@ -186,14 +187,3 @@ function withCanonicalParity(signature: Hex): Hex {
   const parity = Number.parseInt(signature.slice(130), 16);
   return parity > 1 ? signature : `0x${signature.slice(2, 130)}${(parity + 27).toString(16)}`;
 }
-
-const TYPES = {
-  TransferWithAuthorization: [
-    { name: "from", type: "address" },
-    { name: "to", type: "address" },
-    { name: "value", type: "uint256" },
-    { name: "validAfter", type: "uint256" },
-    { name: "validBefore", type: "uint256" },
-    { name: "nonce", type: "bytes32" },
-  ],
-} as const;

@@ -148,6 +148,14 @@ export async function firstBlockSince(
   return low;
 }
 
+/** First topic of `Transfer(address,address,uint256)`. */
+export const TRANSFER: Hex = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+
+/** An address as a topic. */
+export function topicOf(address: string): Hex {
+  return `0x${address.slice(2).toLowerCase().padStart(64, "0")}`;
+}
+
 function tagOf(at: bigint | "latest" | "pending"): string {
   return typeof at === "bigint" ? `0x${at.toString(16)}` : at;
 }

@@ -5,8 +5,10 @@ import { z } from "zod";
 import {
   type BadPayment,
   bad,
+  isSameAddress,
   type Payment,
   type PaymentCredential,
+  type Rail,
   type RailOffer,
   type X402Offer,
 } from "../rail.ts";
@@ -72,7 +74,7 @@ export function x402Offer(
 
 /** Whether an x402 payment names this token on this chain. */
 export function isInToken({ domain }: EvmTerms, { network, asset }: X402Offer): boolean {
-  return network === `eip155:${domain.chainId}` && isSame(asset, domain.address);
+  return network === `eip155:${domain.chainId}` && isSameAddress(asset, domain.address);
 }
 
 /** The key of a payment, unchecked; null = it names no payer. */
@@ -124,26 +126,38 @@ const NOT_SIGNED =
   "with the name and version of the token, its chain and address, by an ordinary account, with " +
   "the lower s.";
 
-const mppRequest = z.object({
+const requestShape = z.object({
   amount: z.string(),
   currency: z.string(),
   recipient: z.string(),
   methodDetails: z.object({ chainId: z.number() }),
 });
 
+/** Whether an MPP challenge has the request of a rail for this amount. */
+export function isRequestOf(
+  request: RailOffer["request"],
+  { token, recipient, chainId }: Pick<Rail, "token" | "recipient" | "chainId">,
+  units: bigint,
+): boolean {
+  const read = requestShape.safeParse(request).data;
+  return (
+    read?.amount === `${units}` &&
+    read.methodDetails.chainId === chainId &&
+    isSameAddress(read.currency, token) &&
+    isSameAddress(read.recipient, recipient)
+  );
+}
+
 function mppProblem(
   { domain, recipient }: EvmTerms,
   { challenge, source }: Extract<PaymentCredential, { readonly protocol: "mpp" }>,
   { units, authorization }: { readonly units: bigint; readonly authorization: Authorization },
 ): BadPayment | null {
-  const request = mppRequest.safeParse(challenge.request).data;
+  const { address: token, chainId } = domain;
   const isOffered =
     challenge.method === "evm" &&
     challenge.intent === "charge" &&
-    request?.amount === `${units}` &&
-    request.methodDetails.chainId === domain.chainId &&
-    isSame(request.currency, domain.address) &&
-    isSame(request.recipient, recipient);
+    isRequestOf(challenge.request, { token, recipient, chainId }, units);
   if (!isOffered)
     return bad(
       "invalid-challenge",
@@ -156,7 +170,10 @@ function mppProblem(
       "The nonce of the authorization is not the keccak256 hash of the challenge's id and " +
         "realm: it was signed for another one.",
     );
-  if (source !== null && !isSame(source, `did:pkh:eip155:${domain.chainId}:${authorization.from}`))
+  if (
+    source !== null &&
+    !isSameAddress(source, `did:pkh:eip155:${domain.chainId}:${authorization.from}`)
+  )
     return bad(
       "verification-failed",
       "The source of the credential is another account than the authorization is from.",
@@ -177,7 +194,7 @@ function x402Problem(terms: EvmTerms, accepted: X402Offer, units: bigint): BadPa
       "verification-failed",
       `\`accepted.amount\` has to be ${units}: pay what PAYMENT-REQUIRED says.`,
     );
-  if (!isSame(accepted.payTo, recipient))
+  if (!isSameAddress(accepted.payTo, recipient))
     return bad("verification-failed", "`accepted.payTo` is not the recipient of PAYMENT-REQUIRED.");
   return name === domain.name && version === domain.version
     ? null
@@ -236,8 +253,4 @@ function timeProblem(
         `\`validBefore\` is more than ${MAX_VALID_S} seconds ahead: sign for a shorter time, ` +
           "such as the offer's.",
       );
-}
-
-function isSame(a: string, b: string): boolean {
-  return a.toLowerCase() === b.toLowerCase();
 }

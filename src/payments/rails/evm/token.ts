@@ -4,13 +4,12 @@ import {
   decodeErrorResult,
   encodeFunctionData,
   type Hex,
-  pad,
   parseAbi,
   toEventSelector,
   toHex,
 } from "viem";
 import type { Authorization } from "./authorization.ts";
-import type { EvmLog, EvmReceipt } from "./node.ts";
+import { type EvmLog, type EvmReceipt, TRANSFER, topicOf } from "./node.ts";
 
 /** How an authorization was used, and in which block. */
 export type AuthorizationUse =
@@ -37,7 +36,6 @@ const ENDS: readonly [used: Hex, cancelled: Hex] = [
 ];
 
 const [USED, CANCELLED] = ENDS;
-const TRANSFER = toEventSelector("Transfer(address,address,uint256)");
 const MAX_REASON_CHARS = 120;
 
 const ABI = parseAbi([
@@ -156,8 +154,4 @@ function isTransferOf({ topics, data }: EvmLog, { from, to, value }: Authorizati
 
 function isOf({ topics }: EvmLog, { from, nonce }: Authorization): boolean {
   return topics[1] === topicOf(from) && topics[2] === nonce;
-}
-
-function topicOf(address: Hex): string {
-  return pad(address).toLowerCase();
 }

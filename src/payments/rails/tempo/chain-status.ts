@@ -3,10 +3,10 @@
 // alone, never by what a node answered to a sent transaction.
 import { greaterOf, lesserOf } from "../../../core/billing/payment.ts";
 import { ChainFailure, resultOf } from "../chain.ts";
-import type { EvmBlock, EvmNode, EvmReceipt } from "../evm/node.ts";
+import { type EvmBlock, type EvmNode, type EvmReceipt, topicOf } from "../evm/node.ts";
 import type { ChainStatus } from "../rail.ts";
 import type { PullMaterial, PushMaterial, TempoMaterial } from "./payment.ts";
-import { paidBy, TRANSFER_WITH_MEMO, topicOf } from "./transfer.ts";
+import { paidBy, TRANSFER_WITH_MEMO } from "./transfer.ts";
 
 /** The node, and the depth of final blocks. */
 export interface TempoStatusParts {

@@ -1,6 +1,7 @@
 // Payments by MPP `tempo`/`charge`: the request of a challenge, the payment as a signed transaction
 // (pull) or as the hash of a sent one (push), and what the store keeps of either. Calls no chain.
 import { z } from "zod";
+import { isRequestOf } from "../evm/offer.ts";
 import {
   type BadPayment,
   bad,
@@ -56,7 +57,7 @@ export function readPayment(
   if (credential.protocol !== "mpp")
     return bad("method-unsupported", "This token is paid by MPP `tempo`/`charge`, not by x402.");
   const { challenge, payload, source } = credential;
-  if (!isOffered(terms, challenge.request, units))
+  if (!isRequestOf(challenge.request, terms, units))
     return bad(
       "invalid-challenge",
       "The challenge offers something else than is asked for by now: answer a challenge of " +
@@ -110,13 +111,6 @@ const payloadShape = z.discriminatedUnion("type", [
   z.object({ type: z.literal("hash"), hash }),
   z.object({ type: z.literal("transaction"), signature: z.string() }),
 ]);
-const requestShape = z.object({
-  amount: z.string(),
-  currency: z.string(),
-  recipient: z.string(),
-  methodDetails: z.object({ chainId: z.number() }),
-});
-
 const amount = z
   .string()
   .regex(/^\d+$/)
@@ -158,19 +152,6 @@ export type PushMaterial = z.output<typeof pushShape>;
 
 /** What the rail keeps of a payment. */
 export type TempoMaterial = PullMaterial | PushMaterial;
-
-function isOffered(
-  terms: TempoTerms,
-  request: Readonly<Record<string, unknown>>,
-  units: bigint,
-): boolean {
-  const read = requestShape.safeParse(request);
-  if (!read.success) return false;
-  const { amount: offered, currency, recipient, methodDetails } = read.data;
-  const sameParties =
-    currency.toLowerCase() === terms.token && recipient.toLowerCase() === terms.recipient;
-  return sameParties && offered === units.toString() && methodDetails.chainId === terms.chainId;
-}
 
 interface Shown {
   readonly due: ExpectedTransfer;

@@ -1,6 +1,7 @@
 // The transfer of a payment by Tempo: one `transferWithMemo` of a TIP-20 token whose memo is bound
 // to a challenge, as a call and as an event. Parses bytes; knows no transaction and no chain.
 import { keccak256, stringToBytes } from "viem";
+import { topicOf } from "../evm/node.ts";
 
 /** One call of a transaction. */
 export interface TempoCall {
@@ -87,11 +88,6 @@ export function paidBy<L extends TempoLog>(logs: readonly L[], due: ExpectedTran
     memo !== undefined &&
     isBound(memo, due);
   return logs.find(isPaid) ?? null;
-}
-
-/** An address as a topic. */
-export function topicOf(address: string): string {
-  return `0x${ADDRESS_PADDING}${address.slice(2).toLowerCase()}`;
 }
 
 /** Null = it is no well-formed transfer. */

@@ -8,7 +8,7 @@ import { Abis } from "viem/tempo";
 import { greaterOf } from "../../../core/billing/payment.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { ChainFailure, resultOf } from "../../rails/chain.ts";
-import type { EvmLog, EvmNode } from "../../rails/evm/node.ts";
+import { type EvmLog, type EvmNode, TRANSFER, topicOf } from "../../rails/evm/node.ts";
 import type { Hex } from "../descriptor.ts";
 import type { SessionTerms } from "../terms.ts";
 
@@ -195,16 +195,13 @@ function eventsOf(logs: readonly EvmLog[], escrow: Hex, channelId: Hex): readonl
     .flatMap(({ topics, data }) => eventOf(topics, data) ?? []);
 }
 
-/** `Transfer(address,address,uint256)` */
-const TRANSFER: Hex = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
-const ADDRESS_CHARS = 40;
-
 function movedIn(logs: readonly EvmLog[], { token, escrow, recipient }: SessionTerms): bigint {
-  const isAbout = (topic: Hex | undefined, address: Hex): boolean =>
-    topic?.slice(-ADDRESS_CHARS) === address.slice(-ADDRESS_CHARS);
   const paid = logs.filter(
     ({ address, topics: [name, from, to] }) =>
-      address === token && name === TRANSFER && isAbout(from, escrow) && isAbout(to, recipient),
+      address === token &&
+      name === TRANSFER &&
+      from === topicOf(escrow) &&
+      to === topicOf(recipient),
   );
   return paid.reduce((sum, { data }) => sum + BigInt(data), 0n);
 }

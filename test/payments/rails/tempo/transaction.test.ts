@@ -7,12 +7,12 @@ import { fromRlp, getAbiItem, type Hex, toEventSelector, toFunctionSelector, toR
 import { privateKeyToAccount } from "viem/accounts";
 import { Abis, Account, Transaction } from "viem/tempo";
 import { OTHER_PAYERS, PAYER, RECIPIENT } from "../../../../src/devnet/payments/wallets.ts";
+import { topicOf } from "../../../../src/payments/rails/evm/node.ts";
 import { hashOf, parseTransaction } from "../../../../src/payments/rails/tempo/transaction.ts";
 import {
   memoOfCalls,
   paidBy,
   TRANSFER_WITH_MEMO,
-  topicOf,
 } from "../../../../src/payments/rails/tempo/transfer.ts";
 import { memoFor } from "./memo.ts";
 
