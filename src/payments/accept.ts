@@ -111,8 +111,8 @@ async function takeNew(
   if (recorded.kind === "new")
     return result(parts, await parts.scheduler.follow(recorded.row, parts.waitMs), false);
   if (recorded.kind === "there") return found(parts, recorded.row, shown);
-  // The same payment, or another one for its offer, may have been recorded meanwhile: that would be
-  // why its chain refuses this one.
+  // The same payment, or another payment for this offer, may have been recorded meanwhile: that
+  // would be why its chain refuses this one.
   const { read, offerId } = shown.offered;
   const there = await byKeys(parts.store, keysOf(parts.rails, read));
   if (there !== null) return found(parts, there, shown);

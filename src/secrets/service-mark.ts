@@ -4,7 +4,7 @@ import { createHash, createHmac } from "node:crypto";
 
 const CHARS = 16;
 
-/** What tells a service from others, and is the same in all of its processes. */
+/** Tells one service from another; equal in all processes of a service. */
 export interface ServiceIdentity {
   /** Of all nodes; null = there is one. */
   readonly secret: string | null;

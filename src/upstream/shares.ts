@@ -1,7 +1,7 @@
 // Bounds that several processes share. Each process has a share of every bound, and shares follow
 // the demand: four times a second a process writes its shares, their use and its demand into a
-// book, reads the entries of the others, and moves its own share towards its fair part. While the
-// book cannot be reached, shares stay as they are. Does not know where the book is.
+// book, reads the other entries, and moves towards a fair share. While the book cannot be reached,
+// shares stay as they are. Does not know where the book is.
 import { type HeldPart, nextShare } from "../core/workers/division.ts";
 import type { OtherShare, ShareBook, ShareEntry } from "../core/workers/share-book.ts";
 import type { Runtime } from "../runtime.ts";

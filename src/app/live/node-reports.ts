@@ -82,7 +82,7 @@ export class NodeReports {
     const { service, version, registry } = this.#parts;
     const { bus } = service;
     const { callsPerS, cpuCores, eventLoopBusy, memoryBytes } = this.#meter.load;
-    // Workers hear of each other's probes, so one of them tells for its node.
+    // All workers of a node know the same probes, so the first reports for the node.
     const isFirst = bus.workers()[0] === bus.self;
     return {
       version,

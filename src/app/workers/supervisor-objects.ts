@@ -1,6 +1,5 @@
-// What the supervisor of a service has for its workers: the embedded file, transactions of credit
-// on it, which it runs in one go so that a busy worker holds nobody up, and the book of rate
-// limits.
+// What the supervisor of a service has for its workers: the embedded file, whole transactions of
+// credit, so that a busy worker never keeps one open, and the book of rate limits.
 
 import type { RequestTokens } from "../../core/billing/shared-limit.ts";
 import { TokenBook } from "../../core/billing/token-book.ts";

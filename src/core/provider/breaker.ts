@@ -176,8 +176,8 @@ export function probeFailed(breaker: Breaker): Breaker {
 
 /**
  * The state after an attempt ended; releases its permit. While the circuit is open, attempts sent
- * before it opened change nothing, and attempts sent after that (calls that had no other provider)
- * change it only by succeeding.
+ * earlier change nothing, and attempts sent later (calls without another provider) change it only
+ * by success.
  */
 export function next(breaker: Breaker, signal: Signal, at: Moment): Breaker {
   switch (breaker.kind) {

@@ -1,6 +1,7 @@
 // Whether calls hang at a provider that may still answer probes and other calls: which of its last
-// attempts another provider overtook, or the service gave up. Where it hangs too often it is asked
-// after the others, and comes back by trials, one at a time. Knows no clock and no circuit.
+// attempts another provider overtook, or the service gave up. A provider that hangs too often is
+// asked after all others, and comes back by trial calls, one at a time. Knows no clock and no
+// circuit.
 import { STALE_MS } from "./latency.ts";
 
 /** So many attempts are looked at. */

@@ -197,8 +197,8 @@ function transactionTerms({ answer, now, provider }: KeepFacts): CacheTerms | nu
 }
 
 /**
- * Whether the answering provider had the block when it was asked and, if it pushes its heads, is on
- * the branch of all others. Callers are told of the block.
+ * Whether the answering provider had the block when it was asked and, if it pushes heads, is on the
+ * common branch. Callers are told of the block.
  */
 function isHeld(number: number, provider: Answering, now: BlocksNow): boolean {
   if (!isServed(number, now) || provider.highestBefore < number || now.isDisputed(number))

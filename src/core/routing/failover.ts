@@ -79,9 +79,9 @@ export function haveProvidersFailed(failed: readonly FailedAttempt[]): boolean {
 const AT_FAULT: ReadonlySet<string> = new Set(["failure", "cooldown", "cordon"]);
 
 /**
- * The verdict on an error that does not carry the id of its request. It keeps its effect on the
- * provider's health, but may be about another request, so it is never returned to the caller: a
- * read goes to the next provider, and the outcome of a write is unknown.
+ * The verdict on an error that does not carry the id of its request. Such an answer counts for the
+ * health of the provider, but may belong to another request, so the caller never gets it: a read
+ * goes to the next provider, and the outcome of a write is unknown.
  */
 export function unownedVerdict(verdict: Verdict, method: Method): Verdict {
   const saysNothingOfRequest = verdict.step === "next" || verdict.step === "stop";

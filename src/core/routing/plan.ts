@@ -21,7 +21,7 @@ export interface Considered extends Entrant, Channel {
   /** As of the time of the plan: `settled` has been applied. */
   readonly breaker: Breaker;
   readonly limited: boolean;
-  /** Calls hang at it, although its circuit is closed, and this one is not its trial. */
+  /** The provider stalls although its circuit is closed, and this call is not the trial call. */
   readonly stalled: boolean;
   /** It lacks the block at which the call is answered, or may lack what the call reads. */
   readonly lacking: boolean;

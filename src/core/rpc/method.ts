@@ -48,8 +48,8 @@ export type DeadlineClass = "cheap" | "standard" | "default" | "traceTx" | "trac
 export type Listing = "built_in" | "configured" | "unlisted";
 
 /**
- * What a node must have kept to answer about an old block. Nodes drop each by itself, so what is
- * learned of one says nothing of another.
+ * What a node must have kept to answer about an old block. Nodes drop each resource by itself: a
+ * refusal of one says nothing of the others.
  */
 export const RESOURCES = [
   "state",

@@ -7,7 +7,7 @@ import { elementAt, membersOf, OPEN_ARRAY, OPEN_OBJECT, type Span } from "./json
 export type TransactionCall =
   /** It hands one in; `isPrivate`: others must not learn of it. */
   | { readonly kind: "write"; readonly isPrivate: boolean }
-  /** It asks for one, or for its receipt, by its hash. */
+  /** A call for a transaction or a receipt by hash. */
   | { readonly kind: "lookup"; readonly hash: string; readonly isReceipt: boolean }
   /** It asks for the nonce after all pending transactions of a sender. */
   | { readonly kind: "nonce"; readonly sender: string };

@@ -60,8 +60,8 @@ export class ValueScan {
   }
 
   /**
-   * Takes the next bytes: offset after the value; -1 = it does not end with them, or ends with
-   * another bracket than it began with.
+   * Takes the next bytes: offset after the value; -1 = the value does not end within the bytes, or
+   * with the wrong bracket.
    */
   take(bytes: Buffer, from = 0): number {
     if (this.#closing === QUOTE) return this.#takeString(bytes, from);

@@ -1,8 +1,8 @@
 // How a bound of the whole service is divided between its processes. Pure.
 
 /**
- * Divides a whole number by demand: nobody gets more than he wants while another wants more than he
- * got, and what nobody wants is spread evenly. Everybody gets one, if there is one for each.
+ * Divides a whole number by demand: no process gets more than it wants while another gets less than
+ * it wants, and the rest is spread evenly. Everybody gets one, if there is one for each.
  */
 export function divided(total: number, wanted: readonly number[]): readonly number[] {
   const parts = wanted.map(() => 0);
@@ -25,7 +25,7 @@ export function divided(total: number, wanted: readonly number[]): readonly numb
   return parts;
 }
 
-/** What one process has of a bound, as the others read it. */
+/** The share of one process in a bound, as other processes read it. */
 export interface HeldPart {
   /** What it may use. */
   readonly share: number;
@@ -40,8 +40,8 @@ const TOLERATED = 0.04;
 
 /**
  * The next share of one of the processes, each of which decides for itself alone. It may lower its
- * share at any time; it may raise it only while no other process does, so that what all have or
- * still use never adds up to more than `total`.
+ * share at any time; a share is raised by one process at a time, so that shares and uses never add
+ * up to more than `total`.
  */
 export function nextShare(total: number, parts: readonly HeldPart[], own: HeldPart): number {
   const { share } = own;

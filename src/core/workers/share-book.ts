@@ -21,11 +21,12 @@ export interface OtherShare extends ShareEntry {
 export interface ShareBook {
   /** The name of this process in it. */
   readonly process: string;
-  /** Writes what this process has, and reads what others have of the same bounds. */
+  /** Writes the shares of this process, and reads those of other processes of the same bounds. */
   write(entries: readonly ShareEntry[]): Promise<readonly OtherShare[]>;
   /**
-   * The same while no other process does this, and with what `decide` returns for what others have;
-   * it may be called more than once. Null = another process is at it, and nothing was written.
+   * Writes what `decide` returns for the entries of others, unless another process raised its share
+   * meanwhile; it may be called more than once. Null = another process is at it, and nothing was
+   * written.
    */
   raise(
     scopes: readonly string[],

@@ -1,5 +1,5 @@
 // Rate limits by network address that hold for all workers of a service: each worker takes from its
-// own state, and tells the others what was taken a moment later.
+// own state, and reports to the other workers a moment later.
 import { AddressLimit, type AwaitedAddressLimit, networkOf } from "../billing/address-limit.ts";
 import type { RateLimitSize } from "../billing/gcra.ts";
 import type { Bus, Topic } from "./bus.ts";

@@ -101,8 +101,8 @@ export interface AdmissionParts {
 /** How often open sockets are checked for whether they may stay open. */
 const SWEEP_MS = 1_000;
 /**
- * How often a call waits at most: a second time where others have used the credit that it waited
- * for while it waited for a token of its rate limit, and more is to be had.
+ * How often a call waits at most: a second time where other calls used up the credit while this
+ * call waited for a token of its rate limit, and the account has more credit.
  */
 const MOST_WAITS = 2;
 

@@ -163,9 +163,7 @@ export class FlushLoop {
     return sumN;
   }
 
-  /**
-   * Ends an epoch: its leases are closed by others, and what it spent since the last batch is lost.
-   */
+  /** Ends an epoch: other nodes close its leases, and spending since the last batch is lost. */
   fence(epoch: Epoch): void {
     if (this.epoch !== epoch) return;
     this.epoch = null;

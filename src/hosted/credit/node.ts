@@ -87,7 +87,7 @@ async function writeBatch(
 
 /**
  * Whether a server takes a batch in one statement: its usual form. Processes that serve one account
- * add to the same rows of usage, and each holds the others up for as long as its transaction lasts.
+ * add to the same rows of usage: a transaction makes every other one wait until it ends.
  */
 function isOneStatement(tx: Tx, { spent, usage, free, runningOut }: FlushBatch): boolean {
   if (isEmbedded(tx) || runningOut.accountIds.length > 0) return false;

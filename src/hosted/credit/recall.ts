@@ -1,5 +1,5 @@
-// What nodes do when a balance is dry while other nodes hold idle credit of it: the dry node asks
-// for it, the others return what they can spare. Statements and decisions; knows no timer.
+// What nodes do when a balance is dry while other nodes hold idle credit of it: the node without
+// credit asks, and other nodes return idle credit. Statements and decisions; knows no timer.
 import { sql } from "kysely";
 import { recordChange } from "../../shared/changes/change-log.ts";
 import { lockAccount, lockAccounts, type Tx } from "../../shared/ledger/ledger.ts";

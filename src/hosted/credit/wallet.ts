@@ -87,7 +87,7 @@ export class Wallet {
   /** Free compute units held for calls under way. */
   freeHeldCu = 0;
   waiters: Waiter[] | null = null;
-  /** What others have of its account was called back, and calls wait for it. */
+  /** Credit of the account at other nodes was recalled, and calls wait for it. */
   isRecalling = false;
   recalledAtMs = Number.NEGATIVE_INFINITY;
   /** When a part of it was last returned for another node. */

@@ -201,9 +201,9 @@ export interface Rail {
    */
   check(payment: Payment): Promise<BadPayment | null>;
   /**
-   * Drafts the next transaction for a purchase: the first one, a replacement of the newest
-   * submission (same nonce, higher fee), or one that follows it. Null = the chain would not carry
-   * it out at present, or the wallet cannot pay for it. Throws while the chain is not reached.
+   * Drafts the next transaction for a purchase: the first submission, a replacement of the newest
+   * (same nonce, higher fee), or the next one after it. Null = the chain would not carry it out at
+   * present, or the wallet cannot pay for it. Throws while the chain is not reached.
    */
   draft(purchase: RailPurchase): Promise<Draft | null>;
   /**

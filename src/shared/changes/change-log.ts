@@ -64,7 +64,9 @@ const SAFE_MS = RETENTION_MS - 300_000;
 /** Changes that are told one by one; more are told as "everything". */
 const MAX_CHANGES = 10_000;
 
-/** Where a node begins to read: it knows nothing yet, so nothing before this concerns it. */
+/**
+ * Where a node begins to read: a starting node knows nothing, so earlier changes do not concern it.
+ */
 export async function currentPosition({ db }: Pick<Store, "db">): Promise<ChangePosition> {
   const now = databaseNow(db);
   const { rows } = await (isPostgres(db)

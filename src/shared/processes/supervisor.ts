@@ -148,8 +148,8 @@ export class Supervisor<C> {
     // Another reload began meanwhile: that one decides.
     if (id !== this.#lastReload) return outcome.problem;
     if (outcome.kind !== "refused") this.#config = config;
-    // All workers get one configuration, also a worker that was started meanwhile with the last
-    // one, and a worker that took what another worker refused.
+    // All workers end with one configuration: also a worker started meanwhile with the previous
+    // one, and a worker that accepted what another worker refused.
     for (const slot of this.#slots) {
       const { process } = slot;
       if (process !== null && asked.has(process) === (outcome.kind === "refused"))

@@ -30,8 +30,8 @@ export interface Store {
 }
 
 /**
- * A store as the signs of life of a process use it, and what it hears of others: nothing else keeps
- * its connections busy, and their statements end in good time.
+ * A store for heartbeats and for the log of changes: nothing else keeps its connections busy, and
+ * their statements end in good time.
  */
 export function urgently(store: Store): Store {
   return { ...store, ...store.urgent };

@@ -1,6 +1,6 @@
-// Sends calls to one provider that come at about the same time as one JSON-RPC batch, where the
-// operator allows it, and gives each call its own answer. Learns from providers that refuse. A call
-// that is alone goes as if there were no batches.
+// Sends calls that reach a provider at about the same time as one JSON-RPC batch, where the
+// operator allows batches, and splits the answer. Learns from providers that refuse. A call that is
+// alone goes as if there were no batches.
 import {
   type BatchLimits,
   type BatchRefusal,

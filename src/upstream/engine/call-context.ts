@@ -62,7 +62,7 @@ export class CallContext {
   sharedSinceMs: number = Number.POSITIVE_INFINITY;
   /** The block at which it was answered; null = not known. */
   at: SeenBlock | null = null;
-  /** Nobody had the block of its view, so that its tag went out as it was written. */
+  /** No provider had the block of the view, so the tag was sent as the caller wrote it. */
   isStale = false;
 
   constructor(request: RouteRequest, policy: Policy, { startedAtMs, endsAtMs }: CallTimes) {

@@ -114,8 +114,8 @@ export function noRoom(): Fault {
 }
 
 /**
- * It was sent, must not be sent again, and nobody knows what became of it. `hash` null = it is not
- * a transaction.
+ * The call was sent, must not be sent again, and its outcome is unknown. `hash` null = it is not a
+ * transaction.
  */
 export function outcomeUnknown(failed: readonly FailedAttempt[], hash: string | null): Fault {
   const reason = failed.at(-1)?.verdict.category ?? "unknown";

@@ -205,7 +205,7 @@ type Layers = Readonly<Record<(typeof ORDER)[number], Layer>>;
 
 const AS_IT_IS: Layer = (next) => next;
 
-/** The call at the block of its view, if it has one and names such a block. */
+/** The call at the block of its view, if it has a view and names a block by tag. */
 function atView(request: RouteRequest): RouteRequest {
   const { view, call } = request;
   if (view === null || view === undefined) return request;

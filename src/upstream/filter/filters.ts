@@ -1,6 +1,6 @@
-// Filters, served by the service itself: each subscribes to a stream and keeps its events until its
-// caller polls, so that it survives the loss of a provider as subscriptions do. Knows no API keys
-// and no JSON-RPC envelope; an owner is an opaque text, equal only for the same caller.
+// Filters, served by the service itself: each subscribes to a stream and keeps events until the
+// caller polls, so that filters survive the loss of a provider as subscriptions do. Knows no API
+// keys and no JSON-RPC envelope; an owner is an opaque text, equal only for the same caller.
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { readHead } from "../../core/stream/chain-event.ts";

@@ -416,8 +416,8 @@ export class ProviderRecords {
   }
 
   /**
-   * Takes a provider out of use, or (null) back: while it is out nothing but probes is sent to it,
-   * and what it tells of its blocks does not count.
+   * Takes a provider out of use, or (null) back: while it is cordoned it gets probes only, and its
+   * blocks do not count.
    */
   setCordon(provider: Provider, cordon: ProviderCordon | null): void {
     const state = this.stateOf(provider);

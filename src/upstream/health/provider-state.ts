@@ -133,7 +133,7 @@ export class ProviderState {
     return this.region.reason === null && this.cordon === null;
   }
 
-  /** Whether it is of another chain on one of its transports. */
+  /** Whether one of its transports serves another chain. */
   get isWrongChain(): boolean {
     return this.http?.wrongChain === true || this.ws?.wrongChain === true;
   }

@@ -90,8 +90,8 @@ export class ServedView {
   }
 
   /**
-   * A block becomes the tip although it was not reported by enough operators: callers have been
-   * told of it, or another process of the service has it as its tip.
+   * A block becomes the tip although it was not reported by enough operators: callers were shown
+   * the block, or another process of the service has it as its tip.
    */
   raise({ number, hash }: TipBlock): void {
     const tip = this.tip;
@@ -192,7 +192,7 @@ export class ServedView {
     if (move.kind === "stays") {
       if (found.number < tip.number && this.#isGivenUp(nowMs))
         this.#goBack(found, { ancestor: null });
-      // A block that one operator has told first is not its own once another has it too.
+      // A block belongs to one operator alone until a second operator has it as well.
       else if (found.number === tip.number) this.#isAlone = found.isAlone;
       return;
     }
@@ -202,8 +202,8 @@ export class ServedView {
   }
 
   /**
-   * Whether the tip is given up: nobody has it, or a single operator defined it and two others have
-   * not come near it since.
+   * Whether the tip is given up: no provider has the block, or a single operator defined the tip
+   * and two others have not come near it since.
    */
   #isGivenUp(nowMs: number): boolean {
     const patienceMs = stillMs(this.#set.chain.blockTimeMs);
@@ -256,7 +256,7 @@ export class ServedView {
     return reports;
   }
 
-  /** The same object as long as it says the same, so that what is made of it can be kept. */
+  /** The same object until the view changes, so that values derived from it can be kept. */
   #viewOf({ number, hash }: TipBlock): View {
     this.#safe = this.#named(({ safe }) => safe, this.#safe, number);
     this.#finalized = this.#named(({ finalized }) => finalized, this.#finalized, number);

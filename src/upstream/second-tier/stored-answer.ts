@@ -74,7 +74,7 @@ export function checksumOf(key: KeyObject, parts: readonly Buffer[]): Buffer {
   return mac.digest().subarray(0, CHECKSUM_BYTES);
 }
 
-/** Reads a stored answer; null = it is not one, or one to something else. */
+/** Reads a stored answer; null = not a stored answer, or the answer to another call. */
 export function readStored(stored: Buffer, { key, ...about }: StoredFor): ReadAnswer | null {
   if (stored.length < HEAD_BYTES + CHECKSUM_BYTES || stored.length > MAX_STORED_BYTES) return null;
   const bytes = stored.subarray(0, -CHECKSUM_BYTES);

@@ -1,6 +1,6 @@
 // Subscriptions on one provider's socket. Equal ones share one upstream subscription (a feed). They
-// end with the connection: a lost one is not renewed here, since only its listener knows what it
-// missed.
+// end with the connection: a lost subscription is not renewed here, since only the listener knows
+// which events are missing.
 
 import { keepNewest } from "../../core/newest.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";

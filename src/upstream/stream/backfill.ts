@@ -1,5 +1,5 @@
-// Fetches the blocks between the last one delivered and a new head, and their logs, from one
-// provider, and checks that each block links to its parent. Delivers nothing.
+// Fetches blocks and logs between the last delivered block and a new head from one provider, and
+// checks that each block links to its parent. Delivers nothing.
 import { elements, OPEN_ARRAY } from "../../core/rpc/json.ts";
 import {
   type Block,
@@ -173,7 +173,7 @@ const STALL_SHARE = 10;
 const TOTAL_SHARE = 2;
 
 /**
- * Starts a backfill of one source, and gives it up after silence, or when it uses up the time that
+ * Starts a backfill from one source, and gives up after silence, or when it takes the time that
  * other sources need: both are shares of the time that an outage may last. The silence may double
  * with each `round` in which all sources were tried in vain. Does not stop the work: the caller
  * closes the source.

@@ -128,8 +128,8 @@ const HASH = /"hash"\s*:\s*"(?=0x[0-9a-fA-F]{64}")/;
 const HASH_CHARS = 66;
 
 /**
- * The key of an event: a short event as it is, a longer one by its hash or its beginning. Read from
- * the bytes again, since a slice of the text would keep all of it in memory.
+ * The key of an event: short events whole, longer ones by hash or prefix. Read from the bytes
+ * again, since a slice of the text would keep all of it in memory.
  */
 function keyOf(raw: Buffer): string {
   if (raw.length <= MAX_KEY_BYTES) return raw.toString("latin1");

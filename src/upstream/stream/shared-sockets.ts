@@ -53,7 +53,7 @@ const JOIN_MS = 10_000;
 const EVENTS_MS = 5_000;
 /** How often a worker asks whether what it joined is still there. */
 const CHECK_MS = 10_000;
-/** Most subscriptions of one worker at another, and bounds of what waits for a slow one. */
+/** Most subscriptions of one worker at another, and most events that wait for a slow worker. */
 const MAX_FEEDS = 20_000;
 const MAX_WAITING = 20_000;
 const MAX_WAITING_BYTES = 33_554_432;
@@ -221,7 +221,7 @@ function serveFeeds(parts: SharedSocketsParts): void {
   });
 }
 
-/** The subscriptions of one other worker, and the events on their way to it. */
+/** The subscriptions of another worker, and the events that wait to be sent there. */
 class Outlet {
   readonly #parts: SharedSocketsParts;
   readonly #worker: WorkerId;

@@ -500,7 +500,7 @@ export class Stream {
   #fail(reason: FailoverReason, behind: readonly Provider[] = []): void {
     if (this.#over) return;
     const failed = this.#source;
-    // Another provider's events may mean something else, and nobody can tell what was missed.
+    // Events of another provider may differ in meaning, so missed events cannot be found.
     if (this.#everLive && this.#request.subscription.kind === "vendor")
       return this.end("the provider of the subscription is gone");
     this.#drop();

@@ -174,9 +174,9 @@ export class Subscriptions {
   }
 
   /**
-   * Joins a subscriber that goes on from what it was told at another node: to the stream that
-   * others share if that one knows all that it missed, by beginning that stream where there is
-   * none, and else by a stream of its own.
+   * Joins a subscriber that goes on from what it was told at another node: joins the shared stream
+   * if that has everything the subscriber missed, begins the shared stream if there is none, and
+   * else begins a separate stream.
    */
   #joinAt(
     mark: StreamMark,

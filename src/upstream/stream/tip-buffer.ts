@@ -95,8 +95,8 @@ export class TipBuffer {
   }
 
   /**
-   * Results of a block may be taken next, and the stream does not stand behind them yet. Its mark
-   * is read once for each block that is held, not for each of its logs.
+   * Results of a block may be taken next, and the stream does not stand behind them yet. The mark
+   * is read once per held block, not once per log.
    */
   expect(number: number): void {
     const { tip } = this;

@@ -368,8 +368,8 @@ function strategyOf(
 }
 
 /**
- * The one node of a development chain. Its callers change its state and undo its blocks at will, so
- * it is asked as written: nothing that an earlier answer said holds for the next one.
+ * The one node of a development chain. On a development chain callers change state and undo blocks,
+ * so calls are sent as written: nothing that an earlier answer said holds for the next one.
  */
 function onlyNode({ set }: Tracker): Provider | null {
   const [only, ...others] = set.providers;

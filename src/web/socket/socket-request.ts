@@ -111,7 +111,7 @@ export class SocketRequest implements MemoryShare {
 // The messages of one client WebSocket that wait for their turn, in the order of their arrival.
 // Starts and refuses none of them itself.
 
-/** A list linked through its requests, so that each of them can leave it at any time. */
+/** A linked list of requests, from which any request can be removed at any time. */
 export class RequestQueue {
   size = 0;
   /** The request whose turn is next; null = none waits. */

@@ -15,7 +15,7 @@ export interface TipReport {
   readonly roseAtMs: number;
   /** When it last reported its height. */
   readonly atMs: number;
-  /** It pushes its heads: its height is its head until it pushes another. */
+  /** It pushes its heads: its reported height counts as its head until it pushes a head. */
   readonly isPushed: boolean;
 }
 

@@ -1,5 +1,5 @@
-// How many calls go to a provider in one request: what its operator allows, and what its refusals
-// taught. Values only.
+// How many calls go to a provider in one request: the setting of the operator, and limits learned
+// from refusals. Values only.
 import { isFresh } from "../../fresh.ts";
 import type { Failure } from "../../rpc/failure.ts";
 

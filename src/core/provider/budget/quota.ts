@@ -96,7 +96,7 @@ export function returned(
   };
 }
 
-/** What two kept of the same provider, each of its own spending. */
+/** Adds two records of one provider, each with spending that the other does not have. */
 export function added(one: QuotaRecord, other: QuotaRecord): QuotaRecord {
   const dayMs = Math.max(one.dayMs, other.dayMs);
   const monthMs = Math.max(one.monthMs, other.monthMs);

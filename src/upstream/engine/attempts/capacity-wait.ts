@@ -7,7 +7,7 @@ import { type CallContext, NOTHING_SENT, type RunningCall } from "../call-contex
 
 /** Longest time that a call waits for room. */
 const MAX_WAIT_MS = 20;
-/** The same for credits of a day or a month, which are on their way from those who count them. */
+/** The same for credits of a day or a month that were asked of the store. */
 const MAX_CREDIT_WAIT_MS = 500;
 const LEAST_WAIT_MS = 2;
 

@@ -1,7 +1,7 @@
-// Asks the providers of a plan, one after the other, until one answers or nobody is left. A slow
-// attempt goes on beside the next one, and the first answer wins. Slow are a trial of a half-open
-// circuit, an overdue attempt, and an attempt with a hedge. The only stage that touches the
-// tracker. What follows from a failure is decided in core.
+// Asks the providers of a plan in turn until one answers or none is left. A slow attempt goes on
+// beside the next one, and the first answer wins. Slow are a trial of a half-open circuit, an
+// overdue attempt, and an attempt with a hedge. The only stage that touches the tracker. What
+// follows from a failure is decided in core.
 import type { Abandoned } from "../../../core/billing/charging.ts";
 import type { Channel, Verdict } from "../../../core/provider/attempt.ts";
 import { tipOperatorOf } from "../../../core/provider/operator.ts";
@@ -179,8 +179,8 @@ class FailoverRun implements AttemptOwner, RunningCall {
   }
 
   /**
-   * What of an answer contradicts its question; null = nothing, or it is believed all the same:
-   * nobody else could tell it from a quirk of the chain, or another operator has said the same.
+   * What of an answer contradicts its question; null = nothing, or it is believed all the same: no
+   * other operator can confirm it, or a second operator gave the same answer.
    */
   #contradiction(
     { provider }: PendingAttempt,
@@ -247,8 +247,8 @@ class FailoverRun implements AttemptOwner, RunningCall {
     if (failure.kind === "unsent") this.#open.unsent();
     const wasBeside = this.#open.isBeside(pending);
     this.#open.drop(pending);
-    // Unless it is the caller's own answer, a failure says nothing new beside one that is waited
-    // for, and the failure of a hedge leaves the call where it was.
+    // A failure does not end the call while another attempt runs, unless it is an answer for the
+    // caller; nor does the failure of a hedge.
     if (verdict.step === "return") return this.#proceed();
     if (wasBeside && this.#open.awaited !== null) return;
     if (!wasBeside && pending.isHedge && this.#open.waitForBeside())

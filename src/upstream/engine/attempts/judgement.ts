@@ -87,7 +87,7 @@ export function returned(ending: Ending): Answer {
   return request.call.method.replaySafe ? faultAnswer(noRoom()) : unknownOutcome(ending.context);
 }
 
-/** It was sent, must not be sent again, and nobody knows what became of it. */
+/** The call was sent, must not be sent again, and its outcome is unknown. */
 export function unknownOutcome({ failed }: CallContext): Answer {
   return faultAnswer(outcomeUnknown(failed, null));
 }

@@ -76,7 +76,7 @@ function hit(context: CallContext, facts: KeptFacts, nowMs: number, tier: CacheT
   context.cacheUse = { result: "hit", ageMs, class: facts.class, tier };
 }
 
-/** What is kept, unless it is of another block of the same number than the one of the call. */
+/** The kept answer, unless it belongs to a different block of the same number. */
 function atItsBlock(
   kept: KeptAnswer | null,
   { request: { call } }: CallContext,

@@ -24,7 +24,7 @@ interface AcceptedFacts {
   readonly isPrivate: boolean;
 }
 
-/** The same as one process tells it to others. */
+/** An accepted transaction as one process tells it to other processes. */
 export interface AcceptedMessage extends AcceptedFacts {
   /** Providers that have it. */
   readonly providers: readonly string[];

@@ -193,7 +193,7 @@ const height = z.int().nonnegative();
 const hash = z.string().regex(/^0x[0-9a-f]{64}$/);
 const place = { set: text, chainId: height };
 
-/** What one process tells the others, as it reaches other nodes. */
+/** A hint as text, the form in which it reaches other nodes. */
 const HINT = z.discriminatedUnion("kind", [
   /** It has just begun, and knows of no transaction. */
   z.object({ kind: z.literal("hello") }),

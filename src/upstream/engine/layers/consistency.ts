@@ -140,8 +140,8 @@ class ViewRun extends LayerRun<ViewParts> {
   }
 
   /**
-   * Whether those who have the block of the view failed, and others were not asked since they are
-   * behind it. Nobody confirms that block then: an older one is better than none.
+   * Whether the providers with the block of the view failed while the rest, which are behind it,
+   * were not asked. Nobody confirms that block then: an older one is better than none.
    */
   #areOthersBehind({ failed }: CallContext): boolean {
     const { tracker, mark = null } = this.context.request;

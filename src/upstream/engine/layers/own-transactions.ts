@@ -125,8 +125,8 @@ const OTHERS_AT_ONCE = 3;
 const WITHOUT_TIP_MS = 1_000;
 
 /**
- * A transaction that is not known here. Its caller goes from one process to another, and may have
- * handed it in at one whose word is still on its way.
+ * A transaction that is not known here. The caller moves between processes, and may have sent the
+ * transaction to another one, whose hint has not arrived yet.
  */
 class Awaited extends OwnRun<"awaited"> {
   #endsAtMs = 0;

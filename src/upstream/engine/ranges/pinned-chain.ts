@@ -108,7 +108,7 @@ export class PinnedChain {
 
   /**
    * Looks for another provider that names the same blocks in a part, as far as these are too deep
-   * to be linked. Where nobody else can give the part, it is read once more of the same one.
+   * to be linked. If no other provider can serve the part, the same provider is asked once more.
    */
   #compare(
     part: PartResult,

@@ -529,7 +529,7 @@ export class RangeRun extends LayerRun<RangeParts> {
     this.#halve(part, failure);
   }
 
-  /** Nobody takes a part, and nobody says what he would take, unless a refusal advises it. */
+  /** No provider accepts a part, and only a refusal may say which range would be accepted. */
   #halve(part: Part, failure: FailedAttempt["failure"]): void {
     const { range } = part;
     if (blocksIn(range) <= 1) return this.#refuse(failure, null);

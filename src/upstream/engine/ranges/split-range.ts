@@ -197,7 +197,10 @@ function filterOf(call: Call): string | null {
 /** What a plan reads of a provider set. */
 type RangeLimits = Pick<Tracker, "head" | "rangeLimits">;
 
-/** Parts of a call: 1 = it is asked for whole, since somebody accepts it or it has too many. */
+/**
+ * Parts of a call: 1 = the range is asked for whole: a provider accepts it, or it would need too
+ * many parts.
+ */
 export function plannedParts(tracker: RangeLimits, call: Call, bounds: SplitBounds): number {
   const limit = tracker.rangeLimits(call)[0] ?? null;
   const range = limit === Number.POSITIVE_INFINITY ? null : rangeOf(call.block, tracker);

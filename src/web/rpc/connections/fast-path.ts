@@ -109,7 +109,7 @@ function chunksOf(
   return [text];
 }
 
-/** A chunk of a chunked body with its size before it and its line break behind it, in place. */
+/** One chunk of a chunked body in place, with its size line and its line break. */
 function framedInPlace(chunk: Buffer): Buffer {
   const size = `${chunk.length.toString(16)}\r\n`;
   const bytes = size.length + chunk.length + LINE_BREAK.length;

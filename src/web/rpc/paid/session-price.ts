@@ -20,7 +20,7 @@ export interface PricedRequest {
   readonly units: bigint;
   /** The parts of those that are asked for in several. */
   readonly parts: PartsByStart;
-  /** Tokens of the rate limit: one a call, and one for each further part of it. */
+  /** Tokens of the rate limit: one per call and one per further part of a split call. */
   readonly tokens: number;
   readonly cu: number;
   /** The id of the call as JSON text; "null" for batches and notifications. */
