@@ -102,6 +102,11 @@ export function isForbidden(failure: Failure): boolean {
   return failure.kind === "refused" && (failure.status === 401 || failure.status === 403);
 }
 
+/** Whether a failure says that what was asked for does not exist. */
+export function isMissing(failure: Failure | null): boolean {
+  return failure?.kind === "refused" && failure.status === 404;
+}
+
 /** What went wrong, and the advice that came with it. */
 export function failureText(failure: Failure): string {
   const sentence = failureSentence(failure);
@@ -121,7 +126,7 @@ export function failureSentence(failure: Failure): string {
 
 function titleOf(failure: Failure): string {
   if (failure.kind === "unreachable") return "The service cannot be reached";
-  if (failure.status === 404) return "This does not exist";
+  if (isMissing(failure)) return "This does not exist";
   if (failure.status === 429) return "Too many requests";
   return "The service refused this";
 }

@@ -6,7 +6,7 @@ import { useResource } from "../../api/resource.ts";
 import { type App, type PageProps, useApp, useCall } from "../../app/app.ts";
 import { PageHead } from "../../components/card.tsx";
 import { column, stateColumn, textColumn } from "../../components/columns.tsx";
-import { Loaded } from "../../components/page-state.tsx";
+import { isMissing, Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { textList } from "../../format/text.ts";
@@ -15,7 +15,6 @@ import { ProfileEditor } from "./profile-editor.tsx";
 type Profile = AnswerOf<"GET /api/v1/profiles/{slug}">;
 
 const POLL_MS = 10_000;
-const NOT_FOUND = 404;
 
 /** The page. */
 export function ProfilePage({ params }: PageProps): JSX.Element {
@@ -49,10 +48,7 @@ async function savedProfile(
 ): Promise<Result<{ readonly profile: Profile | null }>> {
   const result = await client.call("GET /api/v1/profiles/{slug}", { params: { slug } });
   if (result.kind === "ok") return { ...result, body: { profile: result.body } };
-  const { failure } = result;
-  return failure.kind === "refused" && failure.status === NOT_FOUND
-    ? { kind: "ok", status: NOT_FOUND, body: { profile: null } }
-    : result;
+  return isMissing(result.failure) ? { kind: "ok", status: 404, body: { profile: null } } : result;
 }
 
 type ProviderRow = Profile["chains"][string]["providers"][number] & { readonly chain: string };

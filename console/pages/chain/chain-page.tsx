@@ -7,22 +7,20 @@ import { Badge } from "../../components/badge.tsx";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { Link } from "../../components/link.tsx";
-import { Empty, Loaded } from "../../components/page-state.tsx";
+import { Empty, isMissing, Loaded } from "../../components/page-state.tsx";
 import { compact, count } from "../../format/numbers.ts";
 import { type ChainMetrics, judgeProfile, type ProfileMetrics } from "../../health/judge.ts";
 import { ChainHistory } from "./chain-history.tsx";
 import { ProviderTable } from "./provider-table.tsx";
 import { SubscriptionsCard } from "./subscriptions-card.tsx";
 
-const NOT_FOUND = 404;
 const POLL_MS = 1_000;
 
 /** The page of a chain. */
 export function ChainPage({ params }: PageProps): JSX.Element {
   const { profile: slug = "", chain = "" } = params;
   const metrics = useCall("GET /api/metrics/{chain}", { params: { chain } }, POLL_MS);
-  const { failure } = metrics;
-  if (failure?.kind === "refused" && failure.status === NOT_FOUND)
+  if (isMissing(metrics.failure))
     return (
       <Empty title="No chain has this name">
         <Link to="/">The overview lists the chains</Link>

@@ -57,7 +57,6 @@ const STATES: Readonly<Record<Health["cluster"]["status"], Word>> = {
 
 function Summary({ health }: { readonly health: Health }): JSX.Element {
   const { cluster, version, uptime_seconds } = health;
-  const problems = cluster.problems ?? [];
   return (
     <>
       <Figures>
@@ -82,6 +81,14 @@ function Summary({ health }: { readonly health: Health }): JSX.Element {
           several serve as one.
         </p>
       )}
+      <Problems problems={cluster.problems ?? []} />
+    </>
+  );
+}
+
+function Problems({ problems }: { readonly problems: readonly string[] }): JSX.Element {
+  return (
+    <>
       {problems.map((problem) => (
         <Notice key={problem} tone="warn">
           {problem}
@@ -97,11 +104,7 @@ function Nodes(): JSX.Element {
     <Loaded resource={nodes}>
       {(data) => (
         <>
-          {data.problems.map((problem) => (
-            <Notice key={problem} tone="warn">
-              {problem}
-            </Notice>
-          ))}
+          <Problems problems={data.problems} />
           <TableCard
             title="Nodes"
             lead="Load and clocks, every five seconds."

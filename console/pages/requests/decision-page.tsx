@@ -6,7 +6,7 @@ import { type PageProps, useCall } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, Facts, Figure, Figures, PageHead } from "../../components/card.tsx";
 import { Link } from "../../components/link.tsx";
-import { Empty, Loaded } from "../../components/page-state.tsx";
+import { Empty, isMissing, Loaded } from "../../components/page-state.tsx";
 import { Time } from "../../components/time.tsx";
 import { bytes, DASH, milliseconds } from "../../format/numbers.ts";
 import { textList, transportName } from "../../format/text.ts";
@@ -20,14 +20,12 @@ export type Decision = AnswerOf<"GET /api/v1/operator/decisions/{id}">;
 export function DecisionPage({ params }: PageProps): JSX.Element {
   const { id = "" } = params;
   const decision = useCall("GET /api/v1/operator/decisions/{id}", { params: { id } });
-  const { failure } = decision;
-  const isGone = failure?.kind === "refused" && failure.status === 404;
   return (
     <>
       <p class="breadcrumb">
         <Link to="/requests">Requests</Link>
       </p>
-      {isGone ? (
+      {isMissing(decision.failure) ? (
         <>
           <PageHead title="Request" lead={id} />
           <Card flush>

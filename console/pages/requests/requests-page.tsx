@@ -1,18 +1,18 @@
 // The live feed of decisions: every call at its end, with filters that stand in the address.
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
+import type { FeedState } from "../../api/feed.ts";
 import type { Resource } from "../../api/resource.ts";
 import { type CallEvent, type FeedView, useFeed } from "../../api/use-feed.ts";
 import { useApp, useCall, useStore, useTimed } from "../../app/app.ts";
 import { queryText } from "../../app/router.ts";
-import { Badge } from "../../components/badge.tsx";
 import { Card, PageHead } from "../../components/card.tsx";
+import { StateBadge, type Word } from "../../components/columns.tsx";
 import { Button, Notice } from "../../components/controls.tsx";
 import { Icon } from "../../components/icons.tsx";
 import { Empty, Failed, isForbidden, Loading } from "../../components/page-state.tsx";
 import { duration } from "../../format/durations.ts";
 import { rate } from "../../format/numbers.ts";
-import type { Tone } from "../../format/tone.ts";
 import { CallTable } from "./call-table.tsx";
 import { Filters, filtersIn } from "./filters.tsx";
 
@@ -100,24 +100,25 @@ function FeedBadge({ feed, paused }: FeedBadgeProps): JSX.Element {
   const wait = useTimed((nowMs) =>
     state.kind === "waiting" ? duration(state.atMs - (nowMs - clock.get().offsetMs)) : "",
   );
-  const shown: { readonly tone: Tone; readonly text: string } = (() => {
-    switch (state.kind) {
-      case "connecting":
-        return { tone: "idle", text: "Connecting" };
-      case "live":
-        return paused ? { tone: "idle", text: "Paused" } : { tone: "good", text: "Live" };
-      case "waiting":
-        return { tone: "warn", text: `Cut off, connecting in ${wait}` };
-      case "ended":
-        return { tone: "bad", text: state.message === "" ? "Ended" : state.message };
-    }
-  })();
   return (
     <span role="status">
-      <Badge tone={shown.tone}>{shown.text}</Badge>
+      <StateBadge {...wordOf(state, wait, paused)} />
       {callsPerSecond === null ? null : (
         <span class="muted small"> {rate(callsPerSecond)} calls a second</span>
       )}
     </span>
   );
+}
+
+function wordOf(state: FeedState, wait: string, paused: boolean): Word {
+  switch (state.kind) {
+    case "connecting":
+      return { tone: "idle", word: "Connecting" };
+    case "live":
+      return paused ? { tone: "idle", word: "Paused" } : { tone: "good", word: "Live" };
+    case "waiting":
+      return { tone: "warn", word: `Cut off, connecting in ${wait}` };
+    case "ended":
+      return { tone: "bad", word: state.message || "Ended" };
+  }
 }

@@ -1,12 +1,11 @@
 // The answers of several providers to one call, grouped by equality; the largest group is what the
 // others are compared with. Pure.
 
-/** What one provider answered, as the API tells it. */
-export interface ComparedResult {
-  readonly provider: string;
-  readonly outcome: "answer" | "error" | "skipped";
-  readonly digest: string | null;
-}
+import type { AnswerOf } from "../../api/contract-types.ts";
+
+/** What one provider answered. */
+type Result = AnswerOf<"POST /api/v1/operator/compare">["results"][number];
+type ComparedResult = Pick<Result, "provider" | "outcome" | "digest">;
 
 /** Which group an answer is in, counted from 0; null = it is no answer. */
 export function groupsOf(results: readonly ComparedResult[]): readonly (number | null)[] {

@@ -1,6 +1,7 @@
 // One call over JSON-RPC as the tester sends it. A key goes in a header, never into an address that
 // a history could keep; cookies stay behind.
 import { SERVICE_URL } from "../../api/client.ts";
+import { parseJson } from "../../api/json.ts";
 
 /** What to call, and how. */
 export interface TestCall {
@@ -56,18 +57,10 @@ export async function sendCall(call: TestCall, key: string): Promise<TestAnswer>
     });
     const text = await response.text();
     const ms = performance.now() - startedAt;
-    const { svc_meta: meta = null, ...body } = parseObject(text);
+    const { svc_meta: meta = null, ...body } = Object(parseJson(text) ?? { text });
     const headers = [...response.headers].filter(([name]) => name.startsWith("x-svc-"));
     return { kind: "answer", status: response.status, ms, bytes: text.length, body, meta, headers };
   } catch (error) {
     return { kind: "unreachable", message: error instanceof Error ? error.message : String(error) };
-  }
-}
-
-function parseObject(text: string): Readonly<Record<string, unknown>> {
-  try {
-    return Object(JSON.parse(text));
-  } catch {
-    return { text };
   }
 }
