@@ -1,5 +1,5 @@
-// The commands of `svc`: what each is given, its help, and what runs it. Arguments, usage and help
-// follow from this table.
+// The commands of `svc` as a table: options, help and the function that runs each. Arguments, usage
+// and help follow from this table.
 import { parseArgs } from "node:util";
 import { errorText } from "../core/fields.ts";
 import { audit } from "./audit.ts";

@@ -33,8 +33,8 @@ const BODY = [
 ] as const;
 
 /**
- * The codes that an operation may answer with: what follows from its credentials and from what it
- * reads, and those of its row.
+ * The codes that an operation may answer with: those that follow from credentials and input, and
+ * those that the row names.
  */
 export function faultsOf(operation: Operation): readonly ApiFaultCode[] {
   const { endpoint, auth, params, query, body, faults = [] } = operation;

@@ -1,7 +1,6 @@
-// Equal reads share one call: the first read begins it, and equal reads within a moment join. When
-// the caller that began it leaves, the next takes it over. A caller that cannot be served so goes
-// on alone: when the call fails, when its answer is not one to share, or when it has waited for its
-// share of its time.
+// Equal reads share one call: the first read begins the call, and equal reads within a moment join.
+// When the caller that began it leaves, the next caller takes it over. A caller goes on alone when
+// the call fails, when the answer may not be shared, or after a part of the caller's deadline.
 
 import type { Abandoned } from "../../../core/billing/charging.ts";
 import { providerOf } from "../../../core/routing/answer-source.ts";
