@@ -78,7 +78,7 @@ export interface ReconcileParts {
 
 /** Differences listed for one receiving address. */
 export const MAX_DIFFERENCES = 500;
-const MAX_RANGE = 10_000n;
+const RANGES = { maxBlocks: 10_000n, isPatient: true } as const;
 const MS_PER_S = 1_000n;
 
 /**
@@ -103,7 +103,7 @@ export async function reconcile({
   };
   const { token: address, recipient } = receiver;
   const query = { address, topics: [TRANSFER, null, topicOf(recipient)], fromBlock, toBlock };
-  for await (const { logs, block } of node.logRanges(query, { maxBlocks: MAX_RANGE })) {
+  for await (const { logs, block } of node.logRanges(query, RANGES)) {
     const transfers = arrivalsOf(logs);
     const recorded = await records.recorded(transfers.map((transfer) => transfer.txHash));
     for (const transfer of transfers) {

@@ -31,6 +31,8 @@ import { wrongSignature } from "./voucher-acceptor.ts";
 export interface ChannelChanged {
   readonly kind: "changed";
   readonly hash: Hex;
+  /** Of a channel that was closed. */
+  readonly spentUnits?: bigint;
 }
 
 /** Channels of one payer that may be opening at one time. */

@@ -109,7 +109,7 @@ export class CredentialHandler {
     const headers = receiptHeaders(this.#parts.session.runtime, {
       ...receipt,
       channelId: record.id,
-      spentUnits: record.spent_units,
+      spentUnits: done.spentUnits ?? record.spent_units,
       calls: record.calls,
       txHash: done.hash,
     });

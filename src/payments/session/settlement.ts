@@ -152,7 +152,7 @@ async function outcome(
   const last = await transactions.last(store.db, id, "close");
   if (channel !== null) rail.live.note(channel);
   if (channel?.state === "closed" && last?.state === "done")
-    return { kind: "changed", hash: last.tx_hash };
+    return { kind: "changed", hash: last.tx_hash, spentUnits: channel.spent_units };
   return channel?.state === "closing"
     ? pending(WHAT)
     : invalid("session/channel-finalized", "The channel was closed, and not by us.");

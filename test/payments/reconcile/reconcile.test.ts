@@ -44,6 +44,10 @@ interface Case {
   readonly underWay?: readonly string[];
   /** Blocks of one question that the node answers at most. */
   readonly maxRange?: number;
+  /** Whether it refuses the next question for logs. */
+  readonly isRefused?: () => boolean;
+  /** How: by a JSON-RPC error, or by an HTTP status. */
+  readonly refusal?: "error" | "failure";
 }
 
 test(
@@ -152,6 +156,18 @@ test("a node that answers only small ranges is asked in small ranges, and misses
   assert.deepEqual([report.transfers, report.differing], [50, 50]);
 });
 
+for (const refusal of ["error", "failure"] as const)
+  test(`ranges grow again after the node has refused one for a moment (${refusal})`, async () => {
+    let questions = 0;
+    const transfers = [{ block: 40_000, tx: "01", units: 5n }];
+    const report = await run({
+      ...{ transfers, records: [{ tx: "01", units: 5n, id: "pur_a" }], head: 90_000, refusal },
+      isRefused: () => [1, 2, 3].includes(++questions),
+    });
+    assert.deepEqual([report.transfers, report.differing], [1, 0]);
+    assert.ok(questions < 30, `${questions} questions for 90,000 blocks`);
+  });
+
 test("a node that gives no logs at all is trouble, not a clean report", async () => {
   await assert.rejects(run({ transfers: [], records: [], maxRange: 0 }), ChainFailure);
 });
@@ -196,7 +212,8 @@ function run(it: Case): Promise<ReceivingAddressReport> {
   });
 }
 
-function nodeOf({ transfers, head = 50, maxRange = 1_000_000 }: Case): EvmNode {
+function nodeOf(given: Case): EvmNode {
+  const { transfers, head = 50, maxRange = 1_000_000, isRefused, refusal } = given;
   const answer = (method: string, [first]: readonly unknown[]): unknown => {
     if (method === "eth_getBlockByNumber") {
       const number = first === "latest" ? head : Number(first);
@@ -217,7 +234,7 @@ function nodeOf({ transfers, head = 50, maxRange = 1_000_000 }: Case): EvmNode {
       readonly toBlock: string;
       readonly topics: readonly (string | null)[];
     };
-    if (Number(toBlock) - Number(fromBlock) + 1 > maxRange) return null;
+    if (isRefused?.() || Number(toBlock) - Number(fromBlock) + 1 > maxRange) return null;
     assert.deepEqual(topics, [TRANSFER, null, word(RECIPIENT)]);
     return transfers
       .filter(
@@ -232,6 +249,8 @@ function nodeOf({ transfers, head = 50, maxRange = 1_000_000 }: Case): EvmNode {
       read: (result: unknown) => T,
     ): Promise<NodeResult<T> | NodeError> {
       const value = answer(method, params);
+      if (value === null && method === "eth_getLogs" && refusal === "failure")
+        throw new ChainFailure("The payment chain's node answered HTTP status 400");
       if (value === null && method === "eth_getLogs")
         return {
           kind: "node_error",

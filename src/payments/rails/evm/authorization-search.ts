@@ -65,10 +65,8 @@ async function earlierEnd(
   const sinceS = BigInt(Math.floor(material.readAtMs / 1000)) - BEFORE_READ_S;
   const fromBlock = await firstBlockSince(node, sinceS, head.number, inTime);
   const query = { ...endsOf(material), fromBlock, toBlock: head.number };
-  for await (const { logs, block } of node.logRanges(query, LIMITS)) {
+  for await (const { logs } of node.logRanges(query, { ...LIMITS, check: inTime }))
     if (logs[0] !== undefined) return logs[0];
-    if (block < head.number) inTime();
-  }
   return null;
 }
 

@@ -24,6 +24,13 @@ export interface LogQuery {
 export interface LogRangeLimits {
   readonly maxBlocks: bigint;
   readonly maxQuestions?: number;
+  /**
+   * Any failure narrows a range of several blocks, and ranges widen again after an answer; else
+   * only a refusal by the node narrows them.
+   */
+  readonly isPatient?: true;
+  /** Called before each question; throws to end the reading. */
+  readonly check?: () => void;
 }
 
 /** A call of a contract that changes no state. */
@@ -69,23 +76,30 @@ export class EvmNode extends PaymentChain {
   /** The logs of many blocks, in order, by queries of as many blocks as the node allows. */
   async *logRanges(
     { fromBlock, toBlock, ...filter }: LogQuery,
-    { maxBlocks, maxQuestions = Number.POSITIVE_INFINITY }: LogRangeLimits,
+    { maxBlocks, maxQuestions = Number.POSITIVE_INFINITY, isPatient, check }: LogRangeLimits,
   ): AsyncGenerator<{ readonly logs: readonly EvmLog[]; readonly block: bigint }> {
     let width = maxBlocks;
     let asked = 0;
     for (let from = fromBlock; from <= toBlock; ) {
+      check?.();
       if (++asked > maxQuestions)
         throw new ChainFailure(
           "The payment chain's node gives the logs of too few blocks at once to read them all",
         );
       const last = lesserOf(from + width - 1n, toBlock);
-      const answer = await this.logs({ ...filter, fromBlock: from, toBlock: last });
-      if (answer.kind === "node_error" && width > 1n) {
+      const answer = await this.logs({ ...filter, fromBlock: from, toBlock: last }).catch(
+        (error: unknown) => {
+          if (isPatient && last > from && error instanceof ChainFailure) return null;
+          throw error;
+        },
+      );
+      if (answer === null || (answer.kind === "node_error" && width > 1n)) {
         width = greaterOf(width / 4n, 1n);
         continue;
       }
       yield { logs: resultOf(answer, "eth_getLogs"), block: last };
       from = last + 1n;
+      if (isPatient) width = lesserOf(width * 2n, maxBlocks);
     }
   }
 
