@@ -62,6 +62,8 @@ const MOVING_MS = 3_000;
 const QUIET_BLOCKS = 32;
 /** Reads of a record in one poll: for the whole wait, and when other processes are faster. */
 const MAX_READS = (2 * ANSWERING_MS) / ANSWERING_CHECK_MS;
+/** Longer parameters, in characters, are not recorded: the filter stays with this process. */
+const MAX_PARAMS = 1_000_000;
 const CLOSE_MS = 3_000;
 /** A record that others polled so lately does not end with a filter that expires here. */
 const EXPIRED_MS = FILTER_IDLE_MS - 5_000;
@@ -107,7 +109,7 @@ export class FilterClaims {
 
   /** Records a new filter. Resolves when it is recorded, or cannot be for now. */
   async created(filter: Filter): Promise<void> {
-    if (!filter.isOpen) return;
+    if (!filter.isOpen || filter.request.params.length > MAX_PARAMS) return;
     const kept = this.#keep(filter, { claim: 1, isRecorded: false, recorded: null });
     if (!this.#isAway) await this.#within(WRITE_MS, this.#record(kept), false);
   }

@@ -12,7 +12,7 @@ import type { DeliveryState } from "../../core/stream/delivery-state.ts";
 import { place } from "../../core/stream/recent-blocks.ts";
 import { type LogFilter, logsOfBlock, type Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Timer, TimerWheel } from "../timer-wheel.ts";
+import type { TimerWheel } from "../timer-wheel.ts";
 
 /** Dependencies of a backfill. */
 export interface Backfill {
@@ -178,27 +178,31 @@ const TOTAL_SHARE = 2;
  * with each `round` in which all sources were tried in vain. Does not stop the work: the caller
  * closes the source.
  */
-export async function withBackfillDeadline<T>(
+export function withBackfillDeadline<T>(
   timerWheel: TimerWheel,
   { outageMs, round }: { readonly outageMs: number; readonly round: number },
   begin: (progress: () => void) => Promise<T>,
 ): Promise<T | "unanswered"> {
-  const stallMs = Math.min(MOST_STALL_MS, Math.max(LEAST_STALL_MS, outageMs / STALL_SHARE));
-  const { promise: givenUp, resolve } = Promise.withResolvers<"unanswered">();
-  const giveUp = (): void => resolve("unanswered");
-  const watch = (): Timer => timerWheel.set(stallMs * 2 ** round, giveUp);
-  const total = timerWheel.set(outageMs / TOTAL_SHARE, giveUp);
-  let stall: Timer | null = watch();
-  const progress = (): void => {
-    if (stall === null) return;
-    stall.clear();
-    stall = watch();
-  };
-  try {
-    return await Promise.race([begin(progress), givenUp]);
-  } finally {
-    total.clear();
-    stall.clear();
-    stall = null;
-  }
+  const shareMs = Math.min(MOST_STALL_MS, Math.max(LEAST_STALL_MS, outageMs / STALL_SHARE));
+  const stallMs = shareMs * 2 ** round;
+  return new Promise((resolve, reject) => {
+    let isOver = false;
+    const end = (): void => {
+      isOver = true;
+      stall.clear();
+      total.clear();
+    };
+    const giveUp = (): void => {
+      end();
+      resolve("unanswered");
+    };
+    let stall = timerWheel.set(stallMs, giveUp);
+    const total = timerWheel.set(outageMs / TOTAL_SHARE, giveUp);
+    const progress = (): void => {
+      if (isOver) return;
+      stall.clear();
+      stall = timerWheel.set(stallMs, giveUp);
+    };
+    begin(progress).finally(end).then(resolve, reject);
+  });
 }

@@ -383,10 +383,10 @@ export class LogChecks {
     const all = [{ kind: "number", number } as const, { kind: "hash" } as const].flatMap(
       (block) => tracker.plan({ ...call, block }, selection).candidates,
     );
-    const firsts = new Map(all.toReversed().map((channel) => [channel.provider.id, channel]));
-    return all
-      .filter((channel) => firsts.get(channel.provider.id) === channel)
-      .flatMap((channel) => this.#reachable(channel));
+    // Both plans may hold one and the same channel: each provider is asked once.
+    return [...Map.groupBy(all, ({ provider }) => provider.id).values()].flatMap((channels) =>
+      channels.slice(0, 1).flatMap((channel) => this.#reachable(channel)),
+    );
   }
 
   #serves({ id, url, wsUrl }: Provider): boolean {
