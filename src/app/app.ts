@@ -305,7 +305,10 @@ function filterClaimsOf(
   });
 }
 
-/** What operators do with providers; has cordons take effect, and follows other processes. */
+/**
+ * Opens the operators' actions on providers: cordons take effect, and actions at other processes
+ * are followed.
+ */
 async function operatorProvidersOf({
   outside,
   providers,
@@ -422,7 +425,7 @@ function appOf(
       metrics?.close();
       await view.end();
       await filterClaims.close();
-      // Before the stores, where other nodes read what is given back.
+      // Before the stores close: shares are given back there for other nodes.
       await providers.close().finally(closeStores);
       providers.cache.secondTier?.close();
     },
@@ -721,7 +724,7 @@ function streamSide(
   return { subscriptions, filters };
 }
 
-/** Limits of provider answers over HTTP, with the longest deadline of the live configuration. */
+/** Limits of provider answers over HTTP, from the live configuration. */
 function httpLimits(live: Pick<LiveState, "config">): HttpLimits {
   return {
     ...HTTP_LIMITS,

@@ -37,7 +37,7 @@ export interface NodeView {
   readonly members: Pick<Membership, "nodes" | "onNodes">;
 }
 
-/** What joining works with. */
+/** The parts of joining. */
 interface JoinParts {
   readonly config: Config;
   readonly runtime: Runtime;
@@ -184,7 +184,7 @@ export function followerOf(followers: Followers): ChangeFollower {
       }
       const refs = (topic: string): ReadonlySet<string> =>
         new Set(read.changes.flatMap((change) => (change.topic === topic ? [change.ref] : [])));
-      // Keys before all else: what they may no longer do ends with this call.
+      // Keys first: a revoked right ends with this call.
       const changed = { keys: refs("key"), accounts: refs("account") };
       if (changed.keys.size + changed.accounts.size > 0) keyCache.changedElsewhere(changed);
       for (const accountId of refs("returned")) credit.returned(accountId);
@@ -248,9 +248,9 @@ function profileOf(ref: string): { readonly accountId: string; readonly slug: st
 }
 
 /**
- * What the processes of a worker's place are known by in their row. A successor has the same id.
- * The supervisor starts it after its predecessor has ended, so it need not wait to see whether that
- * one lives.
+ * The process id of a worker's place in its row. A successor has the same id. The supervisor starts
+ * a successor after the predecessor has ended, so it need not wait to see whether the predecessor
+ * lives.
  */
 export function workerProcessId(serviceId: string, worker: WorkerId): string {
   return `${serviceId}/${worker}`;

@@ -157,7 +157,7 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
   };
 }
 
-/** Hears no more of the other processes of the service. */
+/** Leaves the cluster and stops following changes. */
 async function leaveOthers(
   { cluster, changes, runtime, onError }: HostingParts,
   rateShares: RateShares | null,

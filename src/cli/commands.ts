@@ -119,7 +119,8 @@ export async function runCommand(
   [name = "serve", ...args]: readonly string[],
   { env, version }: Pick<CommandInput, "env" | "version">,
 ): Promise<void> {
-  if (name === "--help" || (name === "help" && args.length === 0)) return console.log(usage());
+  const [subject = "help"] = args;
+  if (name === "--help" || (name === "help" && subject === "help")) return console.log(usage());
   const asked = name === "help" ? args[0] : name.replace(/^--(?=version$)/, "");
   const command = asked !== undefined && Object.hasOwn(COMMANDS, asked) ? COMMANDS[asked] : null;
   if (asked === undefined || command == null)

@@ -67,7 +67,8 @@ export class OperatorView {
       receive: history.add,
     });
     this.#nodeReports = new NodeReports(parts);
-    this.#hub = new FeedHub({ runtime, feed, exchange: new FeedExchange(bus, runtime) });
+    const exchange = service.workers === 1 ? null : new FeedExchange(bus, runtime);
+    this.#hub = new FeedHub({ runtime, feed, exchange });
     this.#stops = [noteNodes(feed, parts.node), noteWorkers(feed, bus)];
     this.live = {
       runtime,

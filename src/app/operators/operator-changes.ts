@@ -70,11 +70,20 @@ export class OperatorChanges {
     return this.#parts.node;
   }
 
-  /** Has the other processes follow; resolves with whether all workers of this machine have. */
+  /**
+   * Has the other processes follow; resolves with whether all workers of this machine have. False
+   * as well where the store does not answer.
+   */
   async record(change: OperatorChange): Promise<boolean> {
-    const { store } = this.#parts;
-    const ref = this.#refOf(change);
-    await store.transaction((tx) => recordChange(tx, { topic: "operator", ref }));
+    const { store, changes, onError } = this.#parts;
+    if (changes.isAlone) return true;
+    try {
+      const ref = this.#refOf(change);
+      await store.transaction((tx) => recordChange(tx, { topic: "operator", ref }));
+    } catch (error) {
+      onError(error);
+      return false;
+    }
     return this.announce();
   }
 

@@ -1,7 +1,7 @@
 // The grant of a call with a key: how the call is served, what is held for it, and how the hold
 // ends. Decides nothing: admission has decided.
 import type { ServiceTier } from "../../core/billing/access.ts";
-import { chargedParts, chargeKindOf } from "../../core/billing/charging.ts";
+import { type ChargeKind, chargedParts, chargeKindOf } from "../../core/billing/charging.ts";
 import { cachedCuOf, plainCuOf, type Tariff } from "../../core/billing/price.ts";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import { NO_SOURCE, type SourceKind } from "../../core/routing/answer-source.ts";
@@ -77,9 +77,13 @@ export class Grant implements GrantTerms {
    * (null = it was not cut). Changes nothing.
    */
   chargeFor(source: SourceKind, partsSent: number | null = null): CallCharge {
+    return this.#chargeOf(chargeKindOf(source), partsSent);
+  }
+
+  #chargeOf(kind: ChargeKind, partsSent: number | null): CallCharge {
     const { tariff } = this.#parts.settings;
     const sentCu = chargedParts(this.parts, partsSent) * this.partCu;
-    switch (chargeKindOf(source)) {
+    switch (kind) {
       case "full":
         return this.#charge(sentCu);
       case "cached":
@@ -99,8 +103,9 @@ export class Grant implements GrantTerms {
   settle(source: SourceKind, partsSent: number | null = null): CallCharge {
     const kind = chargeKindOf(source);
     if (kind === "none") return this.release();
-    const charge = this.chargeFor(source, partsSent);
+    const charge = this.#chargeOf(kind, partsSent);
     const { keyContext, service, method, wallet, cu, heldN } = this;
+    const heldFreeCu = freeCuOf(service, cu);
     this.#parts.credit.settle(wallet, {
       keyId: keyContext.keyId,
       method: method.name,
@@ -108,8 +113,8 @@ export class Grant implements GrantTerms {
       isCached: kind === "cached",
       heldN,
       chargeN: charge.chargeN,
-      heldFreeCu: freeCuOf(service, cu),
-      freeCu: freeCuOf(service, charge.cu),
+      heldFreeCu,
+      freeCu: charge.cu === cu ? heldFreeCu : freeCuOf(service, charge.cu),
     });
     return charge;
   }

@@ -65,6 +65,12 @@ export class Changes {
     this.#from = from;
   }
 
+  /** Whether no other process changes or reads anything. */
+  get isAlone(): boolean {
+    const { workers, signal } = this.#parts;
+    return workers === 1 && signal === null;
+  }
+
   /** Says that there is something to read: it only saves time. */
   written(): void {
     this.#parts.bus.publish(WRITTEN, null);
@@ -91,8 +97,8 @@ export class Changes {
 
   /** Passes on what was changed since this was opened, where other processes change something. */
   begin(): void {
-    const { bus, workers, signal, runtime, nodeTimeoutMs } = this.#parts;
-    if (workers === 1 && signal === null) return;
+    const { bus, signal, runtime, nodeTimeoutMs } = this.#parts;
+    if (this.isAlone) return;
     const subscribe: ChangeSignal["subscribe"] = (run) => {
       const cancels = [signal?.subscribe(run), bus.subscribe(WRITTEN, run)];
       return () => {

@@ -89,12 +89,13 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
   bodyBytes: number | null = null;
   readonly #expected: ExpectedAnswer;
   readonly #listener: AnswerListener;
-  readonly #limits: AnswerLimits;
+  readonly #maxBytes: number;
   readonly #parts: AnswerParts;
   readonly #buffers: BufferPool;
   #controller: DispatchControl | null = null;
   #state: "waiting" | "held" | "flowing" | "over" = "waiting";
   #status = 0;
+  #isOk = false;
   #retryAfter: string | null = null;
   #encoded = false;
   /** Answers longer than this are refused while they are held in one piece. */
@@ -137,8 +138,8 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     this.#buffers = parts.buffers;
     this.#expected = expected;
     this.#listener = listener;
-    this.#limits = limits;
-    this.#mostBytes = Math.min(limits.maxWholeBytes, limits.maxAnswerBytes);
+    this.#maxBytes = limits.maxAnswerBytes;
+    this.#mostBytes = Math.min(limits.maxWholeBytes, this.#maxBytes);
   }
 
   get abandoned(): boolean {
@@ -158,12 +159,13 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
   onResponseStart(_controller: DispatchControl, status: number, headers: AnswerHeaders): void {
     if (status < 200) return;
     this.#status = status;
+    this.#isOk = status < 300;
     if (status >= 300) this.#mostBytes = MAX_ERROR_BYTES;
     if (headers["retry-after"] !== undefined) this.#retryAfter = retryAfterIn(headers);
     if (headers["content-encoding"] !== undefined) this.#encoded = isEncoded(headers);
     const { "content-length": length } = headers;
     this.bodyBytes = typeof length === "string" && LENGTH.test(length) ? Number(length) : null;
-    if (this.bodyBytes !== null && this.bodyBytes > this.#limits.maxAnswerBytes)
+    if (this.bodyBytes !== null && this.bodyBytes > this.#maxBytes)
       return this.#fail("body", "the answer is too long");
     if (this.bodyBytes !== null)
       this.#decideAtBytes =
@@ -315,7 +317,7 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
    * chunk.
    */
   #pass(chunk: Buffer, last: boolean): boolean {
-    if (this.#size > this.#limits.maxAnswerBytes) {
+    if (this.#size > this.#maxBytes) {
       this.#break("the answer is too long");
       return true;
     }
@@ -442,10 +444,6 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
         if (this.#isOk) this.#succeed(body, answer);
         else this.#fail("body", `a result with HTTP status ${this.#status}`);
     }
-  }
-
-  get #isOk(): boolean {
-    return this.#status >= 200 && this.#status < 300;
   }
 
   #succeed(body: Buffer, answer: ResultAnswer): void {

@@ -1,5 +1,5 @@
-// The layer of kept answers: what is known is not asked again. Looks a call up, and keeps the
-// answer of a provider if it may be kept. Decisions are in `core/routing/cache-terms.ts`.
+// The layer of kept answers: providers are not asked for a known answer. Looks a call up, and keeps
+// the answer of a provider if it may be kept. Decisions are in `core/routing/cache-terms.ts`.
 import { DEFAULT_FINALITY_DEPTH } from "../../../core/provider/blocks/finality.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import type { AnswerSource } from "../../../core/routing/answer-source.ts";
@@ -54,7 +54,7 @@ export function cache(runtime: Runtime, answers: CachedAnswers): Layer {
       if (place === null) return next(context, listener);
       const look = { answers, nowMs: runtime.now() };
       const own = atItsBlock(checked(look, place.scope, place.key), context);
-      // What an answer depends on is read only where none is kept under the same parameters.
+      // The subject of a call is read only if no answer is kept under the same parameters.
       const subject = own === null ? subjectOf(context) : null;
       const kept =
         own ?? (subject === null ? null : sharedAnswer(look, { ...place, subject }, context));
@@ -90,7 +90,7 @@ function isOfBlock({ guard }: Pick<CacheTerms, "guard">, { resolution }: Call): 
   return hash === null || guard === null || guard.hash === hash;
 }
 
-/** What comes before the result in an answer of ours, under an id that the caller's replaces. */
+/** The text before the result in an answer of the service; the id is replaced by the caller's. */
 const ENVELOPE = Buffer.from(`{"jsonrpc":"2.0","id":${"0".repeat(WIRE_ID_BYTES)},"result":`);
 const ID_AT = ENVELOPE.indexOf("0".repeat(WIRE_ID_BYTES));
 
@@ -157,7 +157,7 @@ function subjectOf({ request: { call } }: CallContext): CacheSubject | null {
   return params === undefined ? null : cacheSubjectOf(body, params, method);
 }
 
-/** What another profile of the operator has kept, and is still true. */
+/** The valid answer that another profile of the operator has kept. */
 function sharedAnswer(
   look: LookUp,
   { scope, key, subject }: CacheQuery,
@@ -184,7 +184,7 @@ interface LookUp {
   readonly nowMs: number;
 }
 
-/** What a scope has kept and is still true, by what it knows of blocks. */
+/** The kept answer of a scope that is still valid for the blocks that the scope knows. */
 function checked(
   { answers, nowMs }: LookUp,
   { cache: entries, blocks }: CacheScope,
@@ -225,7 +225,7 @@ interface ProviderAnswer extends Span {
   readonly askedAtMs: number;
 }
 
-/** What is found of a call that is not kept in memory. */
+/** The finding for a call that memory does not answer. */
 interface MissParts extends LayerParts, CacheQuery {
   readonly runtime: Runtime;
   readonly answers: CachedAnswers;
@@ -270,7 +270,7 @@ class CacheMiss extends LayerRun<MissParts> {
     if (endsAtMs - this.parts.runtime.now() < 2 * TIER_LIMIT_MS) return null;
     if (subject.kind === "head" || subject.kind === "tag") return null;
     if (subject.kind === "number" && !isFinal(subject.number, scope.blocks)) return null;
-    // Everything that decides the answer, in full.
+    // All facts that decide the answer, unabridged.
     const asked = key.bytes.toString("latin1", key.start, key.end);
     return tierKey(scope.tierScope, `${request.call.method.name} ${asked}`);
   }
@@ -312,7 +312,7 @@ class CacheMiss extends LayerRun<MissParts> {
     return { facts, bytes };
   }
 
-  /** Before the caller hears of it: what is borrowed goes back then. */
+  /** Keep the answer before the caller gets it: borrowed memory goes back after that. */
   protected judge(answer: Answer): void {
     this.#keep(answer);
     this.finish(answer);

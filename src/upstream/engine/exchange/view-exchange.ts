@@ -10,7 +10,7 @@ import type { Runtime } from "../../../runtime.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import { type AcceptedTransactions, MAX_RAW_BYTES } from "./accepted-transactions.ts";
 
-/** What it works with. */
+/** The parts of an exchange. */
 export interface ViewExchangeParts {
   readonly runtime: Pick<Runtime, "now" | "after">;
   readonly accepted: AcceptedTransactions;
@@ -46,7 +46,7 @@ export class ViewExchange {
   readonly #tipToldAtMs = new Map<string, number>();
   #served: ReadonlyMap<string, Tracker> = new Map();
   #nodes: HintPort | null = null;
-  /** From where the tip comes that is being raised; null = from our own providers. */
+  /** The sender of the tip that is being raised; null = providers of this process. */
   #origin: Origin | null = null;
   #fullAtMs = FULL_MS;
   #newestToldAtMs = Number.NEGATIVE_INFINITY;
@@ -116,7 +116,7 @@ export class ViewExchange {
 
   #tellTip(tip: TipHint): void {
     const origin = this.#origin;
-    // Workers have told it already.
+    // The worker that found the tip told it to other workers already.
     if (origin === "bus" && !this.#speaksForNode()) return;
     this.#tips.set(tip.set, { tip, origin });
     const sinceMs = this.#parts.runtime.now() - (this.#tipToldAtMs.get(tip.set) ?? -TIP_MS);
@@ -139,7 +139,10 @@ export class ViewExchange {
     if (this.#tipToldAtMs.size > this.#watched.size + MOST_AHEAD) this.#tipToldAtMs.clear();
   }
 
-  /** One worker tells other nodes of the tips of all: each of them hears nodes by itself. */
+  /**
+   * One worker sends the tips of all workers to other nodes; each worker hears other nodes by
+   * itself.
+   */
   #speaksForNode(): boolean {
     const { bus } = this.#parts;
     return bus.workers()[0] === bus.self;
@@ -172,7 +175,7 @@ export class ViewExchange {
     }
     const tip = tracker?.blocks.view.tip ?? null;
     if (tracker === undefined || tip === null || hint.number > tip.number + MOST_AHEAD) return;
-    // Told by another before: its hash is all that may be new.
+    // The tip is known already: only its hash may be new.
     if (hint.number === tip.number && (hint.hash === null || tip.hash !== null)) return;
     this.#origin = origin;
     tracker.blocks.view.raise({ number: hint.number, hash: hint.hash });
@@ -180,7 +183,7 @@ export class ViewExchange {
   }
 }
 
-/** Copies the bytes that are kept, which would keep the whole message. */
+/** Copies the bytes to keep: a slice would keep the whole message in memory. */
 function ownCopy(hint: BlockHint): BlockHint {
   if (hint.kind !== "transaction" || hint.raw === null) return hint;
   return { ...hint, raw: Buffer.from(hint.raw) };
@@ -195,7 +198,7 @@ const place = { set: text, chainId: height };
 
 /** A hint as text, the form in which it reaches other nodes. */
 const HINT = z.discriminatedUnion("kind", [
-  /** It has just begun, and knows of no transaction. */
+  /** The sender has just started, and knows no transaction. */
   z.object({ kind: z.literal("hello") }),
   /** The newest block that it serves of a set. */
   z.object({ kind: z.literal("tip"), ...place, number: height, hash: hash.nullable() }),

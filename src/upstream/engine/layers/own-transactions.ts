@@ -38,14 +38,16 @@ interface OwnParts extends LayerParts {
   readonly reasks: ViewReasks;
 }
 
-/** What is known of the transactions of a call; null = nothing, so the layer has no part in it. */
+/**
+ * The transactions of a call that are known here; null = none, and the layer passes the call on.
+ */
 export function ownTransactionsOf(
   { call, tracker, caller, view, pin, mayRoam }: RouteRequest,
   accepted: AcceptedTransactions,
 ): OwnTransactions | null {
   if (view === undefined) return null;
   const isAwaited = mayRoam === true && pin === null && accepted.isShared;
-  // Most services forward reads alone.
+  // Most services forward only reads, and then there is no transaction to look for.
   if (accepted.count === 0 && !isAwaited && !handsInTransaction(call)) return null;
   const about = transactionCallOf(call);
   if (about === null || about.kind === "write") return about;
@@ -58,12 +60,12 @@ export function ownTransactionsOf(
   return isAwaited && !about.isReceipt ? { kind: "awaited", hash: about.hash } : null;
 }
 
-/** Others must not learn of it. */
+/** Other callers must not learn of a private transaction. */
 function isHidden({ isPrivate, callers }: AcceptedTransaction, caller: CallerIdentity): boolean {
   return isPrivate && !callers.has(callerOf(caller));
 }
 
-/** Who is asked first; null = the order is that of the strategy. */
+/** The provider that is asked first; null = the order of the strategy. */
 export function preferredBy(
   own: OwnTransactions,
   { caller, tracker }: Pick<RouteRequest, "caller" | "tracker">,
@@ -77,7 +79,7 @@ export function preferredBy(
   return providers === null || providers.size === 0 ? null : providers;
 }
 
-/** The layer of what callers have handed in. */
+/** The layer of transactions that callers have sent. */
 export function ownTransactions(parts: Omit<OwnParts, "next">): Layer {
   return (next) => (context, listener) => {
     const { own = null } = context.request;
@@ -113,7 +115,7 @@ abstract class OwnRun<Kind extends OwnTransactions["kind"]> extends LayerRun<Own
   }
 }
 
-/** Longest time for what is asked beyond the first answer. */
+/** Longest time for further calls after the first answer. */
 const FURTHER_MS = 1_000;
 /** How long a transaction of another process is awaited, and how often it is looked for. */
 const AWAITED_MS = 150;
@@ -121,7 +123,7 @@ const LOOK_MS = 10;
 /** Providers that are asked after `null`, and how many of them at a time. */
 const MAX_OTHERS = 12;
 const OTHERS_AT_ONCE = 3;
-/** Without a tip in force, what was found counts for so long. */
+/** Without a tip in force, a finding counts for this long. */
 const WITHOUT_TIP_MS = 1_000;
 
 /**
@@ -154,7 +156,10 @@ class Awaited extends OwnRun<"awaited"> {
   }
 }
 
-/** A transaction on its way: what a provider accepts is remembered before its caller is told. */
+/**
+ * A transaction being sent: once a provider accepts it, it is remembered before the caller gets the
+ * answer.
+ */
 class Write extends OwnRun<"write"> {
   override start(): RunningCall {
     void this.parts.accepted.senders.load();
@@ -188,7 +193,10 @@ class Write extends OwnRun<"write"> {
     return accepted.accept(tracker, { ...signed, providers, isPrivate: own.isPrivate });
   }
 
-  /** Who answered with the hash, and who has the transaction although it did not. */
+  /**
+   * Providers that answered with the hash, and providers that have the transaction although they
+   * answered with an error.
+   */
   #having({ outcome, source }: Answer, hash: string): readonly string[] {
     const { failed } = this.context;
     const having = failed.filter(({ failure, verdict }) => {
@@ -239,7 +247,7 @@ class Lookup extends OwnRun<"lookup"> {
     return this.parts.own.isReceipt ? "receipt" : "transaction";
   }
 
-  /** Once in vain for each block. */
+  /** At most one search without a result per block. */
   #mayAskOthers(): boolean {
     const missed = this.parts.own.transaction.missed[this.#about];
     return missed === null || !isSameMoment(missed, this.now);
@@ -258,7 +266,7 @@ class Lookup extends OwnRun<"lookup"> {
       .slice(0, MAX_OTHERS);
   }
 
-  /** Who lacks the newest block says nothing of a receipt that others would not. */
+  /** A provider without the newest block knows no receipt that the others lack. */
   #lacksReceipt(provider: Provider): boolean {
     const { tracker, view = null } = this.context.request;
     return this.parts.own.isReceipt && view !== null && tracker.blocks.lacks(provider, view);
@@ -287,14 +295,14 @@ class Lookup extends OwnRun<"lookup"> {
     });
   }
 
-  /** Who tells of it is asked first from now on. */
+  /** The provider that knows the transaction is asked first from now on. */
   #learn({ outcome, source }: Answer): void {
     const { own } = this.parts;
     if (source.kind === "provider" && isFound(outcome))
       addProvider(own.transaction, source.provider.id);
   }
 
-  /** Nobody knows it. */
+  /** No provider knows the transaction. */
   #missing(answer: Answer): void {
     const { own, accepted } = this.parts;
     this.#found = true;
@@ -345,7 +353,8 @@ class NextNonce extends OwnRun<"nonce"> {
     const nonce = numberIn(answer.outcome);
     if (nonce === null) return this.finish(answer);
     const next = this.#after(nonce);
-    // Between what the provider knows and what was accepted something is missing: others may know.
+    // A nonce is missing between the provider's answer and the accepted transactions: other
+    // providers may know it.
     if (accepted.hasNonceAbove(tracker, own.sender, next - 1, callerOf(caller)))
       return this.#askAnother(answer, { nonce, next });
     this.#tell(answer, { nonce, next });
