@@ -100,7 +100,7 @@ async function isWhole(page: Page, path: string): Promise<void> {
     // Graphs follow the width of the page a moment later.
     await page
       .waitForFunction("document.documentElement.scrollWidth <= innerWidth")
-      .catch(() => assert.fail(`${path} at ${width} px scrolls sideways`));
+      .catch((error) => assert.fail(`${path} at ${width} px scrolls sideways: ${error}`));
     assert.deepEqual(await page.evaluate(OVERFLOWING), [], `${path} at ${width} px`);
   }
   assert.equal(await page.evaluate("window.hacked"), undefined, path);

@@ -149,7 +149,9 @@ test("a worker that stands still keeps no new connection waiting, and is ended i
   );
   assert.ok(performance.now() - stoppedAtMs > 2_000, "a short silence is no silence");
   await until("its end", () => !isAlive(victim));
-  assert.match(service.log(), /a worker that does not answer is ended/);
+  await until("the line about its end", () =>
+    service.log().includes("a worker that does not answer is ended"),
+  );
   await until("a connection served by its successor", async () => {
     const caller = openCaller(t, port);
     return (await caller.call()) && !countBy(served).has(caller.worker ?? "");
