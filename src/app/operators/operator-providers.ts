@@ -42,7 +42,7 @@ export interface OpenOperatorProviders extends OperatorProviders {
 export async function openOperatorProviders(
   parts: OperatorProvidersParts,
 ): Promise<OpenOperatorProviders> {
-  const { registry, cordons, records, subscriptions, changes, onError } = parts;
+  const { registry, cordons, records, subscriptions, changes } = parts;
   let [begun, applied] = [0, 0];
   // Readings overlap: one that began before a cordon must not take it back.
   const refresh = async (): Promise<void> => {
@@ -72,7 +72,7 @@ export async function openOperatorProviders(
     endWaits(ref) {
       const ended = endWaits(registry, ref);
       if (ended === null) return null;
-      void changes.record({ kind: "waits_ended", provider: ref }).catch(onError);
+      void changes.record({ kind: "waits_ended", provider: ref });
       return ended;
     },
     test: (ref) => test(parts, ref),
