@@ -49,6 +49,35 @@ test("of 400 pending transactions of 120 KB each only the hash is remembered", (
   assert.equal(told, 400, "each is told once");
 });
 
+test("a source that is asked alone confirms nothing, unless nobody else could ever be asked", async () => {
+  const block = { number: 1, hash: WORD, parentHash: FOREIGN };
+  const { id } = fakeProvider(0);
+  for (const filters of [1, 5])
+    for (const hasOthers of [true, false]) {
+      const check = new BlockCheck(block, {
+        candidates: () => [{ provider: fakeProvider(0), transport: "http" }],
+        hasOthers: () => hasOthers,
+        queryLogs: async () => [],
+        queryAll: async () => [],
+        kept: () => null,
+        affordable: true,
+        roomy: true,
+      });
+      const results = Array.from({ length: filters }, (_, n) => {
+        const subscription = readSubscription(["logs", { address: [ADDRESS, `0x${n}${FILL}`] }]);
+        assert.ok(subscription.kind !== "invalid");
+        return new Promise<BlockCheckResult>((resolve) =>
+          check.join({ subscription, source: id, second: "needed" }, resolve),
+        );
+      });
+      check.run();
+      for (const result of await Promise.all(results)) {
+        assert.ok(result.kind === "logs");
+        assert.deepEqual([result.firm, result.independent], [!hasOthers, false]);
+      }
+    }
+});
+
 test("the logs that a check found do not keep the whole answer", async () => {
   const block = { number: 1, hash: WORD, parentHash: FOREIGN };
   const logs = Array.from({ length: 500 }, (_, n) => ({
@@ -65,6 +94,7 @@ test("the logs that a check found do not keep the whole answer", async () => {
   for (const filters of [1, 5]) {
     const check = new BlockCheck(block, {
       candidates: () => [{ provider: fakeProvider(0), transport: "http" }],
+      hasOthers: () => true,
       queryLogs: ask,
       queryAll: () => blockLogs.fetch("all", ask),
       kept: () => blockLogs.kept("all"),

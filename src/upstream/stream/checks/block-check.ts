@@ -9,8 +9,8 @@ import { type KeyedLog, keyed, LEAST_FILTERS_TOGETHER, matching } from "./block-
 /** The result of a check: all logs that any provider returned, or why none could be asked. */
 export type BlockCheckResult =
   /**
-   * `firm`: as many providers answered as the check needs. `independent`: one of them is not the
-   * source.
+   * `firm`: as many providers answered as the check needs, among them one that is not the source
+   * unless there is no other. `independent`: one of them is not the source.
    */
   | {
       readonly kind: "logs";
@@ -36,6 +36,8 @@ export interface BlockCheckRequest {
 export interface BlockLogsSource {
   /** Providers to query, best first; those in `sources`, which pushed the block, last. */
   candidates(sources: ReadonlySet<string>): readonly Channel[];
+  /** Whether there are providers besides `sources`, usable now or later. */
+  hasOthers(sources: ReadonlySet<string>): boolean;
   /** Queries the logs of the block; null = the provider did not answer. */
   queryLogs(channel: Channel, params: string): Promise<readonly Log[] | null>;
   /** Queries all logs of the block, once for all who want them; null = as above. */
@@ -195,8 +197,9 @@ export class BlockCheck {
         why: affordable ? "unanswered" : "over_budget",
       });
     const logs = [...found.values()].sort((left, right) => left.logIndex - right.logIndex);
-    const firm = this.#isSettled(filter) || (isComplete && affordable);
     const independent = !answeredBy.isSubsetOf(sources);
+    const isEnough = this.#isSettled(filter) || (isComplete && affordable);
+    const firm = isEnough && (independent || !this.#source.hasOthers(sources));
     this.#finish(filter, { kind: "logs", logs, firm, independent });
   }
 

@@ -356,6 +356,8 @@ export class LogChecks {
         const isSource = ({ provider: { id } }: Channel): number => (sources.has(id) ? 1 : 0);
         return all.toSorted((left, right) => isSource(left) - isSource(right));
       },
+      hasOthers: (sources) =>
+        pin === null && (this.#bound ?? tracker).set.providers.some(({ id }) => !sources.has(id)),
       queryLogs,
       queryAll: (channel) =>
         this.#blockLogs.fetch(keyOf(channel), () =>

@@ -254,7 +254,7 @@ export class PendingLogs {
     if (surplus > 0) checks.disagree(pending.source, pending.block, { missing: 0, surplus });
     if (pending.held) for (const log of missing) pending.logs.set(log.logIndex, log);
     else if (missing.length > 0) this.#listener.ready(missing);
-    if (missing.length === 0 && !result.firm) return this.#unchecked(pending, "unanswered");
+    if (!result.firm) return this.#unchecked(pending, "unanswered");
     if (missing.length === 0) {
       if (surplus === 0) checks.agree(pending.block.hash, result.logs, result.independent);
       this.#listener.settled(pending.block.hash);
