@@ -81,16 +81,41 @@ export function runWithin(
   return { run: runOnce, cancel };
 }
 
-/** Resolves when `work` has finished; rejects after `ms`. */
-export function within(
+/** The result of `work`; rejects after `ms`. */
+export function within<T>(
   { after }: Pick<Runtime, "after">,
   ms: number,
-  work: Promise<void>,
-): Promise<void> {
+  work: Promise<T>,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     const cancel = after(ms, () => reject(new Error(`not done within ${ms} ms`)));
     work.then(resolve, reject).finally(cancel);
   });
+}
+
+/**
+ * Runs `work` once at a time. Whoever asks during a run shares the next one with all others who do:
+ * it begins after this one, so that its result is newer than what they know.
+ */
+export function shared<T>(work: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | null = null;
+  let next: Promise<T> | null = null;
+  function run(): Promise<T> {
+    if (running === null) {
+      running = work().finally(() => {
+        running = null;
+      });
+      return running;
+    }
+    next ??= running
+      .catch(() => undefined)
+      .then(() => {
+        next = null;
+        return run();
+      });
+    return next;
+  }
+  return run;
 }
 
 const LONG_MS = 3_600_000;

@@ -93,9 +93,8 @@ import {
   openOperatorProviders,
 } from "./operators/operator-providers.ts";
 import {
-  createReloadAsked,
+  createServiceReload,
   type Reload,
-  reloadAskedOver,
   reloadOver,
   serveReload,
 } from "./operators/reload-service.ts";
@@ -330,8 +329,7 @@ async function operatorProvidersOf({
     changes: operatorChanges,
     onError: (error) =>
       log.warn({ problem: errorText(error) }, "what operators did elsewhere cannot be read now"),
-    reload: () => reloadOver(bus),
-    reloadAsked: reloadAskedOver(bus),
+    reload: reloadOver(bus),
   });
   const ownPurge = createOwnPurge(providers);
   operatorChanges.follow((change) =>
@@ -347,7 +345,7 @@ function alone({ runtime, log, reload = cannotReload }: Start): ServiceParts {
   const service = serviceAlone(runtime, (error) =>
     log.error({ err: error }, "bug: a message within the process was not handled"),
   );
-  serveReload(service.bus, reload, createReloadAsked(runtime, runtime.now(), reload));
+  serveReload(service.bus, createServiceReload(runtime, runtime.now(), reload));
   return service;
 }
 

@@ -101,7 +101,7 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
           ]
         : []),
     ];
-    const run = { runner: "command", node: null, checkedAtMs: parts.runtime.wallMs() } as const;
+    const run = runNow(parts.runtime, { runner: "command", node: null });
     const money = reports.flatMap((report) => report.differences);
     // A part of the time says nothing of the whole.
     const isWhole = reports.length > 0 && parts.sinceMs === null;
@@ -132,54 +132,42 @@ async function keepOfCommand(
 
 /** What a running service audits with, and keeps the result by. */
 export interface KeptAudit extends Pick<MoneyAudit, "store" | "runtime" | "rails"> {
-  readonly run: Omit<AuditRun, "checkedAtMs">;
+  readonly run: Omit<AuditRun, "checked_at">;
   /** Called where the result cannot be written. */
   readonly onError: (error: unknown) => void;
-}
-
-/** Audits a running service for its operator, and keeps the result. */
-export async function auditForOperator(parts: KeptAudit): Promise<AuditFindings> {
-  const findings = await auditLive(parts);
-  const run = { ...parts.run, checkedAtMs: parts.runtime.wallMs() };
-  const chains = parts.rails.length === 0 ? [] : [chainsResult(findings, run)];
-  await recordAudit(parts.store, [booksResult(findings.books, run), ...chains]).catch(
-    parts.onError,
-  );
-  return findings;
-}
-
-/** Adds up the books of a running service alone, and keeps the result. */
-export async function auditBooks(parts: Omit<KeptAudit, "rails">): Promise<AuditResult> {
-  const run = { ...parts.run, checkedAtMs: parts.runtime.wallMs() };
-  const result = booksResult(await audit(parts.store), run);
-  await recordAudit(parts.store, [result]).catch(parts.onError);
-  return result;
 }
 
 /** Time limit for reading chains while a service runs. */
 const READING_MS = 600_000;
 
 /**
- * The same for a running service: over its own store and rails, within a time limit. Chains that
- * cannot be read are reported.
+ * Audits a running service for its operator, over its own store and rails, and keeps the result.
+ * Chains are read within a time limit; those that cannot be read are reported.
  */
-async function auditLive({
-  store,
-  runtime,
-  rails,
-}: Pick<MoneyAudit, "store" | "runtime" | "rails">): Promise<AuditFindings> {
+export async function auditForOperator(parts: KeptAudit): Promise<AuditFindings> {
+  const { store, runtime, rails, onError } = parts;
   const books = await audit(store);
   const untilMs = runtime.now() + READING_MS;
-  const { reports, unread } = await chainReports({
-    store,
-    runtime,
-    rails,
-    sinceMs: null,
-    onProgress: () => {},
-    untilMs,
-  });
-  const money = reports.flatMap((report) => report.differences);
-  return { books, money, unread: unread.map(({ chainId, reason }) => ({ chainId, reason })) };
+  const onProgress = (): void => {};
+  const read = { store, runtime, rails, sinceMs: null, onProgress, untilMs };
+  const { reports, unread } = await chainReports(read);
+  const findings = { books, money: reports.flatMap(({ differences }) => differences), unread };
+  const run = runNow(runtime, parts.run);
+  const chains = rails.length === 0 ? [] : [chainsResult(findings, run)];
+  await recordAudit(store, [booksResult(books, run), ...chains]).catch(onError);
+  return findings;
+}
+
+/** Adds up the books of a running service alone, and keeps the result. */
+export async function auditBooks(parts: Omit<KeptAudit, "rails">): Promise<AuditResult> {
+  const { store, runtime, onError } = parts;
+  const result = booksResult(await audit(store), runNow(runtime, parts.run));
+  await recordAudit(store, [result]).catch(onError);
+  return result;
+}
+
+function runNow({ wallMs }: Runtime, run: Omit<AuditRun, "checked_at">): AuditRun {
+  return { ...run, checked_at: BigInt(Math.floor(wallMs())) };
 }
 
 /** Recorded incoming money on all chains, in base units. */
@@ -205,41 +193,16 @@ async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
   ).values()) {
     const [first] = same;
     if (first === undefined) continue;
-    const result = await receiverReport(parts, first, same);
-    switch (result.kind) {
-      case "report":
-        reports.push(result.report);
-        break;
-      case "unread":
-        unread.push({ chainId: first.chainId, reason: result.error.message, error: result.error });
-        break;
-      case "ended":
-        break;
+    const { ChainFailure } = await import("../payments/rails/chain.ts");
+    try {
+      const report = await readReceiver(parts, first, same);
+      if (report !== null) reports.push(report);
+    } catch (error) {
+      if (!(error instanceof ChainFailure)) throw error;
+      unread.push({ chainId: first.chainId, reason: error.message, error });
     }
   }
   return { reports, unread };
-}
-
-/** `unread` = the chain could not be read. `ended` = a local chain that has ended. */
-type ReceiverResult =
-  | { readonly kind: "report"; readonly report: NamedReport }
-  | { readonly kind: "unread"; readonly error: Error }
-  | { readonly kind: "ended" };
-
-/** Compares one token and address with its records; throws only if the store fails. */
-async function receiverReport(
-  parts: MoneyAudit,
-  first: AuditedRail,
-  same: readonly AuditedRail[],
-): Promise<ReceiverResult> {
-  const { ChainFailure } = await import("../payments/rails/chain.ts");
-  try {
-    const report = await readReceiver(parts, first, same);
-    return report === null ? { kind: "ended" } : { kind: "report", report };
-  } catch (error) {
-    if (error instanceof ChainFailure) return { kind: "unread", error };
-    throw error;
-  }
 }
 
 /**

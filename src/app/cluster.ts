@@ -7,7 +7,6 @@ import { errorText } from "../core/fields.ts";
 import type { Bus, WorkerId } from "../core/workers/bus.ts";
 import type { Credit } from "../hosted/credit/credit.ts";
 import type { KeyCache } from "../hosted/keys/key-cache.ts";
-import { removeOldHistory } from "../hosted/operator/stored-history.ts";
 import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
 import { type Runtime, within } from "../runtime.ts";
 import type { ChangesRead } from "../shared/changes/change-log.ts";
@@ -145,8 +144,7 @@ export async function openRouterNode(
   runtime: Runtime,
 ): Promise<() => Promise<void>> {
   const leave = cluster === null ? null : await openHeart(cluster, { store, runtime, onError });
-  const further = [removeOldHistory];
-  const endRetention = startRetention({ store, runtime, claims, further, onError });
+  const endRetention = startRetention({ store, runtime, claims, onError });
   return async () => {
     await within(runtime, CLOSE_MS, endRetention()).catch(onError);
     changes.close();
@@ -166,85 +164,35 @@ function openHeart(
 
 /** What keeps keys, credit and profiles in memory. */
 export interface Followers {
-  readonly keyCache: Pick<KeyCache, "changedElsewhere" | "recheck" | "setContact" | "watch">;
+  readonly keyCache: Pick<KeyCache, "changed" | "recheck" | "setContact" | "watch">;
   readonly credit: Pick<Credit, "returned" | "recall">;
-  /** Keeps failures to itself. */
-  readonly loader: Pick<ProfileLoader, "changed" | "reload">;
+  readonly loader: Pick<ProfileLoader, "changedElsewhere" | "settled">;
 }
 
 /** Has keys, credit and profiles in memory follow what other processes change. */
-export function followerOf(followers: Followers): ChangeFollower {
-  const { keyCache, credit, loader } = followers;
-  const profiles = profileReader(loader);
+export function followerOf({ keyCache, credit, loader }: Followers): ChangeFollower {
   return {
     changed(read: ChangesRead) {
       if (read.kind === "all") {
         keyCache.recheck();
-        return profiles.readAll();
+        return loader.changedElsewhere(null);
       }
-      const refs = (topic: string): ReadonlySet<string> =>
-        new Set(read.changes.flatMap((change) => (change.topic === topic ? [change.ref] : [])));
+      const refs = (...topics: readonly string[]): ReadonlySet<string> =>
+        new Set(read.changes.flatMap(({ topic, ref }) => (topics.includes(topic) ? [ref] : [])));
       // Keys first: a revoked right ends with this call.
-      const changed = { keys: refs("key"), accounts: refs("account") };
-      if (changed.keys.size + changed.accounts.size > 0) keyCache.changedElsewhere(changed);
+      const ids = refs("key", "account");
+      if (ids.size > 0) void keyCache.changed(ids);
       for (const accountId of refs("returned")) credit.returned(accountId);
       credit.recall(refs("recall"));
-      profiles.read(refs("profile"));
+      loader.changedElsewhere(refs("profile"));
     },
-    settled: () => profiles.settled(),
+    settled: () => loader.settled(),
     watch: (now) => keyCache.watch(now),
     contact(contact) {
       keyCache.setContact(contact);
       if (contact === "silent") keyCache.recheck();
     },
   };
-}
-
-/** Loads changed profiles one after the other, beside what else follows changes. */
-function profileReader(loader: Followers["loader"]): {
-  read(refs: ReadonlySet<string>): void;
-  readAll(): void;
-  /** Resolves when all that was to be read has been. */
-  settled(): Promise<void>;
-} {
-  const toRead = new Set<string>();
-  let isAll = false;
-  let reading: Promise<void> | null = null;
-
-  async function readAll(): Promise<void> {
-    while (isAll || toRead.size > 0) {
-      if (isAll) {
-        isAll = false;
-        toRead.clear();
-        await loader.reload();
-      }
-      for (const ref of toRead) {
-        toRead.delete(ref);
-        await loader.changed(profileOf(ref));
-      }
-    }
-    reading = null;
-  }
-
-  return {
-    read(refs) {
-      if (refs.size === 0) return;
-      for (const ref of refs) toRead.add(ref);
-      reading ??= readAll();
-    },
-    readAll() {
-      isAll = true;
-      reading ??= readAll();
-    },
-    settled: async () => {
-      await reading;
-    },
-  };
-}
-
-function profileOf(ref: string): { readonly accountId: string; readonly slug: string } {
-  const slash = ref.indexOf("/");
-  return { accountId: ref.slice(0, slash), slug: ref.slice(slash + 1) };
 }
 
 /**

@@ -4,7 +4,6 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { HostedConfig } from "../config/hosted.ts";
 import type { AddressRules } from "../core/public-address.ts";
-import type { KeyCache } from "../hosted/keys/key-cache.ts";
 import {
   PROFILE_LOADER_LIMITS,
   ProfileLoader,
@@ -40,12 +39,19 @@ export interface CustomHostingParts {
   readonly onError: (error: unknown) => void;
 }
 
+/** Custom profiles, ready to be served. */
+export interface CustomHosting {
+  readonly loader: ProfileLoader;
+  /** What the API writes profiles with. */
+  readonly written: Omit<CustomParts, "changed">;
+}
+
 /**
  * Opens Custom profiles, with none loaded. Reseals documents that were sealed with the previous
  * secret.
  */
 export async function openCustomProfiles(parts: CustomHostingParts): Promise<CustomHosting> {
-  const { config, log, store, claims } = parts;
+  const { config, settings, log, store, claims, serving } = parts;
   const sealer = new Sealer(config.secret ?? localSecret(config.dataDir), config.previousSecret);
   if (config.previousSecret !== null)
     await claims.runIfDue({
@@ -57,52 +63,17 @@ export async function openCustomProfiles(parts: CustomHostingParts): Promise<Cus
           "profiles are sealed with the present secret",
         ),
     });
-  return new CustomHosting(parts, sealer);
-}
-
-/** Custom profiles, ready to be served. */
-export class CustomHosting {
-  readonly loader: ProfileLoader;
-  readonly #parts: CustomHostingParts;
-  readonly #sealer: Sealer;
-
-  constructor(parts: CustomHostingParts, sealer: Sealer) {
-    const { config, settings, runtime, store, serving, onError } = parts;
-    this.#parts = parts;
-    this.#sealer = sealer;
-    this.loader = new ProfileLoader({
-      store,
-      runtime,
+  const { rules, served, check, status } = serving;
+  const limits = { ...PROFILE_LOADER_LIMITS, maxLoaded: settings.maxLoadedProfiles };
+  return {
+    loader: new ProfileLoader({ ...parts, sealer, chains: config.chains, rules, served, limits }),
+    written: {
       sealer,
-      chains: config.chains,
-      rules: serving.rules,
-      served: serving.served,
-      limits: { ...PROFILE_LOADER_LIMITS, maxLoaded: settings.maxLoadedProfiles },
-      onError,
-    });
-  }
-
-  /** Takes a change of a profile in this process. */
-  changedWith(keyCache: Pick<KeyCache, "accountChanged">): CustomParts["changed"] {
-    return async (ref) => {
-      // Key contexts first, so that no call is routed to a profile that is gone.
-      await keyCache.accountChanged(ref.accountId);
-      await this.loader.changed(ref);
-    };
-  }
-
-  /** The parts with which the API writes profiles; `changed` tells of a change. */
-  partsWith(changed: CustomParts["changed"]): CustomParts {
-    const { serving, settings } = this.#parts;
-    const { rules, check, status } = serving;
-    return {
-      sealer: this.#sealer,
       rules,
       check,
       status,
       maxProfiles: settings.maxProfiles,
       requestsPerSecond: settings.buckets.custom.perSecond,
-      changed,
-    };
-  }
+    },
+  };
 }

@@ -16,12 +16,13 @@ import {
 } from "../core/workers/shared-address-limits.ts";
 import { NO_SHARED_HOLDINGS, SharedHoldings } from "../core/workers/shared-holdings.ts";
 import { Admission, type AdmissionParts } from "../hosted/admission/admission.ts";
+import { parseProblems } from "../hosted/audit/audit-results.ts";
 import { exportStore } from "../hosted/audit/export.ts";
 import { type Credit, type CreditParts, openCredit } from "../hosted/credit/credit.ts";
 import { KEY_CACHE_LIMITS, KeyCache } from "../hosted/keys/key-cache.ts";
 import { keyRow } from "../hosted/keys/key-context.ts";
 import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form-usage.ts";
-import { removeOldHistory } from "../hosted/operator/stored-history.ts";
+import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
 import { holdsPayments, paymentsOnDemand, sessionsOnDemand } from "../payments/on-demand.ts";
 import type { Payments } from "../payments/payments.ts";
 import type { RailSettings } from "../payments/rails/rails.ts";
@@ -34,7 +35,7 @@ import {
   bookedAddressLimits,
 } from "../shared/leases/booked-address-limits.ts";
 import { RateShares } from "../shared/leases/rate-shares.ts";
-import type { JobClaims } from "../shared/nodes/job-claims.ts";
+import { type JobClaims, repeatJob } from "../shared/nodes/job-claims.ts";
 import { startRetention } from "../shared/nodes/retention.ts";
 import { openStore, type Store } from "../shared/store/store.ts";
 import { createApi } from "../web/api/api.ts";
@@ -47,7 +48,7 @@ import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
 import { auditBooks, auditForOperator } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
 import { followerOf, type ServiceNode, workerProcessId } from "./cluster.ts";
-import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
+import { type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
 import type { OperatorConsole } from "./operators/operator-console.ts";
 import { limitsOf, type ServiceParts, workerOf } from "./service-parts.ts";
 import { creditOver, tokensOver } from "./workers/supervisor-objects.ts";
@@ -126,17 +127,17 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
     profiles: custom.loader,
     ...sharedLimitsOf(parts, rateShares),
   });
-  const changed = changesOver(parts, { keyCache, custom });
+  const changed = changesOver(parts, { keyCache, loader: custom.loader });
   const shared = { config, settings, runtime, log, store, claims };
   const payments = await paymentsOf({ ...shared, changes: changed, node });
   const paywall = payments === null ? null : new PurchasePaywall({ payments, runtime, openLimit });
   const sessions = await sessionsOf({ ...shared, process: processOf(settings, credit) });
-  const customParts = custom.partsWith(changed.profile);
+  const customParts = { ...custom.written, changed: changed.profile };
   const api = apiOf(parts, {
     ...{ changes: changed, paywall, credit, custom: customParts, openLimit },
   });
   parts.changes.follow(followerOf({ keyCache, credit, loader: custom.loader }));
-  const endJobs = startJobs(parts, claims);
+  const endJobs = startJobs(parts);
 
   return {
     admission,
@@ -292,34 +293,23 @@ function instanceParts({ chains, devnet }: Config, { servedChains }: CustomServi
 }
 
 /** Jobs that one node of several does; the returned function ends them. */
-function startJobs(parts: HostingParts, claims: JobClaims): () => Promise<void> {
-  const cancelAudit = auditAgain(parts, claims);
-  const endRetention = startRetention({ ...parts, claims, further: [removeOldHistory] });
+function startJobs(parts: HostingParts): () => Promise<void> {
+  const audit = { name: "audit", everyMs: AUDIT_MS - AUDIT_SLACK_MS, run: () => auditOnce(parts) };
+  const endAudits = repeatJob({ ...parts, everyMs: AUDIT_MS }, audit);
+  const endRetention = startRetention(parts);
   return async () => {
-    cancelAudit();
+    // An audit that is under way only reads: its end is not waited for.
+    void endAudits();
     await within(parts.runtime, CLOSE_MS, endRetention());
   };
 }
 
-/**
- * Audits the books every hour, on one node of several; the returned function ends that.
- */
-function auditAgain(parts: HostingParts, claims: JobClaims): () => void {
-  const { runtime, onError } = parts;
-  const job = { name: "audit", everyMs: AUDIT_MS - AUDIT_SLACK_MS, run: () => auditOnce(parts) };
-  let cancel = runtime.after(AUDIT_MS, again);
-  function again(): void {
-    cancel = runtime.after(AUDIT_MS, again);
-    claims.runIfDue(job).catch(onError);
-  }
-  return () => cancel();
-}
-
 async function auditOnce(parts: HostingParts): Promise<void> {
   const run = { runner: "service", node: parts.view?.identity.id ?? null } as const;
-  const { state, problems } = await auditBooks({ ...parts, run });
-  if (state === "balanced") return;
-  parts.log.error({ differences: problems.slice(0, 10) }, "the books do not agree");
+  const result = await auditBooks({ ...parts, run });
+  if (result.state === "balanced") return;
+  const differences = parseProblems(result).slice(0, 10);
+  parts.log.error({ differences }, "the books do not agree");
 }
 
 interface PaymentHostingParts
@@ -521,15 +511,16 @@ function sharedLimitsOf(
 /** Tells of changes, here and in the other workers. */
 function changesOver(
   { changes }: HostingParts,
-  { keyCache, custom }: { readonly keyCache: KeyCache; readonly custom: CustomHosting },
+  { keyCache, loader }: { readonly keyCache: KeyCache; readonly loader: ProfileLoader },
 ): Invalidations & { readonly profile: CustomParts["changed"] } {
-  const profileChanged = custom.changedWith(keyCache);
+  const changed = (id: string): Promise<void> => keyCache.changed(new Set([id]));
   const everywhere = async (here: Promise<void>): Promise<void> => {
     await Promise.all([here, changes.announce()]);
   };
   return {
-    key: (id) => everywhere(keyCache.keyChanged(id)),
-    account: (id) => everywhere(keyCache.accountChanged(id)),
-    profile: (ref) => everywhere(profileChanged(ref)),
+    key: (id) => everywhere(changed(id)),
+    account: (id) => everywhere(changed(id)),
+    // Key contexts first, so that no call is routed to a profile that is gone.
+    profile: (ref) => everywhere(changed(ref.accountId).then(() => loader.changed(ref))),
   };
 }

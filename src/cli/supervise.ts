@@ -5,9 +5,9 @@ import { warnOfKeyless } from "../app/app.ts";
 import { unnamedNode } from "../app/hosted.ts";
 import { openSupervisedHistory } from "../app/live/supervised-history.ts";
 import {
-  createReloadAsked,
+  createServiceReload,
   type Reload,
-  type ReloadAsked,
+  type ServiceReload,
   serveReload,
 } from "../app/operators/reload-service.ts";
 import { leaveForWorkers } from "../app/places-left.ts";
@@ -64,9 +64,8 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     hungMs: ({ hosted }) => hosted?.nodeTimeoutMs ?? HUNG_MS,
     drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
   });
-  const { reload } = start;
-  const reloadAsked = createReloadAsked(realRuntime, startedAtMs, reload);
-  serveOverBus(supervisor.bus, { file, shares, reload, reloadAsked });
+  const reload = createServiceReload(realRuntime, startedAtMs, start.reload);
+  serveOverBus(supervisor.bus, { file, shares, reload });
   const { bus, serviceId: id } = supervisor;
   const opened = supervisedStore(running, file);
   const ofService = { runtime: realRuntime, log, store: opened.open };
@@ -104,17 +103,16 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
 interface SharedParts {
   readonly file: Awaited<ReturnType<typeof serveServiceFile>>;
   readonly shares: MachineShares;
-  readonly reload: ServiceStart["reload"];
-  readonly reloadAsked: ReloadAsked;
+  readonly reload: ServiceReload;
 }
 
 function serveOverBus(bus: Bus, shared: SharedParts): void {
-  const { file, shares, reload, reloadAsked } = shared;
+  const { file, shares, reload } = shared;
   if (file !== null) {
     serveStatements(bus, file.statements);
     serveCredit(bus, file.store);
   }
-  serveReload(bus, reload, reloadAsked);
+  serveReload(bus, reload);
   shares.serve(bus);
   serveTokens(bus, realRuntime);
   serveServiceDocuments({ bus, runtime: realRuntime, ownFamilies });

@@ -16,17 +16,11 @@ import { eachStore } from "../fakes/stores.ts";
 
 type Followed = Parameters<typeof followerOf>[0];
 
-/** A follower whose profiles stay under way until they are let go. */
-function slowProfiles() {
+test("keys follow a change before this returns, and profiles begin to", () => {
   const told: string[] = [];
-  const waiting: (() => void)[] = [];
-  const load = (name: string): Promise<void> => {
-    told.push(name);
-    return new Promise((resolve) => void waiting.push(resolve));
-  };
   const parts: Followed = {
     keyCache: {
-      changedElsewhere: ({ keys, accounts }) => void told.push(...keys, ...accounts),
+      changed: async (ids) => void told.push(...ids),
       recheck: () => void told.push("every key"),
       setContact: () => {},
       watch: () => {},
@@ -36,19 +30,11 @@ function slowProfiles() {
       recall: (ids) => void told.push(...[...ids].map((id) => `recall ${id}`)),
     },
     loader: {
-      changed: ({ accountId, slug }) => load(`${accountId} ${slug}`),
-      reload: () => load("every profile"),
+      changedElsewhere: (ids) => void told.push(...(ids ?? ["every profile"])),
+      settled: async () => {},
     },
   };
-  const letGo = async (): Promise<void> => {
-    waiting.shift()?.();
-    await new Promise(setImmediate);
-  };
-  return { follower: followerOf(parts), told, letGo };
-}
-
-test("a profile that hangs holds up no key, and no more than one profile is loaded at a time", async () => {
-  const { follower, told, letGo } = slowProfiles();
+  const follower = followerOf(parts);
   const some = (...changes: readonly Change[]): ChangesRead => ({ kind: "some", changes });
   follower.changed(
     some(
@@ -57,18 +43,11 @@ test("a profile that hangs holds up no key, and no more than one profile is load
       { topic: "key", ref: "key_1" },
     ),
   );
-  assert.deepEqual(told.splice(0), ["key_1", "acc_1 a"]);
+  assert.deepEqual(told.splice(0), ["key_1", "acc_1/a", "acc_1/b"]);
   follower.changed(some({ topic: "key", ref: "key_2" }, { topic: "recall", ref: "acc_2" }));
   assert.deepEqual(told.splice(0), ["key_2", "recall acc_2"]);
   follower.changed({ kind: "all" });
-  assert.deepEqual(told.splice(0), ["every key"]);
-  await letGo();
-  assert.deepEqual(told.splice(0), ["acc_1 b"]);
-  await letGo();
-  assert.deepEqual(told.splice(0), ["every profile"]);
-  follower.changed(some({ topic: "profile", ref: "acc_1/a" }));
-  await letGo();
-  assert.deepEqual(told.splice(0), ["acc_1 a"], "it may have changed after it was loaded");
+  assert.deepEqual(told.splice(0), ["every key", "every profile"]);
 });
 
 eachStore(({ engine, open }) => {

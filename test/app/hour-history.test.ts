@@ -6,13 +6,14 @@ import { type TestContext, test } from "node:test";
 import { pino } from "pino";
 import type { HistoryService } from "../../src/app/live/history-service.ts";
 import { createHourReader, startHourWriter } from "../../src/app/live/hour-history.ts";
-import { removeOldHistory, writeHistoryHour } from "../../src/hosted/operator/stored-history.ts";
+import { writeHistoryHour } from "../../src/hosted/operator/stored-history.ts";
 import { type CountedRow, METHOD_CLASSES } from "../../src/observe/history/history-counts.ts";
 import { type HistoryQuery, historyColumns } from "../../src/observe/history/history-report.ts";
 import { ATTEMPT_ROW, CALL_ROW } from "../../src/observe/history/history-row.ts";
 import { HourBook, MAX_HOUR_ROWS } from "../../src/observe/history/hour-book.ts";
 import { hourCounts, parseHourCounts } from "../../src/observe/history/hour-counts.ts";
 import { ServiceHistory } from "../../src/observe/history/service-history.ts";
+import { removeOld } from "../../src/shared/nodes/retention.ts";
 import type { Store } from "../../src/shared/store/store.ts";
 import { callsIn, chainQuery, countingProcess } from "../fakes/history.ts";
 import { fakeProvider } from "../fakes/providers.ts";
@@ -185,7 +186,7 @@ eachStore(({ engine, open }) => {
     assert.equal(calls[""], 51);
     assert.equal(Object.keys(calls).length, 31);
     assert.ok(Object.values(calls).every((each) => each >= 50));
-    assert.equal(await removeOldHistory(store), false);
+    assert.equal(await removeOld(store, "history_hour"), false);
     const { rows: left } = await store.db
       .selectFrom("history_hour")
       .select(({ fn }) => fn.countAll<bigint>().as("rows"))

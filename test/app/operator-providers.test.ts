@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { openOperatorProviders } from "../../src/app/operators/operator-providers.ts";
-import { createReloadAsked, type ReloadAsked } from "../../src/app/operators/reload-service.ts";
+import { createServiceReload, type ServiceReload } from "../../src/app/operators/reload-service.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { OperatorRecords } from "../../src/hosted/operator/stored-records.ts";
 import { requestReload } from "../../src/shared/changes/asked-reloads.ts";
@@ -46,8 +46,7 @@ async function openWorker(
     onError,
     changes: operatorChanges,
     recordAction: async (action) => void actions.push(action),
-    reload: async () => ({ problem: null, revision: null }),
-    reloadAsked: once,
+    reload: once,
   });
   operatorChanges.follow(async (change) => change.kind !== "purge" && operator.followed(change));
   changes.begin();
@@ -62,7 +61,7 @@ interface WorkerParts {
   readonly store: Store;
   readonly id: string;
   /** Reloads as another node was asked for it. */
-  readonly once?: ReloadAsked;
+  readonly once?: ServiceReload;
   readonly records?: OperatorRecords;
 }
 
@@ -178,7 +177,7 @@ test("a reload asked for at another node is followed once a node, also if no wor
     return { problem: reloads === 1 ? "no file" : null, revision: "0123456789ab" };
   };
   const startedAtMs = world.now() - 3_600_000;
-  const once = createReloadAsked(world, startedAtMs, reload);
+  const once = createServiceReload(world, startedAtMs, reload);
   const one = await openWorker(t, bus, { store, id: "1", once });
   const two = await openWorker(t, bus, { store, id: "2", once });
   const lines = () => [...one.actions.splice(0), ...two.actions.splice(0)];

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  createReloadAsked,
-  reloadAskedOver,
+  createServiceReload,
   reloadOver,
   serveReload,
 } from "../../src/app/operators/reload-service.ts";
@@ -14,18 +13,21 @@ test("a worker has the supervisor reload, and is told why it did not", async () 
   const problems: (string | null)[] = [null, "the chains differ"];
   let reloads = 0;
   const reload = async () => ({ problem: problems[reloads++] ?? null, revision: "0123456789ab" });
-  serveReload(hub, reload, async () => null);
+  serveReload(hub, reload);
   const revision = "0123456789ab";
-  assert.deepEqual(await reloadOver(worker("1").bus), { problem: null, revision });
-  assert.deepEqual(await reloadOver(worker("2").bus), { problem: "the chains differ", revision });
+  assert.deepEqual(await reloadOver(worker("1").bus)(null), { problem: null, revision });
+  assert.deepEqual(await reloadOver(worker("2").bus)(null), {
+    problem: "the chains differ",
+    revision,
+  });
   assert.equal(reloads, 2);
 });
 
 test("a supervisor that does not answer is told as such", async () => {
   const { worker, world } = testBus(["1"]);
-  const reloading = reloadOver(worker("1").bus);
+  const reloading = reloadOver(worker("1").bus)(null);
   world.advance(30_000);
-  const { problem, revision } = await reloading;
+  const { problem, revision } = (await reloading) ?? {};
   assert.match(problem ?? "", /did not answer/);
   assert.equal(revision, null);
 });
@@ -38,8 +40,8 @@ test("what another node was asked for is done once, and not what was asked for b
     reloads++;
     return outcome;
   };
-  serveReload(hub, reload, createReloadAsked(world, world.now(), reload));
-  const [one, two] = [reloadAskedOver(worker("1").bus), reloadAskedOver(worker("2").bus)];
+  serveReload(hub, createServiceReload(world, world.now(), reload));
+  const [one, two] = [reloadOver(worker("1").bus), reloadOver(worker("2").bus)];
   world.advance(1_000);
   assert.equal(await one({ id: "a", ageMs: 5_000 }), null, "the file was read after that");
   const both = await Promise.all([two({ id: "b", ageMs: 400 }), one({ id: "b", ageMs: 900 })]);
@@ -47,6 +49,6 @@ test("what another node was asked for is done once, and not what was asked for b
   world.advance(3_600_000);
   assert.deepEqual(await one({ id: "c", ageMs: 3_000_000 }), outcome, "however late it is heard");
   assert.equal(await two({ id: "c", ageMs: 3_000_001 }), null);
-  assert.deepEqual(await reloadOver(worker("1").bus), outcome);
+  assert.deepEqual(await one(null), outcome);
   assert.equal(reloads, 3);
 });

@@ -9,8 +9,8 @@ import {
   currentPosition,
   readChanges,
   recordChange,
-  removeOldChanges,
 } from "../../src/shared/changes/change-log.ts";
+import { removeOld } from "../../src/shared/nodes/retention.ts";
 import type { Store } from "../../src/shared/store/store.ts";
 import { seededRandom } from "../fakes/runtime.ts";
 import { chanceSeed } from "../fakes/seed.ts";
@@ -101,7 +101,7 @@ eachStore(({ engine, open }) => {
     assert.deepEqual((await readChanges(store, longAgo)).read, { kind: "all" });
     await sql`update change_log set at = at - 3700000`.execute(store.db);
     await write(store, { topic: "key", ref: "key_2" });
-    await removeOldChanges(store);
+    await removeOld(store, "change_log");
     const left = await store.db.selectFrom("change_log").select("ref").execute();
     assert.deepEqual(left, [{ ref: "key_2" }]);
   });

@@ -8,7 +8,7 @@ import { realRuntime } from "../../src/runtime.ts";
 import {
   claimsOf,
   createJobClaims,
-  repeatJobs,
+  repeatJob,
   type SingleJob,
 } from "../../src/shared/nodes/job-claims.ts";
 import { openStore } from "../../src/shared/store/store.ts";
@@ -91,9 +91,9 @@ eachStore(({ engine, open, place }) => {
     let runs = 0;
     const job = { name: "audit", everyMs: LONG_MS, run: async () => void runs++ };
     assert.equal(await claims.runIfDue(job), false);
-    const end = repeatJobs(
-      { runtime: realRuntime, checkEveryMs: nodeTimeoutMs / 5, claims, onError: assert.ifError },
-      [job],
+    const end = repeatJob(
+      { runtime: realRuntime, everyMs: nodeTimeoutMs / 5, claims, onError: assert.ifError },
+      job,
     );
     await until("the other one does it", () => runs === 1);
     await end();

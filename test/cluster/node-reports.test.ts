@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "kysely";
-import { readReports, removeOldReports, writeReport } from "../../src/shared/nodes/node-reports.ts";
+import { readReports, writeReport } from "../../src/shared/nodes/node-reports.ts";
+import { removeOld } from "../../src/shared/nodes/retention.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 eachStore(({ engine, open }) => {
@@ -21,11 +22,11 @@ eachStore(({ engine, open }) => {
     assert.deepEqual(await names(), ["n1/1 2", "n2/1 3"]);
     await age("n2/1", 600_000);
     assert.deepEqual(await names(), ["n1/1 2"], "how a silent process is, is not known");
-    assert.equal(await removeOldReports(store), false);
+    assert.equal(await removeOld(store, "node_report"), false);
     await writeReport(store, "n2/1", "4");
     assert.deepEqual(await names(), ["n1/1 2", "n2/1 4"]);
     await age("n1/1", 7_200_000);
-    await removeOldReports(store);
+    await removeOld(store, "node_report");
     const rows = await store.db.selectFrom("node_report").select("node_id").execute();
     assert.deepEqual(rows, [{ node_id: "n2/1" }]);
   });

@@ -12,7 +12,8 @@ import { type RequestTokens, SharedLimit } from "../../src/core/billing/shared-l
 import { TokenBook } from "../../src/core/billing/token-book.ts";
 import { bookedAddressLimits } from "../../src/shared/leases/booked-address-limits.ts";
 import { RateShares } from "../../src/shared/leases/rate-shares.ts";
-import { removeOldLimits, storedTokens } from "../../src/shared/leases/stored-tokens.ts";
+import { storedTokens } from "../../src/shared/leases/stored-tokens.ts";
+import { removeOld } from "../../src/shared/nodes/retention.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 import { namedSeeds } from "../fakes/seed.ts";
 import { until } from "../fakes/service-fixture.ts";
@@ -304,7 +305,7 @@ eachStore(({ engine, open }) => {
         { ...row, scope: "new", full_at: Date.now() + 600_000 },
       ])
       .execute();
-    await removeOldLimits(store);
+    for (const table of ["rate_demand", "rate_limit"] as const) await removeOld(store, table);
     const demands = await store.db.selectFrom("rate_demand").select("scope").execute();
     const limits = await store.db.selectFrom("rate_limit").select("scope").execute();
     assert.deepEqual([demands, limits], [[{ scope: "new" }], [{ scope: "new" }]]);

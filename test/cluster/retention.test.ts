@@ -23,7 +23,6 @@ eachStore(({ engine, open }) => {
       store,
       runtime,
       claims: ALONE,
-      further: [],
       onError: (error) => errors.push(error),
     });
     runtime.advance(SWEEP_MS);
@@ -35,7 +34,6 @@ eachStore(({ engine, open }) => {
       store,
       runtime,
       claims: ALONE,
-      further: [],
       onError: (error) => errors.push(error),
     });
     runtime.advance(SWEEP_MS);

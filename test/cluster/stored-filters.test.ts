@@ -1,7 +1,8 @@
 // The rows of filters on both engines: who keeps one, what is written into it, and when it goes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { removeExpiredFilters, storedFilters } from "../../src/shared/nodes/stored-filters.ts";
+import { removeOld } from "../../src/shared/nodes/retention.ts";
+import { storedFilters } from "../../src/shared/nodes/stored-filters.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 function origin(id: string) {
@@ -92,11 +93,11 @@ eachStore(({ engine, open }) => {
     assert.equal(await records.remove("0x10", "key k1 ethereum"), null);
     await store.db.updateTable("filter").set({ polled_at: 0n }).where("id", "=", "0x11").execute();
     assert.equal(await records.remove("0x11", "key k1 ethereum"), null, "it has expired");
-    assert.equal(await removeExpiredFilters(store), false);
+    assert.equal(await removeOld(store, "filter"), false);
     assert.equal(await records.read("0x11"), null);
     await store.db.updateTable("filter").set({ polled_at: 0n }).execute();
     await records.touch("0x12");
-    await removeExpiredFilters(store);
+    await removeOld(store, "filter");
     assert.notEqual(await records.read("0x12"), null);
   });
 });

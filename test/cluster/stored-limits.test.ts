@@ -3,12 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { OtherShare } from "../../src/core/workers/share-book.ts";
-import {
-  leaseCredits,
-  removeOldQuotas,
-  returnCredits,
-} from "../../src/shared/leases/stored-quotas.ts";
-import { removeOldShares, storedShares } from "../../src/shared/leases/stored-shares.ts";
+import { leaseCredits, returnCredits } from "../../src/shared/leases/stored-quotas.ts";
+import { storedShares } from "../../src/shared/leases/stored-shares.ts";
+import { removeOld } from "../../src/shared/nodes/retention.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 const LIMITS = { daily: 100, monthly: 250, resetsOn: 1 };
@@ -33,7 +30,7 @@ eachStore(({ engine, open }) => {
     await b.remove(now);
     assert.deepEqual(await b.write([entry("y", 5)]), []);
     assert.deepEqual(await b.write([]), []);
-    assert.equal(await removeOldShares(store), false);
+    assert.equal(await removeOld(store, "provider_share"), false);
     assert.equal((await a.write([entry("y", 1)])).length, 1, "what is young stays");
   });
 
@@ -78,7 +75,7 @@ eachStore(({ engine, open }) => {
     assert.deepEqual([day.credits, day.daySpent, day.monthSpent], [0, 100, 95]);
     const other = await leaseCredits(store, { ...request, key: "set q", credits: 1_000 });
     assert.equal(other.credits, 100);
-    assert.equal(await removeOldQuotas(store), false);
+    assert.equal(await removeOld(store, "provider_quota"), false);
     assert.equal((await leaseCredits(store, request)).daySpent, 100, "what is young stays");
   });
 });

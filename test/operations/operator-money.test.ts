@@ -93,13 +93,13 @@ eachStore(({ engine, open }) => {
         books: null,
         chains: null,
       });
-      const run = { runner: "service", node: "n1", checkedAtMs: 1_000 } as const;
+      const run = { runner: "service", node: "n1", checked_at: 1_000n } as const;
       const books = {
         ...run,
         part: "books",
         state: "balanced",
-        problemCount: 0,
-        problems: [],
+        problem_count: 0n,
+        problems: "[]",
       } as const;
       await recordAudit(store, [books]);
       const told = {
@@ -113,8 +113,8 @@ eachStore(({ engine, open }) => {
         ...books,
         part: "chains",
         state: "unbalanced",
-        problemCount: 9,
-        problems,
+        problem_count: 9n,
+        problems: JSON.stringify(problems),
       } as const;
       await recordAudit(store, [chains]);
       assert.deepEqual(await read(api, "audit/last"), {

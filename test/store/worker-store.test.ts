@@ -128,26 +128,26 @@ test("a worker that is silent in a transaction loses it, and holds nobody up for
 test("a commit that comes too late says so", async (t) => {
   const { file, world, other } = await fixture(t);
   const send = file.sendAs("3");
-  await send({ transaction: 1, step: { kind: "begin" } });
+  await send({ transaction: 1, sql: "begin", parameters: [] });
   const update = "update account set balance_n = 7";
-  await send({ transaction: 1, step: { kind: "run", sql: update, parameters: [] } });
+  await send({ transaction: 1, sql: update, parameters: [] });
   world.advance(5_000);
-  const committed = await send({ transaction: 1, step: { kind: "commit" } });
+  const committed = await send({ transaction: 1, sql: "commit", parameters: [] });
   assert.equal(committed.ok, false);
-  assert.equal((await send({ transaction: 1, step: { kind: "rollback" } })).ok, true);
+  assert.equal((await send({ transaction: 1, sql: "rollback", parameters: [] })).ok, true);
   assert.equal(await balanceOf(other, "acc_a"), 0n);
 });
 
 test("a begin that its worker gave up never runs, and holds nobody up", async (t) => {
   const { file, one, other } = await fixture(t);
   const [first, second] = [file.sendAs("3"), file.sendAs("4")];
-  await first({ transaction: 1, step: { kind: "begin" } });
-  const begun = second({ transaction: 7, step: { kind: "begin" } });
+  await first({ transaction: 1, sql: "begin", parameters: [] });
+  const begun = second({ transaction: 7, sql: "begin", parameters: [] });
   const balance = balanceOf(other, "acc_a");
   // Answered although the transaction of another is open.
-  assert.equal((await second({ transaction: 7, step: { kind: "rollback" } })).ok, true);
+  assert.equal((await second({ transaction: 7, sql: "rollback", parameters: [] })).ok, true);
   assert.equal((await begun).ok, false);
-  assert.equal((await first({ transaction: 1, step: { kind: "commit" } })).ok, true);
+  assert.equal((await first({ transaction: 1, sql: "commit", parameters: [] })).ok, true);
   assert.equal(await balance, 0n);
   await raise(one);
   assert.equal(await balanceOf(one, "acc_a"), 1n);
@@ -160,8 +160,8 @@ test("a begin that waited longer than its worker does is not run", async (t) => 
     ["4", 1],
     ["5", 1],
   ] as const)
-    void file.sendAs(worker)({ transaction, step: { kind: "begin" } });
-  const last = file.sendAs("6")({ transaction: 1, step: { kind: "begin" } });
+    void file.sendAs(worker)({ transaction, sql: "begin", parameters: [] });
+  const last = file.sendAs("6")({ transaction: 1, sql: "begin", parameters: [] });
   world.advance(15_000);
   assert.equal((await last).ok, false);
   await raise(one);
@@ -171,11 +171,11 @@ test("a begin that waited longer than its worker does is not run", async (t) => 
 test("a worker that dies in a transaction leaves nothing of it, nor what it still wanted", async (t) => {
   const { file, one, other } = await fixture(t);
   const send = file.sendAs("3");
-  await send({ transaction: 1, step: { kind: "begin" } });
+  await send({ transaction: 1, sql: "begin", parameters: [] });
   const update = "update account set balance_n = 7";
-  await send({ transaction: 1, step: { kind: "run", sql: update, parameters: [] } });
+  await send({ transaction: 1, sql: update, parameters: [] });
   const waiting = raise(other);
-  void send({ transaction: 2, step: { kind: "begin" } });
+  void send({ transaction: 2, sql: "begin", parameters: [] });
   file.statements.forget("3");
   await waiting;
   assert.equal(await balanceOf(one, "acc_a"), 1n);

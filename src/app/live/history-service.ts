@@ -1,6 +1,8 @@
 // History of a service: gathered in the supervisor, or in the process that serves alone, every ten
 // seconds and before it is read. Each process hands over its counts in numbered batches, so that
 // nothing counts twice and counts outlive their worker.
+
+import { setNewest } from "../../core/newest.ts";
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../../core/workers/bus.ts";
 import { type ChangeEvent, RecentChanges } from "../../observe/feed/recent-changes.ts";
 import type { CountedStep } from "../../observe/history/history-counts.ts";
@@ -11,7 +13,7 @@ import type {
   StepsReport,
 } from "../../observe/history/service-history.ts";
 import { type StepBatch, StepOutbox } from "../../observe/history/step-outbox.ts";
-import type { Runtime } from "../../runtime.ts";
+import { type Runtime, shared } from "../../runtime.ts";
 
 /** Where the steps of a process go, and where history of the whole service is read. */
 export interface HistoryService {
@@ -100,21 +102,16 @@ export function serveHistory(
   const taken = new Map<string, number>();
   /** The process that has the place of a worker. */
   const processOf = new Map<string, string>();
-  let reading: Promise<void> | null = null;
-  let next: Promise<void> | null = null;
 
   function receive({ process, number, ...batch }: StepBatch, from: string): void {
     processOf.set(from, process);
     if (number <= (taken.get(process) ?? 0)) return;
-    taken.delete(process);
-    taken.set(process, number);
-    const [oldest] = taken.keys();
-    if (taken.size > MAX_PROCESSES && oldest !== undefined) taken.delete(oldest);
+    setNewest(taken, process, number, MAX_PROCESSES);
     for (const step of batch.steps) history.add(step);
     for (const change of batch.changes) changes.add(change);
   }
 
-  async function gatherAll(): Promise<void> {
+  const gather = shared(async () => {
     await Promise.all(
       bus.workers().map(async (id) => {
         const process = processOf.get(id) ?? "";
@@ -123,22 +120,7 @@ export function serveHistory(
         if (reply.ok) receive(reply.value, id);
       }),
     );
-  }
-
-  /** One that is asked for while another is under way begins after it, for all who ask then. */
-  function gather(): Promise<void> {
-    if (reading === null) {
-      reading = gatherAll().finally(() => {
-        reading = null;
-      });
-      return reading;
-    }
-    next ??= reading.then(() => {
-      next = null;
-      return gather();
-    });
-    return next;
-  }
+  });
 
   function again(): void {
     runtime.after(GATHER_MS, () => {

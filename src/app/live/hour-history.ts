@@ -3,6 +3,7 @@
 
 import type { Logger } from "pino";
 import { errorText } from "../../core/fields.ts";
+import { setNewest } from "../../core/newest.ts";
 import {
   type HistoryHourRow,
   historyHours,
@@ -127,10 +128,7 @@ export function createHourReader(
     if (store === null) return "no_store";
     const report = await readHours(service, store, query);
     if (typeof report === "string") return report;
-    reports.delete(key);
-    reports.set(key, { atMs: now(), report });
-    const [oldest] = reports.keys();
-    if (reports.size > MAX_REPORTS && oldest !== undefined) reports.delete(oldest);
+    setNewest(reports, key, { atMs: now(), report }, MAX_REPORTS);
     return report;
   }
 

@@ -17,7 +17,7 @@ import type {
   Requester,
 } from "../../web/api/parts.ts";
 import type { OperatorChange, OperatorChanges } from "./operator-changes.ts";
-import type { Reload, ReloadAsked } from "./reload-service.ts";
+import { NOT_READ, type ServiceReload } from "./reload-service.ts";
 
 export interface OperatorProvidersParts extends QueryParts {
   readonly runtime: Runtime;
@@ -28,8 +28,7 @@ export interface OperatorProvidersParts extends QueryParts {
   readonly onError: (error: unknown) => void;
   readonly changes: OperatorChanges;
   readonly recordAction: RecordAction;
-  readonly reload: Reload;
-  readonly reloadAsked: ReloadAsked;
+  readonly reload: ServiceReload;
 }
 
 /** The same, which follows what operators do elsewhere. */
@@ -95,7 +94,7 @@ async function reload(
   { changes, reload: reloadHere, onError }: OperatorProvidersParts,
   by: Requester,
 ): ReturnType<OperatorProviders["reload"]> {
-  const outcome = await reloadHere();
+  const outcome = (await reloadHere(null)) ?? NOT_READ;
   const failed = (error: unknown): boolean => {
     onError(error);
     return false;
@@ -109,14 +108,11 @@ async function reload(
  * each node, with a line of its own, since nodes may have other files.
  */
 function createReloadFollower(parts: OperatorProvidersParts): () => Promise<void> {
-  const { changes, recordAction, reloadAsked } = parts;
-  let lastId: string | null = null;
+  const { changes, recordAction, reload: reloadAsked } = parts;
   return async () => {
     const asked = await changes.reloadOfOthers();
-    if (asked === null || asked.id === lastId) return;
-    lastId = asked.id;
-    const outcome = await reloadAsked(asked);
-    if (outcome === null) return;
+    const outcome = asked === null ? null : await reloadAsked(asked);
+    if (asked === null || outcome === null) return;
     const { actor, address, node } = asked;
     await recordAction({
       actor,

@@ -2,6 +2,7 @@
 // the service: while an embedded store cannot be written, each process hands out its part of what
 // is left, and counts in memory. A server that does not answer hands out nothing.
 
+import { setNewest } from "../../core/newest.ts";
 import {
   creditsLeft,
   type QuotaRecord,
@@ -61,7 +62,7 @@ export class StoredQuotas implements QuotaSource {
     try {
       const { credits, ...record } = await leaseCredits(store, request);
       this.#isFailing = false;
-      this.#remember(request.key, record);
+      setNewest(this.#records, request.key, record, MAX_RECORDS);
       return { ...record, credits };
     } catch (error) {
       this.#failed(error);
@@ -75,20 +76,13 @@ export class StoredQuotas implements QuotaSource {
     const part = Math.floor(creditsLeft(record, limits) / this.#parts.processes);
     const granted = Math.min(credits, part);
     const after = spent(record, granted);
-    this.#remember(key, after);
+    setNewest(this.#records, key, after, MAX_RECORDS);
     return { ...after, credits: granted };
   }
 
   #failed(error: unknown): void {
     if (!this.#isFailing) this.#parts.onError(error);
     this.#isFailing = true;
-  }
-
-  #remember(key: string, record: QuotaRecord): void {
-    this.#records.delete(key);
-    this.#records.set(key, record);
-    const [oldest = key] = this.#records.keys();
-    if (this.#records.size > MAX_RECORDS) this.#records.delete(oldest);
   }
 
   #counted<T>(work: Promise<T>): Promise<T> {

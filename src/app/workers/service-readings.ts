@@ -1,5 +1,7 @@
 // Documents of the whole service: each worker provides its own, and the supervisor merges them. It
 // keeps the counts of workers that have ended, so that no counter ever decreases.
+
+import { keepNewest } from "../../core/newest.ts";
 import {
   type Bus,
   type BusReply,
@@ -15,7 +17,7 @@ import {
   parseFamilies,
 } from "../../observe/metric-families.ts";
 import { METRICS } from "../../observe/metrics.ts";
-import type { Runtime } from "../../runtime.ts";
+import { type Runtime, shared } from "../../runtime.ts";
 import type { ReadyDocument } from "../../web/pages/instance.ts";
 import {
   addCounts,
@@ -68,13 +70,8 @@ interface Kept {
   readonly last: Map<WorkerId, Document>;
   /** The counts of workers that have ended; null = none. */
   gone: Document;
-  /** The reading under way; null = none. */
-  reading: Promise<Document> | null;
-  /**
-   * The next reading, shared by all requests that arrive during the current one, so that no request
-   * gets values older than itself.
-   */
-  next: Promise<Document> | null;
+  /** Reads it; no request gets values older than itself. */
+  readonly read: () => Promise<Document>;
   usedAtMs: number;
 }
 
@@ -89,7 +86,7 @@ export interface ReadingsParts {
 export function serveServiceDocuments(parts: ReadingsParts): void {
   const { bus, runtime } = parts;
   const all = new Map<string, Kept>();
-  for (const realIds of [true, false]) keptOf(all, { kind: "metrics", realIds }, runtime.now());
+  for (const realIds of [true, false]) keptOf({ kind: "metrics", realIds });
 
   async function read(kept: Kept): Promise<Document> {
     const workers = bus.workers();
@@ -105,28 +102,34 @@ export function serveServiceDocuments(parts: ReadingsParts): void {
     if (livingOf(bus).includes(id)) kept.last.set(id, reply.value.document);
   }
 
-  function share(kept: Kept): Promise<Document> {
-    if (kept.reading === null) {
-      kept.reading = read(kept).finally(() => {
-        kept.reading = null;
-      });
-      return kept.reading;
+  /** The state of a document, marked as requested now. */
+  function keptOf(query: DocumentQuery): Kept {
+    const key = JSON.stringify(query);
+    const usedAtMs = runtime.now();
+    const known = all.get(key);
+    if (known !== undefined) {
+      known.usedAtMs = usedAtMs;
+      return known;
     }
-    kept.next ??= kept.reading.then(() => {
-      kept.next = null;
-      return share(kept);
-    });
-    return kept.next;
+    const kept: Kept = {
+      query,
+      last: new Map(),
+      gone: null,
+      read: shared(() => read(kept)),
+      usedAtMs,
+    };
+    all.set(key, kept);
+    keepNewest(all, MAX_KEPT);
+    return kept;
   }
 
   function refresh(): void {
     runtime.after(REFRESH_MS, () => {
       const nowMs = runtime.now();
       for (const [key, kept] of [...all])
-        if (kept.query.kind !== "metrics" && nowMs - kept.usedAtMs > KEPT_MS && isEmpty(kept))
-          all.delete(key);
-        else if (nowMs - kept.usedAtMs <= KEPT_MS || kept.query.kind === "metrics")
-          void share(kept);
+        if (kept.query.kind === "metrics" || nowMs - kept.usedAtMs <= KEPT_MS) void kept.read();
+        // Counts of workers that have ended are kept.
+        else if (kept.gone === null) all.delete(key);
       refresh();
     });
   }
@@ -134,38 +137,8 @@ export function serveServiceDocuments(parts: ReadingsParts): void {
   bus.onWorkers(() => {
     for (const kept of all.values()) retireOthers(kept, livingOf(bus));
   });
-  bus.serve(MERGED, async (query) => {
-    const kept = keptOf(all, query, runtime.now());
-    return { document: await share(kept) };
-  });
+  bus.serve(MERGED, async (query) => ({ document: await keptOf(query).read() }));
   refresh();
-}
-
-/** The state of a document, marked as requested now. */
-function keptOf(all: Map<string, Kept>, query: DocumentQuery, nowMs: number): Kept {
-  const key = JSON.stringify(query);
-  const known = all.get(key);
-  if (known !== undefined) {
-    known.usedAtMs = nowMs;
-    return known;
-  }
-  const created: Kept = {
-    query,
-    last: new Map(),
-    gone: null,
-    reading: null,
-    next: null,
-    usedAtMs: nowMs,
-  };
-  const [oldest] = all.keys();
-  if (all.size >= MAX_KEPT && oldest !== undefined) all.delete(oldest);
-  all.set(key, created);
-  return created;
-}
-
-/** Whether dropping it would lose no counts. */
-function isEmpty({ gone }: Kept): boolean {
-  return gone === null;
 }
 
 /** Workers that have not ended: one that does not answer now may count on. */

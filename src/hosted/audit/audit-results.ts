@@ -5,29 +5,12 @@ import { nanoOf } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { AuditResultTable } from "../../shared/store/tables-cluster.ts";
-import type { BookDifference, TransferDifference, UnreadChain } from "./audit.ts";
+import type { AuditFindings, BookDifference, TransferDifference, UnreadChain } from "./audit.ts";
 
-/** What was compared: the books with each other, or with the payment chains. */
-export type AuditPart = AuditResultTable["part"];
-/** Who ran an audit: the service by itself, an operator by the API, `svc audit`. */
-export type AuditRunner = AuditResultTable["runner"];
-
-/** How one part of an audit ended. */
-export interface AuditResult {
-  readonly part: AuditPart;
-  /** `unread` = nothing differs, and a payment chain could not be read. */
-  readonly state: AuditResultTable["state"];
-  /** How many there are; `problems` has the first ones. */
-  readonly problemCount: number;
-  readonly problems: readonly string[];
-  readonly runner: AuditRunner;
-  /** The node that ran it; null = the service is one node, or a command ran it. */
-  readonly node: string | null;
-  readonly checkedAtMs: number;
-}
-
+/** How one part of an audit ended: as the store keeps it. */
+export type AuditResult = AuditResultTable;
 /** Who ran an audit, where, and when. */
-export type AuditRun = Pick<AuditResult, "runner" | "node" | "checkedAtMs">;
+export type AuditRun = Pick<AuditResult, "runner" | "node" | "checked_at">;
 
 const MAX_PROBLEMS = 100;
 const MAX_PROBLEM_CHARS = 300;
@@ -39,19 +22,14 @@ export function booksResult(differences: readonly BookDifference[], run: AuditRu
 }
 
 /** The result of comparing the books with the payment chains. */
-export function chainsResult({ money, unread }: ComparedChains, run: AuditRun): AuditResult {
+export function chainsResult(
+  { money, unread }: Pick<AuditFindings, "money" | "unread">,
+  run: AuditRun,
+): AuditResult {
   const problems = [...money.map(transferText), ...unread.map(unreadText)];
-  return { ...run, part: "chains", state: chainsState(money, unread), ...problemsOf(problems) };
-}
-
-interface ComparedChains {
-  readonly money: readonly TransferDifference[];
-  readonly unread: readonly UnreadChain[];
-}
-
-function chainsState(money: readonly unknown[], unread: readonly unknown[]): AuditResult["state"] {
-  if (money.length > 0) return "unbalanced";
-  return unread.length > 0 ? "unread" : "balanced";
+  const withoutDifference = unread.length > 0 ? "unread" : "balanced";
+  const state = money.length > 0 ? "unbalanced" : withoutDifference;
+  return { ...run, part: "chains", state, ...problemsOf(problems) };
 }
 
 /** A difference in the books, in words. */
@@ -69,9 +47,14 @@ function unreadText({ chainId, reason }: UnreadChain): string {
   return `chain ${chainId} could not be read: ${reason}`;
 }
 
-function problemsOf(all: readonly string[]): Pick<AuditResult, "problems" | "problemCount"> {
-  const problems = all.slice(0, MAX_PROBLEMS).map((text) => text.slice(0, MAX_PROBLEM_CHARS));
-  return { problems, problemCount: all.length };
+function problemsOf(all: readonly string[]): Pick<AuditResult, "problems" | "problem_count"> {
+  const first = all.slice(0, MAX_PROBLEMS).map((text) => text.slice(0, MAX_PROBLEM_CHARS));
+  return { problems: JSON.stringify(first), problem_count: BigInt(all.length) };
+}
+
+/** The first problems of a result. */
+export function parseProblems({ problems }: AuditResult): string[] {
+  return JSON.parse(problems) as string[];
 }
 
 /** Keeps results in place of those of the same parts that were there. */
@@ -82,7 +65,7 @@ export async function recordAudit(
   const column = (name: string) => sql.ref<never>(`excluded.${name}`);
   await db
     .insertInto("audit_result")
-    .values(results.map(rowOf))
+    .values([...results])
     .onConflict((conflict) =>
       conflict.column("part").doUpdateSet({
         state: column("state"),
@@ -99,40 +82,8 @@ export async function recordAudit(
 /** The last result of each part; null = it was never compared. */
 export async function lastAudit({
   db,
-}: Pick<Store, "db">): Promise<Readonly<Record<AuditPart, AuditResult | null>>> {
+}: Pick<Store, "db">): Promise<Readonly<Record<AuditResult["part"], AuditResult | null>>> {
   const rows = await db.selectFrom("audit_result").selectAll().execute();
-  const of = (part: AuditPart): AuditResult | null => {
-    const row = rows.find((each) => each.part === part);
-    return row === undefined ? null : resultOf(row);
-  };
+  const of = (part: AuditResult["part"]) => rows.find((row) => row.part === part) ?? null;
   return { books: of("books"), chains: of("chains") };
-}
-
-function rowOf(result: AuditResult): AuditResultTable {
-  return {
-    part: result.part,
-    state: result.state,
-    problem_count: BigInt(result.problemCount),
-    problems: JSON.stringify(result.problems),
-    runner: result.runner,
-    node: result.node,
-    checked_at: BigInt(Math.floor(result.checkedAtMs)),
-  };
-}
-
-function resultOf(row: AuditResultTable): AuditResult {
-  return {
-    part: row.part,
-    state: row.state,
-    problemCount: Number(row.problem_count),
-    problems: parseProblems(row.problems),
-    runner: row.runner,
-    node: row.node,
-    checkedAtMs: Number(row.checked_at),
-  };
-}
-
-/** What `recordAudit` wrote. */
-function parseProblems(text: string): readonly string[] {
-  return JSON.parse(text) as readonly string[];
 }

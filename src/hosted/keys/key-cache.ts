@@ -22,12 +22,6 @@ import {
   update,
 } from "./key-context.ts";
 
-/** Ids of what was changed. */
-export interface ChangedElsewhere {
-  readonly keys: ReadonlySet<string>;
-  readonly accounts: ReadonlySet<string>;
-}
-
 /** Bounds of what is kept. */
 export interface KeyCacheLimits {
   readonly maxKeys: number;
@@ -63,7 +57,7 @@ const MAX_READS = 5;
 const RETRY_MS = 1_000;
 /** Keys that are read again at one time. */
 const READ_AT_ONCE = 8;
-/** In place of a count of rechecks: the key was changed elsewhere, and has to be read again. */
+/** In place of a count of rechecks: the key was changed, and has to be read again. */
 const CHANGED = -1;
 /** Contexts examined to make room for one. */
 const MAX_LOOKED_AT = 1_000;
@@ -72,6 +66,13 @@ const MAX_LOOKED_AT = 1_000;
 interface KeyReading {
   readonly own: OwnProfiles | null;
   readonly rechecks: number;
+}
+
+/** A key that is to be read again. */
+interface QueuedRead extends PromiseWithResolvers<void> {
+  readonly keyContext: KeyContext;
+  /** A key that cannot be read goes on as it was, unless it was changed. */
+  readonly keepsGood: boolean;
 }
 
 type Found = (found: KeyContext | Fault) => void;
@@ -105,10 +106,7 @@ export class KeyCache {
   #reading = 0;
   readonly #changedAt = new Map<string, number>();
   /** What is read again in the background, by its secret, and how many do that now. */
-  readonly #toRead = new Map<
-    string,
-    { readonly keyContext: KeyContext; readonly keepsGood: boolean }
-  >();
+  readonly #toRead = new Map<string, QueuedRead>();
   #readers = 0;
 
   constructor(parts: KeyCacheParts) {
@@ -164,30 +162,26 @@ export class KeyCache {
     return () => list.delete(done);
   }
 
-  /** A key has changed: reads it again, and closes its sockets if they may not stay. */
-  keyChanged(keyId: string): Promise<void> {
-    return this.#readAgain(keyId, (keyContext) => keyContext.keyId === keyId);
-  }
-
-  /** An account has changed. */
-  accountChanged(accountId: string): Promise<void> {
-    this.#parts.credit.refresh(accountId);
-    return this.#readAgain(accountId, (keyContext) => keyContext.account.id === accountId);
-  }
-
   /**
-   * Keys and accounts that other nodes changed. From now on a request with one of these keys waits
-   * until the key was read again. All of them are read in the background.
+   * Keys and accounts were changed, here or elsewhere; `ids` has the ids of both. From now on a
+   * request with one of these keys waits until the key was read again, and sockets that may not
+   * stay are closed then. Resolves when all of them were read.
    */
-  changedElsewhere({ keys, accounts }: ChangedElsewhere): void {
-    for (const accountId of accounts) this.#parts.credit.refresh(accountId);
-    this.#noteChanges([...keys, ...accounts]);
+  async changed(ids: ReadonlySet<string>): Promise<void> {
+    this.#changes++;
+    for (const id of ids) {
+      this.#parts.credit.refresh(id);
+      // What is being read now may have been read before this change.
+      if (this.#reading > 0) this.#changedAt.set(id, this.#changes);
+    }
+    const reads: Promise<void>[] = [];
     for (const [digest, keyContext] of this.#contexts) {
-      if (!keys.has(keyContext.keyId) && !accounts.has(keyContext.account.id)) continue;
+      if (!ids.has(keyContext.keyId) && !ids.has(keyContext.account.id)) continue;
       keyContext.checked = CHANGED;
-      this.#toRead.set(digest, { keyContext, keepsGood: false });
+      reads.push(this.#readLater(digest, keyContext, false));
     }
     this.#readInBackground();
+    await Promise.all(reads);
   }
 
   /**
@@ -199,8 +193,7 @@ export class KeyCache {
     this.#unknown.clear();
     const keepsGood = this.#contact === "silent";
     for (const [digest, keyContext] of this.#contexts)
-      if (this.#withSockets.has(keyContext) && !this.#toRead.has(digest))
-        this.#toRead.set(digest, { keyContext, keepsGood });
+      if (this.#withSockets.has(keyContext)) void this.#readLater(digest, keyContext, keepsGood);
     this.#readInBackground();
   }
 
@@ -393,30 +386,13 @@ export class KeyCache {
     if (shared !== undefined && --shared.keys === 0) this.#accounts.delete(keyContext.account.id);
   }
 
-  /**
-   * Reads the contexts again that a change is about. One that cannot be read opens nothing until it
-   * can.
-   */
-  async #readAgain(id: string, concerns: (keyContext: KeyContext) => boolean): Promise<void> {
-    this.#noteChanges([id]);
-    await this.#refreshAll(concerns);
-  }
-
-  /** What is being read now may have been read before these changes. */
-  #noteChanges(ids: readonly string[]): void {
-    this.#changes++;
-    if (this.#reading > 0) for (const id of ids) this.#changedAt.set(id, this.#changes);
-  }
-
-  async #refreshAll(concerns: (keyContext: KeyContext) => boolean): Promise<void> {
-    const concerned: (readonly [string, KeyContext])[] = [];
-    for (const each of this.#contexts) if (concerns(each[1])) concerned.push(each);
-    const left = concerned.values();
-    const lane = async (): Promise<void> => {
-      for (const [digest, keyContext] of left) await this.#refresh(digest, keyContext);
-    };
-    const lanes = Math.min(READ_AT_ONCE, concerned.length);
-    await Promise.all(Array.from({ length: lanes }, lane));
+  /** Queues a key to be read again; resolves when that was done. */
+  #readLater(digest: string, keyContext: KeyContext, keepsGood: boolean): Promise<void> {
+    const known = this.#toRead.get(digest);
+    const read = known ?? Promise.withResolvers<void>();
+    const keeps = keepsGood && known?.keepsGood !== false;
+    this.#toRead.set(digest, { ...read, keyContext, keepsGood: keeps });
+    return read.promise;
   }
 
   /** However many changes come, no more are read at one time than may be. */
@@ -427,14 +403,15 @@ export class KeyCache {
   /** Takes the first one before it returns. */
   async #readQueued(): Promise<void> {
     this.#readers++;
-    for (const [digest, { keyContext, keepsGood }] of this.#toRead) {
+    for (const [digest, { keyContext, keepsGood, resolve }] of this.#toRead) {
       this.#toRead.delete(digest);
       await this.#refresh(digest, keyContext, keepsGood).catch(this.#parts.onError);
+      resolve();
     }
     this.#readers--;
   }
 
-  /** `keepsGood` = a key that cannot be read goes on as it was, unless it was changed. */
+  /** One that cannot be read opens nothing until it can, unless it is kept as good. */
   async #refresh(digest: string, keyContext: KeyContext, keepsGood = false): Promise<void> {
     const { defaultProfile } = keyContext;
     try {

@@ -1,18 +1,12 @@
 // Hours of history in the store: written whole under the name of the service that counted them,
 // read a page at a time, removed after 90 days. Knows nothing of what is counted.
 import { type SqlBool, sql } from "kysely";
-import { databaseNow } from "../../shared/store/engine.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { HistoryHourTable } from "../../shared/store/tables-cluster.ts";
 
-const HOUR_MS = 3_600_000n;
-const KEPT_HOURS = 90n * 24n;
-/** A clock that was ahead wrote hours that are yet to come. */
-const AHEAD_HOURS = 24n;
 /** Rows of one statement: each holds other statements of an embedded store up for a moment. */
 const ROWS_PER_STATEMENT = 200;
 const ROWS_PER_PAGE = 500;
-const REMOVED_AT_ONCE = 1_000n;
 
 /** A row of an hour. */
 export type HistoryHourRow = Omit<HistoryHourTable, "hour" | "writer">;
@@ -86,15 +80,4 @@ export async function* historyHours(
     if (last === undefined || rows.length < ROWS_PER_PAGE) return;
     after = last;
   }
-}
-
-/** Removes hours older than 90 days; true = there may be more. */
-export async function removeOldHistory({ db }: Pick<Store, "db">): Promise<boolean> {
-  const hour = sql<bigint>`${databaseNow(db)} / ${HOUR_MS}`;
-  const { numAffectedRows = 0n } = await sql`delete from history_hour
-    where (profile, chain, hour, provider, class, writer) in (
-      select profile, chain, hour, provider, class, writer from history_hour
-      where hour < ${hour} - ${KEPT_HOURS} or hour > ${hour} + ${AHEAD_HOURS}
-      limit ${REMOVED_AT_ONCE})`.execute(db);
-  return numAffectedRows >= REMOVED_AT_ONCE;
 }

@@ -68,6 +68,8 @@ export class ProfileLoader {
   readonly #parts: ProfileLoaderParts;
   /** In order of use, least recently used first. */
   readonly #entries = new Map<string, LoadedProfile>();
+  /** Reloads profiles that were changed elsewhere. */
+  #reloading: Promise<void> = Promise.resolve();
   #cancelSweep: () => void;
 
   constructor(parts: ProfileLoaderParts) {
@@ -128,9 +130,18 @@ export class ProfileLoader {
     await this.#load(entry);
   }
 
-  /** Reloads every profile in memory. */
-  async reload(): Promise<void> {
-    for (const { ref } of [...this.#entries.values()]) await this.changed(ref);
+  /**
+   * Reloads profiles in memory that were changed elsewhere, one after the other; null = any may
+   * have been. Keeps failures to itself.
+   */
+  changedElsewhere(ids: ReadonlySet<string> | null): void {
+    for (const [id, entry] of this.#entries) if (ids === null || ids.has(id)) entry.stale = true;
+    this.#reloading = this.#reloading.then(() => this.#reloadStale());
+  }
+
+  /** Resolves when what was changed elsewhere so far is in use. */
+  settled(): Promise<void> {
+    return this.#reloading;
   }
 
   close(): void {
@@ -177,6 +188,10 @@ export class ProfileLoader {
     };
     this.#entries.set(entry.id, entry);
     return entry;
+  }
+
+  async #reloadStale(): Promise<void> {
+    for (const entry of [...this.#entries.values()]) if (entry.stale) await this.#load(entry);
   }
 
   #load(entry: LoadedProfile): Promise<void> {

@@ -1,6 +1,6 @@
 // Hears of changes that other nodes made: reads the change log when it is told to, and every second
 // without that. Says for how long the database has not answered. Knows no key.
-import type { Runtime } from "../../runtime.ts";
+import { type Runtime, shared, within } from "../../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { type ChangePosition, type ChangesRead, readChanges } from "./change-log.ts";
 
@@ -39,8 +39,6 @@ export class ChangeFeed {
   #readAtMs = Number.NEGATIVE_INFINITY;
   /** Counts readings: one that was given up changes nothing. */
   #turn = 0;
-  #running: Promise<void> | null = null;
-  #next: Promise<void> | null = null;
   #isFailing = false;
   #isClosed = false;
   #cancelTimer: () => void;
@@ -60,15 +58,9 @@ export class ChangeFeed {
   }
 
   /** Reads now; resolves when everything that was committed before has been passed on. */
-  read(): Promise<void> {
-    if (this.#running === null) return this.#start();
-    // What is being read began before this call: the next reading has what the caller means.
-    this.#next ??= this.#running.then(() => {
-      this.#next = null;
-      return this.#start();
-    });
-    return this.#next;
-  }
+  readonly read = shared(async () => {
+    if (!this.#isClosed) await this.#readOnce().catch((error: unknown) => this.#failed(error));
+  });
 
   close(): void {
     this.#isClosed = true;
@@ -91,23 +83,12 @@ export class ChangeFeed {
     this.#arm(Math.max(0, SPACING_MS - sinceMs));
   }
 
-  #start(): Promise<void> {
-    if (this.#isClosed) return Promise.resolve();
-    const running = this.#readOnce()
-      .catch((error: unknown) => this.#failed(error))
-      .finally(() => {
-        if (this.#running === running) this.#running = null;
-      });
-    this.#running = running;
-    return running;
-  }
-
   async #readOnce(): Promise<void> {
     const { store, runtime, apply } = this.#parts;
     const startedAtMs = runtime.now();
     this.#readAtMs = startedAtMs;
     const turn = ++this.#turn;
-    const answer = await withinMs(runtime, GIVEN_UP_MS, readChanges(store, this.#position));
+    const answer = await within(runtime, GIVEN_UP_MS, readChanges(store, this.#position));
     if (turn !== this.#turn) return;
     if (answer.read.kind === "all" || answer.read.changes.length > 0) apply(answer.read);
     this.#position = answer.position;
@@ -120,13 +101,4 @@ export class ChangeFeed {
     if (!this.#isFailing && !this.#isClosed) this.#parts.onError(error);
     this.#isFailing = true;
   }
-}
-
-function withinMs<T>(runtime: Runtime, ms: number, work: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const cancel = runtime.after(ms, () =>
-      reject(new Error(`changes of other nodes could not be read within ${ms} ms`)),
-    );
-    work.then(resolve, reject).finally(cancel);
-  });
 }

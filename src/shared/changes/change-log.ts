@@ -58,9 +58,9 @@ export type ChangesRead =
   | { readonly kind: "all" };
 
 /** For how long changes are kept. */
-const RETENTION_MS = 3_600_000;
+export const CHANGES_KEPT_MS = 3_600_000;
 /** A node that read longer ago than this may have missed some that are gone. */
-const SAFE_MS = RETENTION_MS - 300_000;
+const SAFE_MS = CHANGES_KEPT_MS - 300_000;
 /** Changes that are told one by one; more are told as "everything". */
 const MAX_CHANGES = 10_000;
 
@@ -156,15 +156,4 @@ function parseChanges(value: unknown): readonly Change[] {
 
 function parseTopic(topic: string): ChangeTopic {
   return topic as ChangeTopic;
-}
-
-const REMOVED_AT_ONCE = 1_000;
-
-/** Removes changes that every node has read or counts as missed; true = there may be more. */
-export async function removeOldChanges({ db }: Pick<Store, "db">): Promise<boolean> {
-  const { numAffectedRows } =
-    await sql`delete from change_log where seq in (select seq from change_log
-    where at < ${databaseNow(db)} - ${sql.lit(RETENTION_MS)} order by at
-    limit ${sql.lit(REMOVED_AT_ONCE)})`.execute(db);
-  return numAffectedRows === BigInt(REMOVED_AT_ONCE);
 }

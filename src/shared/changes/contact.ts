@@ -31,20 +31,21 @@ export function contactNow({
   feed,
   nodeTimeoutMs,
 }: Pick<ContactParts, "feed" | "nodeTimeoutMs">): Contact {
-  const silentAfterMs = silentAfter(nodeTimeoutMs);
-  return contactAfter(feed.silentMs(), { silentAfterMs, nodeTimeoutMs });
+  const silentMs = feed.silentMs();
+  if (silentMs >= nodeTimeoutMs) return "cut_off";
+  return silentMs >= silentAfter(nodeTimeoutMs) ? "silent" : "heard";
 }
 
 /** Tells of each change of contact; the returned function ends that. */
 export function watchContact(parts: ContactParts, tell: (contact: Contact) => void): () => void {
-  const { runtime, feed, nodeTimeoutMs } = parts;
-  const silentAfterMs = silentAfter(nodeTimeoutMs);
+  const { runtime, nodeTimeoutMs } = parts;
+  const lookMs = silentAfter(nodeTimeoutMs) / LOOKS;
   let before: Contact = "heard";
-  let cancel = runtime.after(silentAfterMs / LOOKS, look);
+  let cancel = runtime.after(lookMs, look);
 
   function look(): void {
-    cancel = runtime.after(silentAfterMs / LOOKS, look);
-    const now = contactAfter(feed.silentMs(), { silentAfterMs, nodeTimeoutMs });
+    cancel = runtime.after(lookMs, look);
+    const now = contactNow(parts);
     if (now === before) return;
     before = now;
     report(parts, now);
@@ -56,17 +57,6 @@ export function watchContact(parts: ContactParts, tell: (contact: Contact) => vo
 
 function silentAfter(nodeTimeoutMs: number): number {
   return Math.min(SILENT_MS, Math.max(LEAST_SILENT_MS, nodeTimeoutMs * SILENT_PART));
-}
-
-function contactAfter(
-  silentMs: number,
-  {
-    silentAfterMs,
-    nodeTimeoutMs,
-  }: { readonly silentAfterMs: number; readonly nodeTimeoutMs: number },
-): Contact {
-  if (silentMs >= nodeTimeoutMs) return "cut_off";
-  return silentMs >= silentAfterMs ? "silent" : "heard";
 }
 
 function report({ log, feed }: ContactParts, contact: Contact): void {

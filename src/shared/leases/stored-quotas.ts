@@ -111,15 +111,3 @@ async function writeRecord(
     .where("scope", "=", key)
     .execute();
 }
-
-/** Longer than any month, and the clocks of databases are off. */
-const KEPT_MS = 100 * 86_400_000;
-const REMOVED_AT_ONCE = 1_000;
-
-/** Removes what was spent at providers long ago; true = there may be more. */
-export async function removeOldQuotas({ db }: Pick<Store, "db">): Promise<boolean> {
-  const { numAffectedRows } = await sql`delete from provider_quota where scope in (
-    select scope from provider_quota where month_at < ${databaseNow(db)} - ${sql.lit(KEPT_MS)}
-    limit ${sql.lit(REMOVED_AT_ONCE)})`.execute(db);
-  return numAffectedRows === BigInt(REMOVED_AT_ONCE);
-}

@@ -84,16 +84,3 @@ function readOf(db: Kysely<Tables>, process: string, scopes: readonly string[]) 
     ${databaseNow(db)} - at as age from provider_share
     where scope in (${sql.join(scopes)}) and process_id <> ${process}`;
 }
-
-/** No process is silent for so long and comes back. */
-const KEPT_MS = 3_600_000;
-const REMOVED_AT_ONCE = 1_000;
-
-/** Removes what processes wrote that ended; true = there may be more. */
-export async function removeOldShares({ db }: Pick<Store, "db">): Promise<boolean> {
-  const { numAffectedRows } = await sql`delete from provider_share where (scope, process_id) in (
-    select scope, process_id from provider_share
-    where at < ${databaseNow(db)} - ${sql.lit(KEPT_MS)}
-    limit ${sql.lit(REMOVED_AT_ONCE)})`.execute(db);
-  return numAffectedRows === BigInt(REMOVED_AT_ONCE);
-}

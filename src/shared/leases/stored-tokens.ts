@@ -7,8 +7,6 @@ import type { Store } from "../store/store.ts";
 
 /** A demand that was not met counts for this long. */
 const DEMAND_MS = 1_000;
-/** How long a row stays after its limit is full. */
-const KEPT_MS = 5_000;
 const MAX_UNMET = 10_000;
 
 /** Asks the book in a store, as one process. */
@@ -121,19 +119,4 @@ async function granted(
       full_at = ${most}(${owing}, ${now}) + ${given} * excluded.step_ms
     returning scope, granted, full_at - ${now} as full_in`.execute(db);
   return new Map(result.rows.map((row) => [row.scope, row]));
-}
-
-const REMOVED_AT_ONCE = 1_000;
-
-/** Removes limits that are full and demands of long ago; true = there may be more. */
-export async function removeOldLimits({ db }: Pick<Store, "db">): Promise<boolean> {
-  const now = databaseNow(db);
-  const demands = await sql`delete from rate_demand where (scope, node_id) in (
-    select scope, node_id from rate_demand where at < ${now} - ${sql.lit(KEPT_MS)}
-    limit ${sql.lit(REMOVED_AT_ONCE)})`.execute(db);
-  const limits = await sql`delete from rate_limit where scope in (
-    select scope from rate_limit where full_at < ${now} - ${sql.lit(KEPT_MS)}
-    limit ${sql.lit(REMOVED_AT_ONCE)})`.execute(db);
-  const most = BigInt(REMOVED_AT_ONCE);
-  return demands.numAffectedRows === most || limits.numAffectedRows === most;
 }

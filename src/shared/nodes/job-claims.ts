@@ -127,38 +127,35 @@ async function letGo({ store, nodeId }: JobClaimParts, job: SingleJob): Promise<
     .execute();
 }
 
-/** Does jobs again and again, each when it is due; the returned function ends that. */
-export function repeatJobs(
-  { runtime, checkEveryMs, claims, onError }: RepeatParts,
-  jobs: readonly SingleJob[],
+/** Does a job again and again, when it is due; the returned function ends that. */
+export function repeatJob(
+  { runtime, everyMs, claims, onError }: RepeatParts,
+  job: SingleJob,
 ): () => Promise<void> {
   let isClosed = false;
-  const cancels = jobs.map(() => () => {});
-  const running = jobs.map((): Promise<unknown> => Promise.resolve());
+  let cancel = (): void => {};
+  let running: Promise<unknown> = Promise.resolve();
 
-  function again(job: SingleJob, at: number): void {
+  function again(): void {
     if (isClosed) return;
-    cancels[at] = runtime.after(Math.min(job.everyMs, checkEveryMs), () => {
-      running[at] = claims
-        .runIfDue(job)
-        .catch(onError)
-        .then(() => again(job, at));
+    cancel = runtime.after(everyMs, () => {
+      running = claims.runIfDue(job).catch(onError).then(again);
     });
   }
 
-  for (const [at, job] of jobs.entries()) again(job, at);
+  again();
   return async () => {
     isClosed = true;
-    for (const cancel of cancels) cancel();
-    await Promise.all(running);
+    cancel();
+    await running;
   };
 }
 
-/** What jobs are repeated with. */
+/** What a job is repeated with. */
 export interface RepeatParts {
   readonly runtime: Runtime;
-  /** The longest time between two looks whether a job is due and free. */
-  readonly checkEveryMs: number;
+  /** Between two looks whether the job is due and free. */
+  readonly everyMs: number;
   readonly claims: JobClaims;
   readonly onError: (error: unknown) => void;
 }

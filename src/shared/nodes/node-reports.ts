@@ -25,9 +25,6 @@ const MAX_REPORTS = 1_000;
 const MAX_JOBS = 100;
 /** A process that told nothing for so long is not known to be as it told. */
 const FRESH_MS = 30_000;
-/** Older ones are removed. */
-const KEPT_MS = 3_600_000;
-const REMOVED_AT_ONCE = 1_000;
 
 /** Writes what a process tells, in the place of what it told before. */
 export async function writeReport({ db }: Store, nodeId: string, report: string): Promise<void> {
@@ -64,18 +61,4 @@ export async function readReports({ db }: Store): Promise<{
       dueAtMs: Number(dueAt),
     })),
   };
-}
-
-/** Removes what processes told that have ended; true = there may be more. */
-export async function removeOldReports({ db }: Pick<Store, "db">): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom("node_report")
-    .where("node_id", "in", ({ selectFrom }) =>
-      selectFrom("node_report as old")
-        .select("old.node_id")
-        .where(sql<SqlBool>`old.at < ${databaseNow(db)} - ${BigInt(KEPT_MS)}`)
-        .limit(REMOVED_AT_ONCE),
-    )
-    .executeTakeFirstOrThrow();
-  return numDeletedRows === BigInt(REMOVED_AT_ONCE);
 }

@@ -233,32 +233,3 @@ export async function noteSkew(store: Store, id: string, skewMs: number): Promis
     .where("state", "=", "alive")
     .execute();
 }
-
-const FORGOTTEN_AT_ONCE = 1_000;
-
-/** Removes the rows of nodes that ended long ago and hold nothing; true = there may be more. */
-export async function forgetNodes({ db }: Store, endedForMs: number): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom("node")
-    .where("id", "in", ({ selectFrom }) =>
-      selectFrom("node as ended")
-        .select("ended.id")
-        .where("ended.state", "!=", "alive")
-        .where(sql<SqlBool>`ended.heartbeat_at < ${databaseNow(db)} - ${BigInt(endedForMs)}`)
-        .where((eb) =>
-          eb.not(
-            eb.exists(
-              eb
-                .selectFrom("credit_lease")
-                .select("credit_lease.node_id")
-                .whereRef("credit_lease.node_id", "=", "ended.id"),
-            ),
-          ),
-        )
-        .limit(FORGOTTEN_AT_ONCE),
-    )
-    // A node that came back meanwhile keeps its row.
-    .where("state", "!=", "alive")
-    .executeTakeFirstOrThrow();
-  return numDeletedRows === BigInt(FORGOTTEN_AT_ONCE);
-}

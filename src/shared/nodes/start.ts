@@ -1,6 +1,6 @@
 // How a node comes to its id at a start: it waits until a row of this id that seems to live has
 // proved to be left behind, and refuses to start beside a process that lives.
-import type { Runtime } from "../../runtime.ts";
+import { pause, type Runtime } from "../../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { heartbeatOf, type MayReplace } from "./node-rows.ts";
 
@@ -40,8 +40,4 @@ export async function waitForNodeId(
       );
   }
   return first;
-}
-
-function pause(runtime: Runtime, ms: number): Promise<void> {
-  return new Promise((resolve) => void runtime.after(ms, resolve));
 }

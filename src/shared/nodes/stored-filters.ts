@@ -1,6 +1,6 @@
 // The records of filters in the database that the nodes of a service share, as one process writes
 // them. All times are those of the database's clock.
-import { type RawBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import {
   type ClaimedFilter,
   FILTER_IDLE_MS,
@@ -145,17 +145,4 @@ async function keptOf(
     for (const { id, claim } of rows) if (some.get(id) === Number(claim)) kept.add(id);
   }
   return kept;
-}
-
-const REMOVED_AT_ONCE = 1_000;
-/** Nobody goes on with a record that is older by so much. */
-const SLACK_MS = 60_000;
-
-/** Removes filters that have not been polled for too long; true = there may be more. */
-export async function removeExpiredFilters({ db }: Pick<Store, "db">): Promise<boolean> {
-  const before: RawBuilder<bigint> = sql`${databaseNow(db)} - ${sql.lit(FILTER_IDLE_MS + SLACK_MS)}`;
-  const { numAffectedRows } = await sql`delete from filter where id in (
-    select id from filter where polled_at < ${before}
-    limit ${sql.lit(REMOVED_AT_ONCE)})`.execute(db);
-  return numAffectedRows === BigInt(REMOVED_AT_ONCE);
 }

@@ -11,7 +11,7 @@ import {
   SqliteQueryCompiler,
 } from "kysely";
 import { EmbeddedAdapter, type OpenEngine } from "./sqlite.ts";
-import { errorFrom, type SendStatement, type StatementStep } from "./statement.ts";
+import { errorFrom, type SendStatement } from "./statement.ts";
 import type { Tables } from "./tables.ts";
 
 /** Opens the engine over statements that are sent. */
@@ -69,21 +69,21 @@ class RemoteConnection implements DatabaseConnection {
   async begin(transaction: number): Promise<void> {
     this.#transaction = transaction;
     try {
-      await this.#step({ kind: "begin" });
+      await this.#run("begin");
     } catch (error) {
       // It may begin yet: then it ends at once, instead of when its time is over.
-      this.#step({ kind: "rollback" }).catch(() => {});
+      this.#run("rollback").catch(() => {});
       throw error;
     }
   }
 
-  async end(kind: "commit" | "rollback"): Promise<void> {
-    await this.#step({ kind });
+  async end(sql: "commit" | "rollback"): Promise<void> {
+    await this.#run(sql);
     this.#transaction = null;
   }
 
   async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
-    const { rows, changes, insertId } = await this.#step({ kind: "run", sql, parameters });
+    const { rows, changes, insertId } = await this.#run(sql, parameters);
     return {
       rows: parseRows(rows),
       ...(changes === null ? {} : { numAffectedRows: changes }),
@@ -95,8 +95,8 @@ class RemoteConnection implements DatabaseConnection {
     yield await this.executeQuery<R>(query);
   }
 
-  async #step(step: StatementStep) {
-    const result = await this.#send({ transaction: this.#transaction, step });
+  async #run(sql: string, parameters: readonly unknown[] = []) {
+    const result = await this.#send({ transaction: this.#transaction, sql, parameters });
     if (!result.ok) throw errorFrom(result.error);
     return result;
   }

@@ -2,12 +2,7 @@
 // bounded time: of a process that is silent or gone in the middle of one, nothing is written.
 import type { SqliteDatabase } from "kysely";
 import type { Runtime } from "../../runtime.ts";
-import {
-  type StatementRequest,
-  type StatementResult,
-  type StatementStep,
-  statementErrorOf,
-} from "./statement.ts";
+import { type StatementRequest, type StatementResult, statementErrorOf } from "./statement.ts";
 
 /** Bounds of the server. */
 export interface StatementLimits {
@@ -81,8 +76,8 @@ export class StatementServer {
 
   /** Whether it belongs to a transaction that is not open: not begun yet, or undone. */
   #isOver({ process, request }: Waiting): boolean {
-    const { transaction, step } = request;
-    return transaction !== null && step.kind !== "begin" && !this.#isOwn(process, request);
+    const { transaction, sql } = request;
+    return transaction !== null && sql !== "begin" && !this.#isOwn(process, request);
   }
 
   /** Its sender has given the transaction up: a `begin` that still waits must not run. */
@@ -91,7 +86,7 @@ export class StatementServer {
       (waiting) =>
         waiting.process === process && waiting.request.transaction === request.transaction,
     );
-    settle(request.step.kind === "rollback" ? DONE : TIMED_OUT);
+    settle(request.sql === "rollback" ? DONE : TIMED_OUT);
   }
 
   /** Answers and drops steps that wait. */
@@ -116,15 +111,11 @@ export class StatementServer {
   }
 
   #runNow({ process, request, settle }: Waiting): void {
-    const { transaction, step } = request;
-    if (transaction !== null && step.kind === "begin" && !this.#isOwn(process, request)) {
-      const result = this.#execute(step);
-      if (result.ok) this.#began(process, transaction);
-      return settle(result);
-    }
-    const result = this.#execute(step);
+    const { transaction, sql } = request;
+    const result = this.#execute(request);
+    if (transaction !== null && sql === "begin" && result.ok) this.#began(process, transaction);
     // A commit that fails is followed by a rollback.
-    if (step.kind === "rollback" || (step.kind === "commit" && result.ok)) this.#ended();
+    if (sql === "rollback" || (sql === "commit" && result.ok)) this.#ended();
     settle(result);
   }
 
@@ -142,15 +133,13 @@ export class StatementServer {
   }
 
   #undo(): void {
-    this.#execute({ kind: "rollback" });
+    this.#execute(ROLLBACK);
     this.#ended();
   }
 
-  #execute(step: StatementStep): StatementResult {
+  #execute({ sql, parameters }: Omit<StatementRequest, "transaction">): StatementResult {
     try {
-      const isRun = step.kind === "run";
-      const statement = this.#file.prepare(isRun ? step.sql : step.kind);
-      const parameters = isRun ? step.parameters : [];
+      const statement = this.#file.prepare(sql);
       if (statement.reader)
         return { ok: true, rows: statement.all(parameters), changes: null, insertId: null };
       const { changes, lastInsertRowid } = statement.run(parameters);
@@ -161,6 +150,7 @@ export class StatementServer {
   }
 }
 
+const ROLLBACK = { sql: "rollback", parameters: [] };
 const TIMED_OUT = failed("the transaction timed out");
 const DONE: StatementResult = { ok: true, rows: [], changes: 0n, insertId: 0n };
 

@@ -1,23 +1,13 @@
 // Statements and their results on the way between a process and the process that has the embedded
 // database open. Knows neither the file nor the way.
 
-/** One step on the file. */
+/** A statement on the file; a transaction begins and ends with `begin`, `commit`, `rollback`. */
 export interface StatementRequest {
   /** The transaction that it belongs to, unique in the process that asks; null = none. */
   readonly transaction: number | null;
-  readonly step: StatementStep;
+  readonly sql: string;
+  readonly parameters: readonly unknown[];
 }
-
-/** What is to be done. */
-export type StatementStep =
-  | { readonly kind: "begin" }
-  | { readonly kind: "commit" }
-  | { readonly kind: "rollback" }
-  | {
-      readonly kind: "run";
-      readonly sql: string;
-      readonly parameters: readonly unknown[];
-    };
 
 /** The result of a statement: rows, the number of changed rows, or the failure. */
 export type StatementResult =

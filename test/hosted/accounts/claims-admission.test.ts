@@ -54,7 +54,7 @@ eachStore(({ engine, open }) => {
         ["managed", 5],
         ["public", 5],
       ]);
-      await keyCache.keyChanged(key.id);
+      await keyCache.changed(new Set([key.id]));
       assert.equal(caller.account, before, "a key that was only read again keeps its buckets");
       const wallet = credit.wallet(key.accountId);
       credit.hold(wallet, 5_000);
@@ -64,7 +64,7 @@ eachStore(({ engine, open }) => {
       const told: Promise<void>[] = [];
       const changes = {
         key: () => undefined,
-        account: (id: string) => void told.push(keyCache.accountChanged(id)),
+        account: (id: string) => void told.push(keyCache.changed(new Set([id]))),
       };
       const owned = {
         kind: "owner",
@@ -116,7 +116,7 @@ eachStore(({ engine, open }) => {
       await deleteKey(
         {
           store,
-          changes: { ...changes, key: (id) => void told.push(keyCache.keyChanged(id)) },
+          changes: { ...changes, key: (id) => void told.push(keyCache.changed(new Set([id]))) },
           nowMs: runtime.wallMs(),
         },
         { id: key.id, scope: owned },

@@ -63,8 +63,8 @@ async function createFixture(
     onError: (error) => errors.push(error),
   });
   const changes = {
-    key: (id: string) => keyCache.keyChanged(id),
-    account: (id: string) => keyCache.accountChanged(id),
+    key: (id: string) => keyCache.changed(new Set([id])),
+    account: (id: string) => keyCache.changed(new Set([id])),
   };
   return {
     store,
@@ -163,7 +163,7 @@ eachStore(({ engine, open }) => {
     await patchKey(parts, ref, { input: { consistency: "caller" }, known: ["premium"] });
     assert.equal(keyContext.consistency, "caller");
     await store.db.updateTable("api_key").set({ consistency: "off" }).execute();
-    keyCache.changedElsewhere({ keys: new Set([id]), accounts: new Set() });
+    void keyCache.changed(new Set([id]));
     assert.equal(held(await find(secret)).consistency, "off");
     assert.equal(keyContext.consistency, "off", "also of sockets that are open");
   });
@@ -225,7 +225,7 @@ eachStore(({ engine, open }) => {
     const other = await key();
     await Promise.all([find(secret), find(other.secret)]);
     await store.db.schema.alterTable("key_secret").renameTo("elsewhere").execute();
-    keyCache.changedElsewhere({ keys: new Set([id]), accounts: new Set() });
+    void keyCache.changed(new Set([id]));
     assert.equal(identify(secret), "look up", "from this call on");
     assert.equal(identify(other.secret), other.id);
     keyCache.setContact("silent");
@@ -254,7 +254,7 @@ eachStore(({ engine, open }) => {
     assert.equal(good && held(good).keyId, first.id);
     assert.equal(unknown?.kind === "fault" && unknown.code, "unavailable");
     assert.equal(identify(second.secret), second.id);
-    keyCache.changedElsewhere({ keys: new Set([changed.id]), accounts: new Set() });
+    void keyCache.changed(new Set([changed.id]));
     assert.equal(identify(changed.secret), "look up");
     let again = "";
     keyCache.find(digestOf(stranger), "10.0.0.1", (found) => {
@@ -310,8 +310,7 @@ eachStore(({ engine, open }) => {
       .updateTable("api_key")
       .set({ revoked_at: BigInt(parts.nowMs) })
       .execute();
-    for (const id of revoked)
-      keyCache.changedElsewhere({ keys: new Set([id]), accounts: new Set() });
+    for (const id of revoked) void keyCache.changed(new Set([id]));
     await closed.promise;
   });
 

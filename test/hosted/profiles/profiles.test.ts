@@ -294,6 +294,40 @@ eachStore(({ engine, open }) => {
     },
   );
 
+  test(`profiles that were changed elsewhere are read one at a time, and again where they change meanwhile (${engine})`, async (t) => {
+    const store = await open(t);
+    const accountId = await account(store);
+    let [reading, most] = [0, 0];
+    const db = store.db.withPlugin({
+      transformQuery({ node }) {
+        most = Math.max(most, ++reading);
+        return node;
+      },
+      async transformResult({ result }) {
+        reading--;
+        return result;
+      },
+    });
+    const { served, loader, ready } = serving({ ...store, db });
+    for (const slug of ["nodes", "second"]) {
+      await saveProfile(partsOf(store), changeOf(accountId, slug), documentWith("a"));
+      assert.equal(await ready(accountId, slug), null);
+      await saveProfile(partsOf(store), changeOf(accountId, slug), documentWith("b"));
+    }
+    loader.changedElsewhere(new Set([`${accountId}/nodes`, `${accountId}/never`]));
+    loader.changedElsewhere(null);
+    await loader.settled();
+    assert.match(served.urlOf(`${accountId}/nodes`), /\/b$/);
+    assert.match(served.urlOf(`${accountId}/second`), /\/b$/);
+    assert.equal(most, 1);
+    loader.changedElsewhere(null);
+    await saveProfile(partsOf(store), changeOf(accountId), documentWith("c"));
+    loader.changedElsewhere(new Set([`${accountId}/nodes`]));
+    await loader.settled();
+    assert.match(served.urlOf(`${accountId}/nodes`), /\/c$/);
+    loader.close();
+  });
+
   test(
     "one that cannot be opened is profile_config_unavailable; where the store hangs or fails it " +
       `is not_prepared after a bounded wait; both pass (${engine})`,

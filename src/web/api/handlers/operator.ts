@@ -6,7 +6,7 @@ import { apiFault } from "../../../core/faults/api-fault.ts";
 import { accountById, creditAccountOnce } from "../../../hosted/accounts/accounts.ts";
 import { NOTHING_USED, sumOf, type Used, usageReport } from "../../../hosted/accounts/usage.ts";
 import type { AuditFindings } from "../../../hosted/audit/audit.ts";
-import { type AuditResult, lastAudit } from "../../../hosted/audit/audit-results.ts";
+import { type AuditResult, lastAudit, parseProblems } from "../../../hosted/audit/audit-results.ts";
 import {
   type ListedAccount,
   listAccountKeys,
@@ -119,11 +119,11 @@ function resultView(result: AuditResult | null) {
   if (result === null) return null;
   return {
     state: result.state,
-    checked_at: instant(result.checkedAtMs),
+    checked_at: instant(Number(result.checked_at)),
     run_by: result.runner,
     node: result.node,
-    problem_count: result.problemCount,
-    problems: [...result.problems],
+    problem_count: Number(result.problem_count),
+    problems: parseProblems(result),
   };
 }
 

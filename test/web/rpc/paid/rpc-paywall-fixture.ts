@@ -117,8 +117,8 @@ export async function paywallFixture(
     profiles: { prepare: () => () => {}, touch: () => {} },
   });
   const changes: Invalidations = {
-    key: (id) => keyCache.keyChanged(id),
-    account: (id) => keyCache.accountChanged(id),
+    key: (id) => keyCache.changed(new Set([id])),
+    account: (id) => keyCache.changed(new Set([id])),
   };
   const payments = fakePayments({ store, changes, wallMs: runtime.wallMs });
   const server = await serve({ runtime, admission, payments, store });
