@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join, relative } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
-import type { Metafile, OutputFile } from "esbuild";
+import type { OutputFile } from "esbuild";
 
 const ROOT = join(import.meta.dirname, "..");
 const SOURCE = join(ROOT, "console");
@@ -50,20 +50,17 @@ export function isConsoleBuilt(): boolean {
 export async function buildConsole(): Promise<ConsoleBuild> {
   const { build } = await import("esbuild");
   const sources = hashOfSources();
-  const { outputFiles, metafile } = await build({
+  const { outputFiles } = await build({
     entryPoints: [join(SOURCE, "main.tsx")],
     outdir: "assets",
     bundle: true,
-    splitting: true,
     minify: true,
     write: false,
-    metafile: true,
     format: "esm",
     target: "es2022",
     jsx: "automatic",
     jsxImportSource: "preact",
     entryNames: "[name]-[hash]",
-    chunkNames: "[name]-[hash]",
     legalComments: "none",
     logLevel: "silent",
   });
@@ -71,7 +68,7 @@ export async function buildConsole(): Promise<ConsoleBuild> {
   rmSync(stage, { recursive: true, force: true });
   mkdirSync(stage, { recursive: true });
   const files = outputFiles.map((file) => writeAsset(stage, file));
-  writeFileSync(join(stage, "index.html"), documentOf(files, preloadsOf(metafile)));
+  writeFileSync(join(stage, "index.html"), documentOf(files));
   const result = { sources, files };
   writeFileSync(join(stage, MANIFEST), `${JSON.stringify(result, null, 2)}\n`);
   replaceWith(stage);
@@ -90,25 +87,13 @@ function writeAsset(stage: string, { path, contents }: OutputFile): ConsoleFile 
   return { name, bytes: contents.length, gzipBytes: gzip.length };
 }
 
-/** What the first script imports at once: the browser can load it beside the script. */
-function preloadsOf({ outputs }: Metafile): readonly string[] {
-  const entry = Object.values(outputs).find(({ entryPoint }) => entryPoint?.endsWith("main.tsx"));
-  const imports = entry?.imports.filter(({ kind }) => kind === "import-statement") ?? [];
-  return imports.map(({ path }) => path.replace(/.*\//, ""));
-}
-
-/** The document with the names of scripts and style sheet. */
-function documentOf(files: readonly ConsoleFile[], preloads: readonly string[]): string {
+/** The document with the names of script and style sheet. */
+function documentOf(files: readonly ConsoleFile[]): string {
   const nameOf = (pattern: RegExp): string =>
     files.find(({ name }) => pattern.test(name))?.name ?? "";
   return readFileSync(join(SOURCE, "index.html"), "utf8")
-    .replace("SCRIPT", nameOf(/^main-\w+\.js$/))
-    .replace("STYLE", nameOf(/^main-\w+\.css$/))
-    .replace("<!-- PRELOADS -->", preloads.map(preloadOf).join("\n    "));
-}
-
-function preloadOf(name: string): string {
-  return `<link rel="modulepreload" href="ROOTassets/${name}" />`;
+    .replace("SCRIPT", nameOf(/\.js$/))
+    .replace("STYLE", nameOf(/\.css$/));
 }
 
 /** Another process may do the same at this moment: one of the two stays. */

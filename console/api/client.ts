@@ -5,28 +5,26 @@ import type { AnswerOf, Endpoint, RequestOf } from "./contract-types.ts";
 import { listIn, memberOf, textIn } from "./json.ts";
 
 /** Why a request brought no answer of success. */
-export type Failure =
-  | {
-      readonly kind: "refused";
-      readonly status: number;
-      /** A code of the error table; "" = the answer had none. */
-      readonly code: string;
-      readonly message: string;
-      readonly nextAction: string;
-      /** Paths of the fields that are wrong; empty = the answer named none. */
-      readonly details: readonly string[];
-      /** When it may be tried again; null = the service does not say. */
-      readonly retryAfterMs: number | null;
-      /** The purchase that is under way; "" = none is. */
-      readonly purchaseId: string;
-      /** What would pay for the request, as its header; null = a payment changes nothing. */
-      readonly paymentRequired: string | null;
-    }
-  | { readonly kind: "unreachable"; readonly message: string };
+export interface Failure {
+  /** 0 = no answer came. */
+  readonly status: number;
+  /** A code of the error table; "" = the answer had none. */
+  readonly code: string;
+  readonly message: string;
+  readonly nextAction: string;
+  /** Paths of the fields that are wrong; empty = the answer named none. */
+  readonly details: readonly string[];
+  /** When it may be tried again; null = the service does not say. */
+  readonly retryAfterMs: number | null;
+  /** The purchase that is under way; "" = none is. */
+  readonly purchaseId: string;
+  /** What would pay for the request, as its header; null = a payment changes nothing. */
+  readonly paymentRequired: string | null;
+}
 
 /** The result of a request. */
 export type Result<T> =
-  | { readonly kind: "ok"; readonly status: number; readonly body: T }
+  | { readonly kind: "ok"; readonly body: T }
   | { readonly kind: "failed"; readonly failure: Failure };
 
 const TIMEOUT_MS = 15_000;
@@ -91,11 +89,10 @@ export class Client {
       if (response.status === 401) this.#hooks.unauthorized();
       const answer: unknown = response.status === 204 ? null : await response.json();
       if (!response.ok && !isOwnAnswer(response.status, answer))
-        return { kind: "failed", failure: refusalOf(response, answer) };
-      return { kind: "ok", status: response.status, body: answer as T };
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      return { kind: "failed", failure: { kind: "unreachable", message } };
+        return { kind: "failed", failure: failureOf(response, answer) };
+      return { kind: "ok", body: answer as T };
+    } catch {
+      return { kind: "failed", failure: NO_ANSWER };
     }
   }
 }
@@ -117,27 +114,31 @@ function isOwnAnswer(status: number, answer: unknown): boolean {
 }
 
 /** Reads both forms of refusal: of the API, and of JSON-RPC as the older pages answer it. */
-export function refusalOf(
-  response: Pick<Response, "status" | "headers">,
-  answer: unknown,
-): Failure {
+export function failureOf({ status, headers }: Answered, answer: unknown): Failure {
   const error = memberOf(answer, "error");
   const data = memberOf(error, "data");
   const code = memberOf(data, "code") ?? memberOf(error, "code");
   const nextAction = memberOf(data, "next_action") ?? memberOf(error, "next_action");
-  const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
+  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
   return {
-    kind: "refused",
-    status: response.status,
+    status,
     code: textIn(code),
-    message: textIn(memberOf(error, "message")) || `The service answered ${response.status}.`,
+    message: textIn(memberOf(error, "message")) || `The service answered ${status}.`,
     nextAction: textIn(nextAction),
     details: listIn(memberOf(error, "details")).filter((item) => typeof item === "string"),
     retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null,
     purchaseId: textIn(memberOf(error, "purchase_id")),
-    paymentRequired: response.headers.get("payment-required"),
+    paymentRequired: headers.get("payment-required"),
   };
 }
+
+type Answered = Pick<Response, "status" | "headers">;
+
+/** Nothing came back in time, or nothing that can be read. */
+export const NO_ANSWER = failureOf(
+  { status: 0, headers: new Headers() },
+  { error: { message: "no answer came" } },
+);
 
 function entriesOf(record: unknown): ReadonlyMap<string, string> {
   if (typeof record !== "object" || record === null) return new Map();

@@ -1,7 +1,7 @@
 // The live feed: one stream of server-sent events for all tabs that watch the same, connected again
 // after a cut, with growing pauses, where it was. Says at any time how it is.
 import { createParser } from "eventsource-parser";
-import { refusalOf } from "./client.ts";
+import { failureOf } from "./client.ts";
 
 /** How the feed is. */
 export type FeedState =
@@ -26,9 +26,11 @@ const MAX_EVENT_CHARS = 262_144;
 /** The service answers at once, and then sends something every 5 s. */
 const SILENCE_MS = 20_000;
 
-type Shared =
-  | { readonly kind: "state"; readonly state: FeedState }
-  | { readonly kind: "event"; readonly event: StreamEvent };
+/** What the tab that reads tells all tabs. */
+interface Shared {
+  readonly state: FeedState;
+  readonly event: StreamEvent | null;
+}
 
 /** How far the feed was read, by this tab or the one that read before it. */
 interface Progress {
@@ -46,14 +48,16 @@ export function watchFeed(url: URL, watcher: FeedWatcher): () => void {
   const name = `svc-feed ${url.pathname}${url.search}`;
   const channel = new BroadcastChannel(name);
   const progress: Progress = { lastId: "", pauseMs: FIRST_PAUSE_MS };
-  const hear = (message: Shared): void => {
-    if (message.kind === "event" && message.event.id !== "") progress.lastId = message.event.id;
-    tell(watcher, message);
+  const hear = ({ state, event }: Shared): void => {
+    watcher.state(state);
+    if (event === null) return;
+    progress.lastId = event.id || progress.lastId;
+    watcher.event(event);
   };
   channel.onmessage = ({ data }: MessageEvent<Shared>) => hear(data);
-  const publish = (message: Shared): void => {
-    channel.postMessage(message);
-    hear(message);
+  const publish = (state: FeedState, event: StreamEvent | null = null): void => {
+    channel.postMessage({ state, event });
+    hear({ state, event });
   };
   watcher.state({ kind: "connecting" });
   const read = (): Promise<void> => keepReading(url, progress, publish, end.signal);
@@ -67,34 +71,26 @@ export function watchFeed(url: URL, watcher: FeedWatcher): () => void {
   };
 }
 
-function tell(watcher: FeedWatcher, message: Shared): void {
-  if (message.kind === "state") watcher.state(message.state);
-  else {
-    // A tab that joins later hears of the state by the first event.
-    watcher.state({ kind: "live" });
-    watcher.event(message.event);
-  }
-}
-
 /** Reads one stream after the other. */
 async function keepReading(
   url: URL,
   progress: Progress,
-  publish: (message: Shared) => void,
+  publish: (state: FeedState, event?: StreamEvent) => void,
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    publish({ kind: "state", state: { kind: "connecting" } });
+    publish({ kind: "connecting" });
     const emit = (event: StreamEvent): void => {
       progress.pauseMs = FIRST_PAUSE_MS;
-      publish({ kind: "event", event });
+      // A tab that joins later hears of the state by the first event.
+      publish({ kind: "live" }, event);
     };
     const outcome = await readOnce(url, progress.lastId, emit, signal);
     if (signal.aborted) return;
-    if (outcome.kind === "ended") return publish({ kind: "state", state: outcome });
+    if (outcome.kind === "ended") return publish(outcome);
     const pauseMs = Math.max(progress.pauseMs, outcome.pauseMs);
     progress.pauseMs = Math.min(MAX_PAUSE_MS, progress.pauseMs * 2);
-    publish({ kind: "state", state: { kind: "waiting", atMs: Date.now() + pauseMs } });
+    publish({ kind: "waiting", atMs: Date.now() + pauseMs });
     await pause(pauseMs, signal);
   }
 }
@@ -132,12 +128,10 @@ async function readOnce(
 
 /** A refusal for want of rights is final; all others pass. */
 async function refused(response: Response): Promise<Outcome> {
-  const failure = refusalOf(response, await response.json().catch(() => null));
-  const message = failure.kind === "refused" ? failure.message : "";
-  if (response.status === 401 || response.status === 403 || response.status === 404)
-    return { kind: "ended", message };
-  const retryMs = failure.kind === "refused" ? failure.retryAfterMs : null;
-  return { kind: "cut", pauseMs: retryMs ?? 0 };
+  const failure = failureOf(response, await response.json().catch(() => null));
+  const { status, message, retryAfterMs } = failure;
+  if ([401, 403, 404].includes(status)) return { kind: "ended", message };
+  return { kind: "cut", pauseMs: retryAfterMs ?? 0 };
 }
 
 async function readEvents(
@@ -176,11 +170,8 @@ function endOf({ name, data }: StreamEvent): string | null {
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
+    setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => resolve());
   });
 }
 

@@ -1,5 +1,5 @@
 // Data that a component reads from the API and keeps current while the page can be seen.
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Failure, Result } from "./client.ts";
 
 /** The latest that is known. */
@@ -19,8 +19,9 @@ interface Reading<T> extends Omit<Resource<T>, "reload"> {
 }
 
 /**
- * Reads at once, when `key` changes, and then every `everyMs` (0 = never again). Nothing is read
- * while the page is hidden. An answer that comes after `key` changed is dropped.
+ * Reads at once, when `key` changes, and then every `everyMs` (0 = never again), one reading at a
+ * time. Nothing is read while the page is hidden. An answer that comes after `key` changed is
+ * dropped.
  */
 export function useResource<T>(
   key: string,
@@ -30,79 +31,42 @@ export function useResource<T>(
   const [reading, setReading] = useState<Reading<T>>(unread(key));
   const latest = useRef(read);
   latest.current = read;
-  const current = useRef<Poll<T> | null>(null);
+  const poll = useRef((_isChanged: boolean): void => {});
   useEffect(() => {
-    const poll = new Poll<T>(
-      (signal) => latest.current(signal),
-      (result) => setReading((before) => after(before, key, result)),
-    );
-    current.current = poll;
-    poll.run();
-    document.addEventListener("visibilitychange", poll.runIfVisible);
-    return () => {
-      poll.end();
-      document.removeEventListener("visibilitychange", poll.runIfVisible);
+    const end = new AbortController();
+    const { signal } = end;
+    let isBusy = false;
+    let isOutdated = false;
+    const run = async (): Promise<void> => {
+      isBusy = true;
+      isOutdated = false;
+      const result = await latest.current(signal);
+      isBusy = false;
+      if (signal.aborted) return;
+      setReading((before) => after(before, key, result));
+      if (isOutdated) await run();
     };
+    poll.current = (isChanged) => {
+      // A reading that is under way may not show what has changed: another one follows it.
+      if (isBusy) isOutdated ||= isChanged;
+      else if (!signal.aborted && (isChanged || !document.hidden)) void run();
+    };
+    poll.current(true);
+    document.addEventListener("visibilitychange", () => poll.current(false), { signal });
+    return () => end.abort();
   }, [key]);
   // Apart from the reading itself: another interval is no reason to read at once.
   useEffect(() => {
-    const again = (): void => current.current?.runIfVisible();
-    const timer = everyMs > 0 ? setInterval(again, everyMs) : null;
-    return () => {
-      if (timer !== null) clearInterval(timer);
-    };
+    if (everyMs === 0) return;
+    const timer = setInterval(() => poll.current(false), everyMs);
+    return () => clearInterval(timer);
   }, [key, everyMs]);
-  const reload = useCallback(() => current.current?.runAgain(), []);
   const { data, readAtMs, failure } = reading.key === key ? reading : unread<T>(key);
-  return { data, readAtMs, failure, reload };
+  return { data, readAtMs, failure, reload: () => poll.current(true) };
 }
 
 function unread<T>(key: string): Reading<T> {
   return { key, data: null, readAtMs: null, failure: null };
-}
-
-/** Reads again and again; at most one reading is under way. */
-class Poll<T> {
-  readonly #abort = new AbortController();
-  readonly #read: (signal: AbortSignal) => Promise<Result<T>>;
-  readonly #done: (result: Result<T>) => void;
-  #isBusy = false;
-  #isOutdated = false;
-
-  constructor(
-    read: (signal: AbortSignal) => Promise<Result<T>>,
-    done: (result: Result<T>) => void,
-  ) {
-    this.#read = read;
-    this.#done = done;
-  }
-
-  run(): void {
-    const { signal } = this.#abort;
-    if (this.#isBusy || signal.aborted) return;
-    this.#isBusy = true;
-    this.#isOutdated = false;
-    void this.#read(signal).then((result) => {
-      this.#isBusy = false;
-      if (signal.aborted) return;
-      this.#done(result);
-      if (this.#isOutdated) this.run();
-    });
-  }
-
-  /** Also where a reading is under way, which may not show what has changed: after its end. */
-  runAgain(): void {
-    this.#isOutdated = this.#isBusy;
-    this.run();
-  }
-
-  readonly runIfVisible = (): void => {
-    if (!document.hidden) this.run();
-  };
-
-  end(): void {
-    this.#abort.abort();
-  }
 }
 
 function after<T>(before: Reading<T>, key: string, result: Result<T>): Reading<T> {

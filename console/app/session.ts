@@ -1,6 +1,6 @@
 // Who is signed in: asks the service, signs in and out. The credential goes to the service once and
 // is kept by nobody here; the browser keeps a cookie that script cannot read.
-import type { Client, Failure } from "../api/client.ts";
+import type { Client, Result } from "../api/client.ts";
 import type { AnswerOf } from "../api/contract-types.ts";
 import { Store } from "./store.ts";
 
@@ -31,20 +31,18 @@ export class Session {
     this.#become({ ...result.body, ended });
   }
 
-  /** Null = signed in. */
-  async signIn(token: string): Promise<Failure | null> {
+  async signIn(token: string): Promise<Result<SessionState>> {
     const result = await this.#client.call("POST /api/v1/console/session", { body: { token } });
-    if (result.kind === "failed") return result.failure;
-    this.#become(result.body);
-    return null;
+    if (result.kind === "ok") this.#become(result.body);
+    return result;
   }
 
-  async signOut(): Promise<Failure | null> {
+  async signOut(): Promise<Result<unknown>> {
     const result = await this.#client.call("DELETE /api/v1/console/session", {});
-    if (result.kind === "failed") return result.failure;
+    if (result.kind === "failed") return result;
     this.state.set(null);
     await this.refresh();
-    return null;
+    return result;
   }
 
   #become(next: SessionState): void {

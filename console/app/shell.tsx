@@ -1,20 +1,20 @@
 // The frame around every page: navigation, who is signed in, the theme, and banners that concern
 // the whole application.
-import type { JSX } from "preact";
+
 import { useEffect, useState } from "preact/hooks";
 import { Card, PageHead } from "../components/card.tsx";
-import { Button } from "../components/controls.tsx";
+import { Button, useSend } from "../components/controls.tsx";
 import { Icon } from "../components/icons.tsx";
-import { Link } from "../components/link.tsx";
-import { Empty, Forbidden, Loading } from "../components/page-state.tsx";
-import { duration } from "../format/durations.ts";
-import { type PageComponent, type PageProps, useApp, useStore } from "./app.ts";
+import { Link } from "../components/inline.tsx";
+import { Empty, Forbidden } from "../components/page-state.tsx";
+import { duration } from "../format/text.ts";
+import { useApp, useStore } from "./app.ts";
 import { isOffered, PAGES, pageAt } from "./pages.ts";
-import { signInPath } from "./router.ts";
+import { matchPath, signInPath } from "./router.ts";
 import { ToastList } from "./toasts.tsx";
 
 /** The application as it is seen. */
-export function Shell(): JSX.Element {
+export function Shell() {
   const { router } = useApp();
   const { path } = useStore(router.place);
   const [isMenuOpen, setMenuOpen] = useState(false);
@@ -50,10 +50,10 @@ export function Shell(): JSX.Element {
   );
 }
 
-function Brand(): JSX.Element {
+function Brand() {
   return (
     <Link to="/" class="brand">
-      <svg class="brand-mark" viewBox="0 0 20 20" aria-hidden="true">
+      <svg class="brand-mark" viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
         <path
           d="M3 10h4m6-5h4m-4 5h4m-4 5h4M7 10l6-5m-6 5h6m-6 0 6 5"
           fill="none"
@@ -67,7 +67,7 @@ function Brand(): JSX.Element {
   );
 }
 
-function Sidebar({ path }: { readonly path: string }): JSX.Element {
+function Sidebar({ path }: { readonly path: string }) {
   return (
     <aside class="sidebar" id="sidebar" aria-label="Console">
       <Brand />
@@ -85,20 +85,19 @@ interface NavGroupProps {
   readonly path: string;
 }
 
-function NavGroup({ title, path }: NavGroupProps): JSX.Element | null {
+function NavGroup({ title, path }: NavGroupProps) {
   const state = useStore(useApp().session.state);
-  const current = pageAt(path)?.entry;
-  const entries = PAGES.filter((entry) => {
-    const group = entry.audience === "account" ? "Account" : "Service";
-    return entry.icon !== undefined && group === title && isOffered(entry, state);
+  const entries = Object.entries(PAGES).filter(([, { audience, icon }]) => {
+    const group = audience === "account" ? "Account" : "Service";
+    return icon !== undefined && group === title && isOffered(audience, state);
   });
   if (entries.length === 0) return null;
   return (
     <div class="nav-group">
       <h2>{title}</h2>
-      {entries.map((entry) => (
-        <Link key={entry.pattern} to={entry.pattern} class="nav-link" current={entry === current}>
-          {entry.icon === undefined ? null : <Icon name={entry.icon} />}
+      {entries.map(([to, entry]) => (
+        <Link key={to} to={to} class="nav-link" current={matchPath(to, path) !== null}>
+          {entry.icon && <Icon name={entry.icon} />}
           {entry.title}
         </Link>
       ))}
@@ -106,16 +105,11 @@ function NavGroup({ title, path }: NavGroupProps): JSX.Element | null {
   );
 }
 
-function SidebarFoot(): JSX.Element {
-  const { session, toasts, router } = useApp();
+function SidebarFoot() {
+  const { session, router } = useApp();
+  const send = useSend();
   const state = useStore(session.state);
   const place = useStore(router.place);
-  const leave = (): void => {
-    void session.signOut().then((failure) => {
-      if (failure === null) toasts.show("good", "You are signed out.");
-      else toasts.show("bad", failure.message);
-    });
-  };
   const canSignIn =
     state?.role === "none" && (state.instance.operator_sign_in || state.instance.account_sign_in);
   return (
@@ -125,7 +119,7 @@ function SidebarFoot(): JSX.Element {
           <span class="who" title={state.account_id ?? "Operator"}>
             {state.role === "operator" ? "Operator" : (state.account_id ?? "Account")}
           </span>
-          <Button look="small" press={leave}>
+          <Button look="small" press={() => send(session.signOut(), "You are signed out.")}>
             Sign out
           </Button>
         </div>
@@ -143,7 +137,7 @@ function SidebarFoot(): JSX.Element {
   );
 }
 
-function Banners(): JSX.Element {
+function Banners() {
   const { clock, session, router } = useApp();
   const { isOff, offsetMs } = useStore(clock);
   const place = useStore(router.place);
@@ -165,61 +159,31 @@ function Banners(): JSX.Element {
   );
 }
 
-function CurrentPage({ path }: { readonly path: string }): JSX.Element {
-  const found = pageAt(path);
+function CurrentPage({ path }: { readonly path: string }) {
+  const page = pageAt(path);
   const { session } = useApp();
   // Nobody reads on what somebody else was shown.
   const reader = useStore(session.reader);
   const state = useStore(session.state);
   useEffect(() => {
-    document.title = found === null ? "Not found – svc" : `${found.entry.title} – svc`;
-  }, [found?.entry]);
-  if (found === null)
+    document.title = `${page?.title ?? "Not found"} – svc`;
+  }, [page?.title]);
+  if (page === null)
     return (
       <Empty title="There is no such page">
         <Link to="/">Go to the overview</Link>
       </Empty>
     );
-  if (state !== null && !isOffered(found.entry, state))
-    return (
-      <>
-        <PageHead title={found.entry.title} />
-        <Card flush>
-          <Forbidden />
-        </Card>
-      </>
-    );
-  const { entry, params } = found;
-  if ("show" in entry) return <entry.show key={reader} params={params} />;
-  return <LoadedPage key={`${reader} ${entry.pattern}`} load={entry.load} params={params} />;
-}
-
-type LoadState = "loading" | "failed" | { readonly show: PageComponent };
-
-interface LoadedPageProps extends PageProps {
-  readonly load: () => Promise<PageComponent>;
-}
-
-function LoadedPage({ load, params }: LoadedPageProps): JSX.Element {
-  const [state, setState] = useState<LoadState>("loading");
-  useEffect(() => {
-    load().then(
-      (show) => setState({ show }),
-      () => setState("failed"),
-    );
-  }, [load]);
-  if (state === "loading") return <Loading />;
-  if (state === "failed")
-    return (
-      <Empty
-        title="This page could not be loaded"
-        role="alert"
-        action={<Button press={() => window.location.reload()}>Load again</Button>}
-      >
-        The service may have been updated since this tab was opened.
-      </Empty>
-    );
-  return <state.show params={params} />;
+  if (state === null || isOffered(page.audience, state))
+    return <page.show key={reader} params={page.params} />;
+  return (
+    <>
+      <PageHead title={page.title} />
+      <Card flush>
+        <Forbidden />
+      </Card>
+    </>
+  );
 }
 
 const KEY = "svc-theme";
@@ -227,15 +191,15 @@ const KEY = "svc-theme";
 /** Applies the theme that was chosen earlier. */
 export function applyTheme(): void {
   const chosen = readTheme();
-  if (chosen !== null) document.documentElement.dataset["theme"] = chosen;
+  if (chosen !== null) document.documentElement.style.colorScheme = chosen;
 }
 
 /** A button that changes the theme. */
-function ThemeButton(): JSX.Element {
+function ThemeButton() {
   const [theme, setTheme] = useState(currentTheme());
   const other = theme === "dark" ? "light" : "dark";
   const change = (): void => {
-    document.documentElement.dataset["theme"] = other;
+    document.documentElement.style.colorScheme = other;
     setTheme(other);
     storeTheme(other);
   };

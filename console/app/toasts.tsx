@@ -1,6 +1,5 @@
 // Short messages that tell what an action came to.
 
-import type { JSX } from "preact";
 import { Button } from "../components/controls.tsx";
 import { Icon } from "../components/icons.tsx";
 import { useApp, useStore } from "./app.ts";
@@ -34,7 +33,7 @@ export class Toasts {
 }
 
 /** The corner with the messages. */
-export function ToastList(): JSX.Element {
+export function ToastList() {
   const { toasts } = useApp();
   const shown = useStore(toasts.shown);
   return (

@@ -1,20 +1,20 @@
 // What operators did lately, and the reload of the configuration. For the operator.
-import type { JSX } from "preact";
+
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../api/contract-types.ts";
 import { useApp, useCall } from "../app/app.ts";
-import { DASH } from "../format/numbers.ts";
-import { column, stateColumn } from "./columns.tsx";
+import { DASH } from "../format/text.ts";
+import * as column from "./columns.tsx";
 import { Button, Dialog, useSend } from "./controls.tsx";
+import { Time } from "./inline.tsx";
 import { type Column, TableCard } from "./table.tsx";
-import { Time } from "./time.tsx";
 
 type Action = AnswerOf<"GET /api/v1/operator/actions">["actions"][number];
 
 const POLL_MS = 10_000;
 
 /** The latest actions, `limit` at most. */
-export function ActionsCard({ limit }: { readonly limit: number }): JSX.Element {
+export function ActionsCard({ limit }: { readonly limit: number }) {
   const actions = useCall("GET /api/v1/operator/actions", { query: { limit } }, POLL_MS);
   return (
     <TableCard
@@ -34,7 +34,7 @@ export function ActionsCard({ limit }: { readonly limit: number }): JSX.Element 
   );
 }
 
-function ReloadButton({ done }: { readonly done: () => void }): JSX.Element {
+function ReloadButton({ done }: { readonly done: () => void }) {
   const { client, toasts } = useApp();
   const send = useSend();
   const [problem, setProblem] = useState<string | null>(null);
@@ -82,14 +82,19 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 const COLUMNS: readonly Column<Action>[] = [
-  column("action", "Action", ({ action, target }) => `${NAMES[action] ?? action} ${target ?? ""}`, {
-    kind: "lead",
-    note: ({ detail }) => detail,
-  }),
-  stateColumn("outcome", "Outcome", ({ outcome }) =>
+  column.of(
+    "action",
+    "Action",
+    ({ action, target }) => `${NAMES[action] ?? action} ${target ?? ""}`,
+    {
+      kind: "lead",
+      note: ({ detail }) => detail,
+    },
+  ),
+  column.state("outcome", "Outcome", ({ outcome }) =>
     outcome === "done" ? { tone: "good", word: "Done" } : { tone: "warn", word: "Refused" },
   ),
-  column("actor", "By", ({ actor }) => actor, { note: ({ address }) => address }),
-  column("node", "Node", ({ node }) => node ?? DASH),
-  column("at", "When", ({ at }) => <Time at={at} />, "number"),
+  column.of("actor", "By", ({ actor }) => actor, { note: ({ address }) => address }),
+  column.of("node", "Node", ({ node }) => node ?? DASH),
+  column.of("at", "When", ({ at }) => <Time at={at} />, "number"),
 ];

@@ -1,5 +1,5 @@
 // Frames of pages: the head of a page, cards, figures.
-import { type ComponentChildren, Fragment, type JSX } from "preact";
+import { type ComponentChildren, Fragment } from "preact";
 
 interface HeadProps {
   readonly title: ComponentChildren;
@@ -9,7 +9,7 @@ interface HeadProps {
 }
 
 /** Title and actions of a page. */
-export function PageHead({ title, lead, children }: HeadProps): JSX.Element {
+export function PageHead({ title, lead, children }: HeadProps) {
   return (
     <header class="page-head">
       <div>
@@ -31,7 +31,7 @@ interface CardProps {
 }
 
 /** A part of a page. */
-export function Card({ title, lead, actions, flush = false, children }: CardProps): JSX.Element {
+export function Card({ title, lead, actions, flush = false, children }: CardProps) {
   return (
     <section class="card">
       {title === undefined ? null : (
@@ -56,7 +56,7 @@ interface FigureProps {
 }
 
 /** One large number with its name; stands in `Figures`. */
-export function Figure({ label, value, unit, note }: FigureProps): JSX.Element {
+export function Figure({ label, value, unit, note }: FigureProps) {
   return (
     <div class="figure">
       <dt>{label}</dt>
@@ -70,7 +70,7 @@ export function Figure({ label, value, unit, note }: FigureProps): JSX.Element {
 }
 
 /** A row of large numbers. */
-export function Figures({ children }: { readonly children: ComponentChildren }): JSX.Element {
+export function Figures({ children }: { readonly children: ComponentChildren }) {
   return <dl class="card figures">{children}</dl>;
 }
 
@@ -80,7 +80,7 @@ interface FactsProps {
 }
 
 /** Names and what stands for each. */
-export function Facts({ facts, class: look = "" }: FactsProps): JSX.Element {
+export function Facts({ facts, class: look = "" }: FactsProps) {
   return (
     <dl class={`facts ${look}`}>
       {facts.map(([name, value]) => (
@@ -100,7 +100,7 @@ export function ShareBar({
 }: {
   readonly value: number | null;
   readonly text: string;
-}): JSX.Element {
+}) {
   const scale = Math.min(1, Math.max(0, value ?? 0));
   return (
     <span class="bar">

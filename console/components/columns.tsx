@@ -1,16 +1,15 @@
-// Columns that tables share: numbers, texts, times and states; and what stands in their cells.
-import type { ComponentChildren, JSX } from "preact";
-import { count, DASH } from "../format/numbers.ts";
+// Columns of tables by what they show. Imported as a whole: `column.number("calls", "Calls", …)`.
+import type { ComponentChildren } from "preact";
+import { count, DASH } from "../format/text.ts";
 import type { Tone } from "../format/tone.ts";
-import { Badge } from "./badge.tsx";
+import { StateBadge, Time, type Word } from "./inline.tsx";
 import type { Column } from "./table.tsx";
-import { Time } from "./time.tsx";
 
 type Maybe<T> = T | null | undefined;
 type More<Row> = Partial<Column<Row>>;
 
-/** A column that does not sort, unless `more` says by what; `more` may be the kind alone. */
-export function column<Row>(
+/** Does not sort, unless `more` says by what; `more` may be the kind alone. */
+export function of<Row>(
   id: string,
   label: string,
   render: (row: Row) => ComponentChildren,
@@ -19,8 +18,8 @@ export function column<Row>(
   return { id, label, render, ...(typeof more === "string" ? { kind: more } : more) };
 }
 
-/** A column of numbers that sorts by them; what is unknown is a dash. */
-export function numberColumn<Row>(
+/** Numbers, and sorts by them; what is unknown is a dash. */
+export function number<Row>(
   id: string,
   label: string,
   read: (row: Row) => Maybe<number>,
@@ -29,8 +28,8 @@ export function numberColumn<Row>(
   return { id, label, kind: "number", value: read, render: (row) => format(read(row)) };
 }
 
-/** A column of texts that sorts by them, unless `more` says otherwise. */
-export function textColumn<Row>(
+/** Texts, and sorts by them, unless `more` says otherwise. */
+export function text<Row>(
   id: string,
   label: string,
   read: (row: Row) => Maybe<string | number>,
@@ -39,21 +38,18 @@ export function textColumn<Row>(
   return { id, label, value: read, render: (row) => <bdi>{read(row) ?? DASH}</bdi>, ...more };
 }
 
-/** A column of names of programs, ids or hashes, that sorts by them. */
-export function codeColumn<Row>(
+/** Names of programs, ids or hashes, and sorts by them. */
+export function code<Row>(
   id: string,
   label: string,
   read: (row: Row) => Maybe<string>,
   more: More<Row> = {},
 ): Column<Row> {
-  return textColumn(id, label, read, {
-    render: (row) => <code>{read(row) ?? DASH}</code>,
-    ...more,
-  });
+  return text(id, label, read, { render: (row) => <code>{read(row) ?? DASH}</code>, ...more });
 }
 
-/** A column of moments that sorts by them. */
-export function timeColumn<Row>(
+/** Moments, and sorts by them. */
+export function time<Row>(
   id: string,
   label: string,
   read: (row: Row) => Maybe<string>,
@@ -63,41 +59,14 @@ export function timeColumn<Row>(
   return { id, label, value, render: (row) => <Time at={read(row)} />, ...more };
 }
 
-/** How a state is shown. */
-export interface Word {
-  readonly tone: Tone;
-  readonly word: string;
-}
-
-/** A column of states. */
-export function stateColumn<Row>(
+/** States; does not sort, unless `more` says by what. */
+export function state<Row>(
   id: string,
   label: string,
   read: (row: Row) => Word,
   more: More<Row> = {},
 ): Column<Row> {
   return { id, label, render: (row) => <StateBadge {...read(row)} />, ...more };
-}
-
-/** A state in a coloured pill. */
-export function StateBadge({ tone, word }: Word): JSX.Element {
-  return <Badge tone={tone}>{word}</Badge>;
-}
-
-interface KeyNameProps {
-  readonly name: string;
-  readonly prefix: string;
-  readonly isDeleted: boolean;
-}
-
-/** A key as it is told from others. */
-export function KeyName({ name, prefix, isDeleted }: KeyNameProps): JSX.Element {
-  return (
-    <>
-      <bdi>{name === "" ? "Unnamed" : name}</bdi> <span class="mono muted small">{prefix}…</span>
-      {isDeleted ? <span class="muted small"> deleted</span> : null}
-    </>
-  );
 }
 
 const PURCHASE_TONES = {
@@ -113,10 +82,10 @@ interface PurchaseStanding {
 }
 
 /** How a purchase stands. */
-export function purchaseState<Row extends PurchaseStanding>(): Column<Row> {
-  const word = ({ state }: Row): Word => ({ tone: PURCHASE_TONES[state], word: state });
-  return stateColumn("state", "State", word, {
-    value: ({ state }) => state,
+export function purchase<Row extends PurchaseStanding>(): Column<Row> {
+  const word = ({ state: name }: Row): Word => ({ tone: PURCHASE_TONES[name], word: name });
+  return state("state", "State", word, {
+    value: (row) => row.state,
     note: ({ reason }) => reason,
   });
 }

@@ -1,8 +1,8 @@
 // What readers press, fill in and choose from, and notices.
-import { type ComponentChildren, h, type JSX } from "preact";
+import { type ComponentChildren, h } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import type { Result } from "../api/client.ts";
-import type { Action } from "../api/resource.ts";
+import { type Action, useAction } from "../api/resource.ts";
 import { useApp } from "../app/app.ts";
 import type { Tone } from "../format/tone.ts";
 import { Icon } from "./icons.tsx";
@@ -23,7 +23,7 @@ interface ButtonProps {
 }
 
 /** A button. */
-export function Button(props: ButtonProps): JSX.Element {
+export function Button(props: ButtonProps) {
   const { press, look = "", label, pressed, children, ...rest } = props;
   return (
     <button
@@ -62,7 +62,7 @@ interface FieldProps {
 }
 
 /** A line of text with its name: names and amounts, which no dictionary knows. */
-export function Field({ label, change, class: look = "", ...rest }: FieldProps): JSX.Element {
+export function Field({ label, change, class: look = "", ...rest }: FieldProps) {
   const id = useId();
   return (
     <div class="field">
@@ -100,7 +100,7 @@ interface ChoicesProps<T extends string> {
 }
 
 /** A few options, of which one holds. */
-export function Choices<T extends string>(props: ChoicesProps<T>): JSX.Element {
+export function Choices<T extends string>(props: ChoicesProps<T>) {
   const { label, options, value, choose } = props;
   return (
     <fieldset class="choices" aria-label={label}>
@@ -124,13 +124,7 @@ interface SelectProps extends ChoicesProps<string> {
 }
 
 /** One of many options. */
-export function Select({
-  label,
-  options,
-  value,
-  choose,
-  name = "above",
-}: SelectProps): JSX.Element {
+export function Select({ label, options, value, choose, name = "above" }: SelectProps) {
   const id = useId();
   const field = (
     <select
@@ -164,7 +158,7 @@ interface CheckProps {
 }
 
 /** A box to tick. */
-export function Check({ label, change, ...rest }: CheckProps): JSX.Element {
+export function Check({ label, change, ...rest }: CheckProps) {
   return (
     <label class="check">
       <input type="checkbox" onChange={(event) => change(event.currentTarget.checked)} {...rest} />
@@ -181,7 +175,7 @@ interface NoticeProps {
 }
 
 /** Something to be told at once. */
-export function Notice({ tone, children }: NoticeProps): JSX.Element | null {
+export function Notice({ tone, children }: NoticeProps) {
   if (children === undefined || children === null || children === "") return null;
   return (
     <div class={`notice ${tone ?? ""}`} role={tone === "bad" ? "alert" : "status"}>
@@ -204,7 +198,7 @@ export function useSend(): Send {
 }
 
 /** Why an action failed. */
-export function ActionNotice({ failure }: Pick<Action, "failure">): JSX.Element {
+export function ActionNotice({ failure }: Pick<Action, "failure">) {
   return <Notice tone="bad">{failure === null ? "" : failureText(failure)}</Notice>;
 }
 
@@ -215,7 +209,7 @@ interface FormProps {
 }
 
 /** Fields that are sent together. */
-export function Form({ submit, class: name = "stack", children }: FormProps): JSX.Element {
+export function Form({ submit, class: name = "stack", children }: FormProps) {
   return (
     <form
       class={name}
@@ -229,19 +223,28 @@ export function Form({ submit, class: name = "stack", children }: FormProps): JS
   );
 }
 
-interface QuestionProps {
+interface QuestionProps<T> {
   readonly title: string;
   readonly verb: string;
   readonly danger?: boolean;
-  readonly action: Pick<Action, "busy" | "failure">;
-  readonly submit: () => void;
+  readonly send: () => Promise<Result<T>>;
+  /** Told in a message once it was done; omitted = `done` shows it. */
+  readonly said?: string;
+  readonly done: (body: T) => void;
   readonly close: () => void;
   readonly children: ComponentChildren;
 }
 
 /** A dialog that does something once its reader said so. */
-export function Question(props: QuestionProps): JSX.Element {
-  const { title, verb, danger = false, action, submit, close, children } = props;
+export function Question<T>(props: QuestionProps<T>) {
+  const { title, verb, danger = false, send, said, done, close, children } = props;
+  const { toasts } = useApp();
+  const action = useAction();
+  const submit = (): void =>
+    action.run(send(), (body) => {
+      if (said !== undefined) toasts.show("good", said);
+      done(body);
+    });
   return (
     <Dialog title={title} close={close}>
       <Form submit={submit}>
@@ -266,7 +269,7 @@ interface DialogProps {
 }
 
 /** An open dialog; it is closed by no longer being rendered. */
-export function Dialog({ title, close, wide = false, children }: DialogProps): JSX.Element {
+export function Dialog({ title, close, wide = false, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {

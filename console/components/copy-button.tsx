@@ -1,5 +1,4 @@
 // Copies a text, and says so.
-import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { LANGUAGES, type Language, type SnippetCall, snippet } from "../format/snippets.ts";
 import { Button, Choices, named } from "./controls.tsx";
@@ -13,7 +12,7 @@ interface CopyProps {
 }
 
 /** A button that puts a text on the clipboard. */
-export function CopyButton({ text, what }: CopyProps): JSX.Element {
+export function CopyButton({ text, what }: CopyProps) {
   const [said, setSaid] = useState<"Copy" | "Copied" | "Not copied">("Copy");
   useEffect(() => {
     if (said === "Copy") return;
@@ -50,7 +49,7 @@ async function copyText(text: string): Promise<boolean> {
 }
 
 /** A program or command, with a button that copies it. */
-export function Snippet({ text, what }: CopyProps): JSX.Element {
+export function Snippet({ text, what }: CopyProps) {
   return (
     <div class="snippet">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keys must reach it */}
@@ -65,7 +64,7 @@ export function Snippet({ text, what }: CopyProps): JSX.Element {
 const OPTIONS = named(LANGUAGES);
 
 /** The call in the chosen language. */
-export function Snippets({ call }: { readonly call: SnippetCall }): JSX.Element {
+export function Snippets({ call }: { readonly call: SnippetCall }) {
   const [language, setLanguage] = useState<Language>("curl");
   return (
     <div class="stack">

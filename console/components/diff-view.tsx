@@ -1,5 +1,4 @@
 // Two texts and where they differ, line by line.
-import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { differs, lineDiff } from "../format/line-diff.ts";
 
@@ -20,7 +19,7 @@ const MARKS = {
 const MAX_LINES = 2_000;
 
 /** Lines with a mark for each difference. */
-export function DiffView(props: DiffProps): JSX.Element {
+export function DiffView(props: DiffProps) {
   const { before, after, label, same = "No difference." } = props;
   const lines = useMemo(() => lineDiff(before, after), [before, after]);
   if (!differs(lines)) return <p class="muted small">{same}</p>;

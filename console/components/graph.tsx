@@ -1,9 +1,9 @@
 // Values over time, drawn by uPlot. Colours come from the style sheet, so that both themes fit.
-import type { JSX } from "preact";
+
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { axisTexts, DASH, rate } from "../format/text.ts";
 import "uplot/dist/uPlot.min.css";
-import { axisTexts, DASH, rate } from "../format/numbers.ts";
 import { Card } from "./card.tsx";
 
 /** One line of a graph. */
@@ -39,7 +39,7 @@ interface GraphCardProps extends Omit<GraphProps, "title"> {
 }
 
 /** A card with a graph. */
-export function GraphCard({ title, lead, summary, ...graph }: GraphCardProps): JSX.Element {
+export function GraphCard({ title, lead, summary, ...graph }: GraphCardProps) {
   return (
     <Card title={title} lead={lead}>
       <Graph {...graph} title={summary ?? title} />
@@ -48,12 +48,12 @@ export function GraphCard({ title, lead, summary, ...graph }: GraphCardProps): J
 }
 
 /** Errors a second over time, by their kind. */
-export function ErrorCard(props: Pick<GraphProps, "title" | "times" | "series">): JSX.Element {
+export function ErrorCard(props: Pick<GraphProps, "title" | "times" | "series">) {
   return <GraphCard {...props} format={rate} stacked empty="No errors in this time." />;
 }
 
 /** A graph that is as wide as its place. */
-export function Graph(props: GraphProps): JSX.Element {
+export function Graph(props: GraphProps) {
   const { title, times, series, format } = props;
   const { empty = "Nothing was measured in this time." } = props;
   const place = useRef<HTMLDivElement>(null);
@@ -95,7 +95,7 @@ function keepDrawn(
   });
   sizes.observe(parent);
   const themes = new MutationObserver(draw);
-  themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  themes.observe(document.documentElement, { attributeFilter: ["style"] });
   const scheme = window.matchMedia("(prefers-color-scheme: dark)");
   scheme.addEventListener("change", draw);
   return {

@@ -1,5 +1,4 @@
 // Icons, drawn here: nothing is loaded for them.
-import type { JSX } from "preact";
 
 const PATHS = {
   overview: "M2 9h4l2-6 3 11 2-5h3",
@@ -16,18 +15,16 @@ const PATHS = {
   cluster: "M8 2v4M8 6 3.5 10M8 6l4.5 4M6.5 1.5h3v3h-3zM2 10h3v3.5H2zM11 10h3v3.5h-3z",
   menu: "M2 4h12M2 8h12M2 12h12",
   close: "m3.5 3.5 9 9M12.5 3.5l-9 9",
-  arrow: "m4 10 4-4 4 4",
   sun: "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1",
   pause: "M5 3v10M11 3v10",
   play: "M4 2.5v11l9-5.5z",
-  signOut: "M6 2.5H3v11h3M7 8h7m0 0-2.8-2.8M14 8l-2.8 2.8",
 } as const;
 
 /** The icons that there are. */
 export type IconName = keyof typeof PATHS;
 
 /** An icon beside a word that says the same. */
-export function Icon({ name }: { readonly name: IconName }): JSX.Element {
+export function Icon({ name }: { readonly name: IconName }) {
   return (
     <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">
       <path

@@ -1,14 +1,15 @@
 // What stands where data would: loading, empty, failed, forbidden.
-import type { ComponentChildren, JSX } from "preact";
+
+import type { ComponentChildren } from "preact";
 import type { Failure } from "../api/client.ts";
 import type { Resource } from "../api/resource.ts";
 import { useApp, useStore } from "../app/app.ts";
 import { signInPath } from "../app/router.ts";
-import { duration } from "../format/durations.ts";
-import { Age } from "./time.tsx";
+import { duration } from "../format/text.ts";
+import { Age, Link } from "./inline.tsx";
 
 /** Lines that stand for what is being read. */
-export function Loading(): JSX.Element {
+export function Loading() {
   return (
     <div class="skeleton" role="status">
       <span class="visually-hidden">Loading</span>
@@ -29,7 +30,7 @@ interface StateProps {
 }
 
 /** Stands where data would, and says why there is none; by itself, that this is all right. */
-export function Empty({ title, children, action, role }: StateProps): JSX.Element {
+export function Empty({ title, children, action, role }: StateProps) {
   return (
     <div class="state" role={role}>
       <strong>{title}</strong>
@@ -45,22 +46,23 @@ interface FailedProps {
 }
 
 /** Something could not be read, and what to do about it. */
-export function Failed({ failure, retry }: FailedProps): JSX.Element {
+export function Failed({ failure, retry }: FailedProps) {
   if (isForbidden(failure)) return <Forbidden />;
   const again = retry && (
     <button type="button" class="button" onClick={retry}>
       Try again
     </button>
   );
+  const title = TITLES[failure.status] ?? "The service refused this";
   return (
-    <Empty title={titleOf(failure)} action={again} role="alert">
+    <Empty title={title} action={again} role="alert">
       {failureText(failure)}
     </Empty>
   );
 }
 
 /** Nobody is signed in who may see this. */
-export function Forbidden(): JSX.Element {
+export function Forbidden() {
   const { router, session } = useApp();
   const place = useStore(router.place);
   const state = useStore(session.state);
@@ -68,9 +70,9 @@ export function Forbidden(): JSX.Element {
   if (state?.instance.hosted === false && state.role === "operator")
     return <Empty title="This service has no accounts">It is a router without metering.</Empty>;
   const signIn = (
-    <a class="button button-primary" href={router.href(signInPath(place))}>
+    <Link class="button button-primary" to={signInPath(place)}>
       {verb}
-    </a>
+    </Link>
   );
   return (
     <Empty title={title} action={signIn}>
@@ -99,37 +101,34 @@ const FORBIDDEN = {
 
 /** Whether a failure says that the reader may not see it. */
 export function isForbidden(failure: Failure): boolean {
-  return failure.kind === "refused" && (failure.status === 401 || failure.status === 403);
+  return failure.status === 401 || failure.status === 403;
 }
 
 /** Whether a failure says that what was asked for does not exist. */
 export function isMissing(failure: Failure | null): boolean {
-  return failure?.kind === "refused" && failure.status === 404;
+  return failure?.status === 404;
 }
 
 /** What went wrong, and the advice that came with it. */
 export function failureText(failure: Failure): string {
   const sentence = failureSentence(failure);
-  if (failure.kind === "unreachable") return `${sentence} The page asks again by itself.`;
-  const { retryAfterMs, nextAction } = failure;
+  const { status, retryAfterMs, nextAction } = failure;
+  if (status === 0) return `${sentence} The page asks again by itself.`;
   if (retryAfterMs !== null) return `${sentence} Try again in ${duration(retryAfterMs)}.`;
   return nextAction === "" ? sentence : `${sentence} Next: ${nextAction}.`;
 }
 
 /** What went wrong, as a sentence. */
-export function failureSentence(failure: Failure): string {
-  if (failure.kind === "unreachable") return "No answer came.";
-  const { message } = failure;
+export function failureSentence({ message }: Failure): string {
   const text = `${message.slice(0, 1).toUpperCase()}${message.slice(1)}`;
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
-function titleOf(failure: Failure): string {
-  if (failure.kind === "unreachable") return "The service cannot be reached";
-  if (isMissing(failure)) return "This does not exist";
-  if (failure.status === 429) return "Too many requests";
-  return "The service refused this";
-}
+const TITLES: Readonly<Record<number, string>> = {
+  0: "The service cannot be reached",
+  404: "This does not exist",
+  429: "Too many requests",
+};
 
 interface LoadedProps<T> {
   readonly resource: Resource<T>;
@@ -137,7 +136,7 @@ interface LoadedProps<T> {
 }
 
 /** Shows data once it is there; what is old stays on show, and says so. */
-export function Loaded<T>({ resource, children }: LoadedProps<T>): JSX.Element {
+export function Loaded<T>({ resource, children }: LoadedProps<T>) {
   const { data, failure, readAtMs, reload } = resource;
   if (failure !== null && (data === null || isForbidden(failure)))
     return <Failed failure={failure} retry={reload} />;

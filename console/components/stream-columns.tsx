@@ -1,7 +1,9 @@
 // The columns that every table of subscriptions has: how each is, who feeds it, what it counted.
+
 import type { AnswerOf } from "../api/contract-types.ts";
-import { DASH } from "../format/numbers.ts";
-import { numberColumn, stateColumn, textColumn, type Word } from "./columns.tsx";
+import { DASH } from "../format/text.ts";
+import * as column from "./columns.tsx";
+import type { Word } from "./inline.tsx";
 import type { Column } from "./table.tsx";
 
 type Stream = AnswerOf<"GET /api/v1/operator/streams">["streams"][number];
@@ -48,10 +50,10 @@ export function sumOf(counts: Counts): number {
 /** State, source under this label, subscribers and blocks. */
 export function sourceColumns<Row extends ShownStream>(label: string): readonly Column<Row>[] {
   return [
-    stateColumn("state", "State", ({ state }) => STREAM_STATES[state], {
+    column.state("state", "State", ({ state }) => STREAM_STATES[state], {
       value: ({ state }) => ["recovering", "opening", "live"].indexOf(state),
     }),
-    textColumn("provider", label, ({ provider }) => provider, {
+    column.text("provider", label, ({ provider }) => provider, {
       render: ({ provider, pinned }) => (
         <span class="wrap-anywhere">
           {provider ?? DASH}
@@ -59,17 +61,17 @@ export function sourceColumns<Row extends ShownStream>(label: string): readonly 
         </span>
       ),
     }),
-    numberColumn("subscribers", "Subscribers", ({ subscribers }) => subscribers),
-    numberColumn("height", "Height", ({ block_height: height }) => height),
-    numberColumn("behind", "Behind", ({ blocks_behind: behind }) => behind),
+    column.number("subscribers", "Subscribers", ({ subscribers }) => subscribers),
+    column.number("height", "Height", ({ block_height: height }) => height),
+    column.number("behind", "Behind", ({ blocks_behind: behind }) => behind),
   ];
 }
 
 /** Events, failovers and filled blocks. */
 export function eventColumns<Row extends ShownStream>(): readonly Column<Row>[] {
   return [
-    numberColumn("events", "Events", ({ events }) => events),
-    numberColumn("failovers", "Failovers", ({ failovers }) => failovers),
-    numberColumn("filled", "Blocks filled", ({ blocks_filled: filled }) => filled),
+    column.number("events", "Events", ({ events }) => events),
+    column.number("failovers", "Failovers", ({ failovers }) => failovers),
+    column.number("filled", "Blocks filled", ({ blocks_filled: filled }) => filled),
   ];
 }

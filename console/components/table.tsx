@@ -1,13 +1,13 @@
 // A table that sorts, filters and turns pages; its order and filter stand in the address. On a
 // phone its rows are cards.
-import type { ComponentChildren, JSX } from "preact";
+
+import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Resource } from "../api/resource.ts";
 import { useQuery } from "../app/app.ts";
-import { count } from "../format/numbers.ts";
+import { count } from "../format/text.ts";
 import { Card } from "./card.tsx";
 import { Button } from "./controls.tsx";
-import { Icon } from "./icons.tsx";
 import { Empty, Loaded } from "./page-state.tsx";
 import {
   filterRows,
@@ -60,7 +60,7 @@ const PAGE_ROWS = 100;
 const MIN_FILTERED_ROWS = 8;
 
 /** A table of rows. */
-export function Table<Row>(props: TableProps<Row>): JSX.Element {
+export function Table<Row>(props: TableProps<Row>) {
   const { name, rows, columns, textOf } = props;
   const [orderText, setOrder] = useQuery(`${name}.sort`);
   const [find, setFind] = useQuery(`${name}.find`);
@@ -86,7 +86,6 @@ export function Table<Row>(props: TableProps<Row>): JSX.Element {
       {hasFilter ? <Filter {...props} find={find} setFind={toFirstPage(setFind)} /> : null}
       <div class="table-wrap">
         {/* Roles are named: a phone shows the table as a list, and its meaning stays. */}
-        {/* biome-ignore lint/a11y/noRedundantRoles: see above */}
         <table class="table" role="table" aria-label={props.caption}>
           <Head columns={columns} order={order} setOrder={toFirstPage(setOrder)} />
           <Body {...props} rows={current.rows} />
@@ -111,7 +110,7 @@ interface TableCardProps<Row> extends Omit<TableProps<Row>, "caption"> {
 }
 
 /** A card with a table, or with the state of what the table is read from. */
-export function TableCard<Row>(props: TableCardProps<Row>): JSX.Element {
+export function TableCard<Row>(props: TableCardProps<Row>) {
   const { title, lead, actions, resource, caption = title ?? "", ...table } = props;
   const shown = <Table {...table} caption={caption} />;
   return (
@@ -127,7 +126,7 @@ interface FilterProps {
   readonly setFind: (text: string) => void;
 }
 
-function Filter({ caption, find, setFind }: FilterProps): JSX.Element {
+function Filter({ caption, find, setFind }: FilterProps) {
   return (
     <div class="table-filter">
       <input
@@ -148,16 +147,13 @@ interface HeadProps<Row> {
   readonly setOrder: (order: string) => void;
 }
 
-function Head<Row>({ columns, order, setOrder }: HeadProps<Row>): JSX.Element {
+function Head<Row>({ columns, order, setOrder }: HeadProps<Row>) {
   return (
-    // biome-ignore lint/a11y/noRedundantRoles: see the table
     <thead role="rowgroup">
-      {/* biome-ignore lint/a11y/noRedundantRoles: see the table */}
       <tr role="row">
         {columns.map((column) => (
           <th
             key={column.id}
-            // biome-ignore lint/a11y/noRedundantRoles: see the table
             role="columnheader"
             scope="col"
             class={column.kind ?? ""}
@@ -173,7 +169,6 @@ function Head<Row>({ columns, order, setOrder }: HeadProps<Row>): JSX.Element {
                 onClick={() => setOrder(nextOrder(order, column.id, column.kind === "number"))}
               >
                 {column.label}
-                <Icon name="arrow" />
               </button>
             )}
           </th>
@@ -191,12 +186,11 @@ function sortAttribute(
   return { "aria-sort": order.falling ? "descending" : "ascending" };
 }
 
-function Body<Row>(props: TableProps<Row>): JSX.Element {
+function Body<Row>(props: TableProps<Row>) {
   const { rows, keyOf, columns, open, expand, detail = () => null } = props;
   const [opened, setOpened] = useState<string | null>(null);
   const toggle = (row: Row): void => setOpened(opened === keyOf(row) ? null : keyOf(row));
   return (
-    // biome-ignore lint/a11y/noRedundantRoles: see the table
     <tbody role="rowgroup" onKeyDown={moveByKeys}>
       {rows.map((row) => (
         <RowView
@@ -221,7 +215,7 @@ interface RowProps<Row> {
   readonly detail: ComponentChildren;
 }
 
-function RowView<Row>({ row, columns, open, expands, detail }: RowProps<Row>): JSX.Element {
+function RowView<Row>({ row, columns, open, expands, detail }: RowProps<Row>) {
   const attributes =
     open === undefined
       ? {}
@@ -237,12 +231,10 @@ function RowView<Row>({ row, columns, open, expands, detail }: RowProps<Row>): J
         };
   return (
     <>
-      {/* biome-ignore lint/a11y/noRedundantRoles: see the table */}
       <tr role="row" {...attributes}>
         {columns.map((column) => (
           <td
             key={column.id}
-            // biome-ignore lint/a11y/noRedundantRoles: see the table
             role="cell"
             class={column.kind ?? ""}
             data-label={column.kind === "lead" ? undefined : column.label}
@@ -252,9 +244,7 @@ function RowView<Row>({ row, columns, open, expands, detail }: RowProps<Row>): J
         ))}
       </tr>
       {detail === null ? null : (
-        // biome-ignore lint/a11y/noRedundantRoles: see the table
         <tr role="row" class="detail">
-          {/* biome-ignore lint/a11y/noRedundantRoles: see the table */}
           <td role="cell" colSpan={columns.length}>
             {detail}
           </td>
@@ -269,7 +259,7 @@ interface CellProps<Row> {
   readonly column: Column<Row>;
 }
 
-function Cell<Row>({ row, column: { render, note } }: CellProps<Row>): JSX.Element {
+function Cell<Row>({ row, column: { render, note } }: CellProps<Row>) {
   if (note === undefined) return <>{render(row)}</>;
   return (
     <span class="wrap-anywhere">
@@ -305,7 +295,7 @@ interface PagerProps {
   readonly go: (page: number) => void;
 }
 
-function Pager({ total, page, pages, go }: PagerProps): JSX.Element {
+function Pager({ total, page, pages, go }: PagerProps) {
   const last = Math.min(total, (page + 1) * PAGE_ROWS);
   return (
     <nav class="pager" aria-label="Pages of the table">

@@ -1,6 +1,6 @@
 // A field for a JSON document with completion: it opens while a key or word is typed, and by
 // Ctrl+Space. Arrows choose, Enter or Tab takes, Escape closes.
-import type { JSX, RefObject } from "preact";
+import type { RefObject } from "preact";
 import { useId, useState } from "preact/hooks";
 import { type Completion, completionsAt, type KnownKeys } from "./completions.ts";
 import { type JsonPlace, lineOf, offsetOf, offsetsOf, placeAt } from "./json-place.ts";
@@ -26,7 +26,7 @@ interface Offer {
 const ROWS = 24;
 
 /** The field. */
-export function JsonEditor(props: EditorProps): JSX.Element {
+export function JsonEditor(props: EditorProps) {
   const { label, text, change, field, maxLength } = props;
   const [offer, setOffer] = useState<Offer | null>(null);
   const list = useId();
@@ -142,7 +142,7 @@ interface ListProps {
   readonly takeAt: (at: number) => void;
 }
 
-function OfferList({ id, offer, place, takeAt }: ListProps): JSX.Element {
+function OfferList({ id, offer, place, takeAt }: ListProps) {
   const { column, line, scrollLeft, scrollTop } = place;
   const style = {
     "--left": `calc(${column}ch - ${scrollLeft}px)`,
@@ -176,7 +176,7 @@ interface ProblemsProps {
 }
 
 /** The problems, in the order of their lines. */
-export function ProblemList({ text, problems, field }: ProblemsProps): JSX.Element | null {
+export function ProblemList({ text, problems, field }: ProblemsProps) {
   if (problems.length === 0) return null;
   const offsets = offsetsOf(text);
   const placed = problems

@@ -1,8 +1,8 @@
 // Judges providers, chains and the service by what the API tells of them. Pure: the same state gets
 // the same words on every page.
+
 import type { AnswerOf } from "../api/contract-types.ts";
-import { duration } from "../format/durations.ts";
-import { count, plural } from "../format/numbers.ts";
+import { count, duration, plural } from "../format/text.ts";
 import { type Tone, worstTone } from "../format/tone.ts";
 
 /** What the API tells of a chain. */

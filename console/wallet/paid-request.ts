@@ -37,7 +37,6 @@ export async function sendPaid(
   const result = await client.request<Bought>("POST", path, options);
   if (result.kind === "ok") return { kind: "settled", txHash: result.body.receipt.tx_hash };
   const { failure } = result;
-  if (failure.kind === "unreachable") return { kind: "failed", failure };
   const { status, code, purchaseId, paymentRequired } = failure;
   if (status === PAYMENT_REQUIRED && payment === null)
     return { kind: "offers", offers: readOffers(paymentRequired) };

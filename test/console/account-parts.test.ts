@@ -1,13 +1,14 @@
 // The pure parts of the pages of accounts and of the tester: estimates, graphs, differences,
 // documents against a schema, programs to copy, offers of payments, comparisons.
+
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import fc from "fast-check";
 import { checkDocument } from "../../console/editor/schema-check.ts";
 import { differs, lineDiff } from "../../console/format/line-diff.ts";
-import { usd } from "../../console/format/numbers.ts";
 import { LANGUAGES, shell, snippet } from "../../console/format/snippets.ts";
+import { usd } from "../../console/format/text.ts";
 import { burnOf, columnsOf } from "../../console/pages/account/usage.ts";
 import { groupsOf } from "../../console/pages/tester/compare.ts";
 import {
@@ -133,12 +134,15 @@ test("programs hold a hostile call as data: they read back what was meant", () =
 test("a form becomes parameters, and what changes the chain is confirmed", () => {
   const fields = METHOD_FORMS["eth_getBlockByNumber"] ?? [];
   assert.deepEqual(paramsOfForm(fields, ["latest", "false"]), {
-    kind: "params",
     params: ["latest", false],
+    why: "",
   });
-  assert.equal(paramsOfForm(fields, ["latest", "maybe"]).kind, "wrong");
-  assert.equal(paramsOfJson('{"a":1}').kind, "wrong");
-  assert.deepEqual(paramsOfJson(""), { kind: "params", params: [] });
+  assert.equal(
+    paramsOfForm(fields, ["latest", "maybe"]).why,
+    "Whole transactions is not valid JSON.",
+  );
+  assert.notEqual(paramsOfJson('{"a":1}').why, "");
+  assert.deepEqual(paramsOfJson(""), { params: [], why: "" });
   for (const method of ["eth_sendRawTransaction", "eth_sendBundle", "eth_sendUserOperation"])
     assert.ok(needsConfirmation(method), method);
   assert.ok(!needsConfirmation("eth_getTransactionByHash"));

@@ -1,4 +1,5 @@
 // The pure parts of the console: addresses, orders of tables, words for states, clocks, numbers.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readClock, SAME_CLOCK } from "../../console/app/clock.ts";
@@ -17,15 +18,16 @@ import {
   parseOrder,
   sortRows,
 } from "../../console/components/table-rows.ts";
-import { ago, duration } from "../../console/format/durations.ts";
 import {
+  ago,
   axisTexts,
   count,
+  duration,
   milliseconds,
   share,
   success,
   usd,
-} from "../../console/format/numbers.ts";
+} from "../../console/format/text.ts";
 import {
   headline,
   type JudgedChain,

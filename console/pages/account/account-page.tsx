@@ -1,23 +1,16 @@
 // The account: its balance, how fast the balance is used, how long it lasts, and its usage.
-import type { JSX } from "preact";
+
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useApp, useCall, useStore } from "../../app/app.ts";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
-import {
-  codeColumn,
-  KeyName,
-  numberColumn,
-  StateBadge,
-  textColumn,
-} from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import { Choices, lookOf } from "../../components/controls.tsx";
 import { Graph } from "../../components/graph.tsx";
-import { Link } from "../../components/link.tsx";
+import { KeyName, Link, StateBadge, Time } from "../../components/inline.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { compact, count, DASH, usd } from "../../format/numbers.ts";
+import { compact, count, DASH, usd } from "../../format/text.ts";
 import { burnOf, columnsOf, type Measure } from "./usage.ts";
 
 type Account = AnswerOf<"GET /api/v1/accounts/current">;
@@ -27,7 +20,7 @@ const POLL_MS = 10_000;
 const DAYS = 30;
 
 /** The page. */
-export function AccountPage(): JSX.Element {
+export function AccountPage() {
   const account = useCall("GET /api/v1/accounts/current", {}, POLL_MS);
   const usage = useCall("GET /api/v1/usage", { query: { days: DAYS } }, POLL_MS);
   return (
@@ -48,7 +41,7 @@ interface StandingProps {
   readonly usage: Usage | null;
 }
 
-function Standing({ account, usage }: StandingProps): JSX.Element {
+function Standing({ account, usage }: StandingProps) {
   const app = useApp();
   const nowMs = useStore(app.nowMs);
   const burn = usage === null ? null : burnOf(account.balance_usd, usage.by_day, nowMs);
@@ -102,7 +95,7 @@ const ACCESS = {
   none: { tone: "bad", word: "None" },
 } as const;
 
-function AccessNotice({ account }: { readonly account: Account }): JSX.Element | null {
+function AccessNotice({ account }: { readonly account: Account }) {
   const { managed_access: access } = account;
   if (access === "premium") return null;
   const until = account.fallback?.until ?? null;
@@ -126,7 +119,7 @@ const MEASURE_OPTIONS = [
   { value: "usd", label: "USD" },
 ] as const;
 
-function UsageCards({ usage }: { readonly usage: Usage }): JSX.Element {
+function UsageCards({ usage }: { readonly usage: Usage }) {
   const [measure, setMeasure] = useState<Measure>("calls");
   const { from, to, by_day: days } = usage;
   const { times, values } = columnsOf({ from, to, days }, measure);
@@ -185,15 +178,15 @@ type Used = Usage["by_key"][number] | Usage["by_method"][number];
 
 function usedColumns<Row extends Used>(): readonly Column<Row>[] {
   return [
-    numberColumn("calls", "Calls", (row) => row.calls),
-    numberColumn("cached", "From the cache", (row) => row.cached_calls),
-    numberColumn("cu", "CU", (row) => row.cu),
-    numberColumn("usd", "USD", (row) => Number(row.usd), usd),
+    column.number("calls", "Calls", (row) => row.calls),
+    column.number("cached", "From the cache", (row) => row.cached_calls),
+    column.number("cu", "CU", (row) => row.cu),
+    column.number("usd", "USD", (row) => Number(row.usd), usd),
   ];
 }
 
 const KEY_COLUMNS: readonly Column<Usage["by_key"][number]>[] = [
-  textColumn("name", "Key", (row) => row.name, {
+  column.text("name", "Key", (row) => row.name, {
     kind: "lead",
     render: ({ name, key_prefix: prefix, revoked }) => (
       <KeyName {...{ name, prefix }} isDeleted={revoked} />
@@ -203,6 +196,6 @@ const KEY_COLUMNS: readonly Column<Usage["by_key"][number]>[] = [
 ];
 
 const METHOD_COLUMNS: readonly Column<Usage["by_method"][number]>[] = [
-  codeColumn("method", "Method", (row) => row.method, { kind: "lead" }),
+  column.code("method", "Method", (row) => row.method, { kind: "lead" }),
   ...usedColumns<Usage["by_method"][number]>(),
 ];

@@ -1,8 +1,7 @@
 // Dialogs that create, change, rotate and delete a key, and the one that shows its secret once.
-import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import type { Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { useAction } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
 import {
   Button,
@@ -14,7 +13,7 @@ import {
   Select,
 } from "../../components/controls.tsx";
 import { Snippet, Snippets } from "../../components/copy-button.tsx";
-import { Time } from "../../components/time.tsx";
+import { Time } from "../../components/inline.tsx";
 
 /** A key as the API lists it. */
 export type Key = AnswerOf<"GET /api/v1/keys">["keys"][number];
@@ -43,7 +42,7 @@ interface OpenDialogProps {
 }
 
 /** The dialog that is open. */
-export function OpenDialog(props: OpenDialogProps): JSX.Element | null {
+export function OpenDialog(props: OpenDialogProps) {
   const { dialog, close } = props;
   switch (dialog.kind) {
     case "none":
@@ -67,33 +66,28 @@ interface EditProps extends OpenDialogProps {
 }
 
 /** Creates a key, or changes its name and profiles. */
-function EditKey({ keyShown, profiles, changed, close }: EditProps): JSX.Element {
-  const { client, toasts } = useApp();
-  const action = useAction();
+function EditKey({ keyShown, profiles, changed, close }: EditProps) {
+  const { client } = useApp();
   const [name, setName] = useState(keyShown?.name ?? "");
   const [first, setFirst] = useState(keyShown?.default_profile ?? "");
   const [allowed, setAllowed] = useState<readonly string[]>(keyShown?.allowed_profiles ?? []);
-  const submit = (): void => {
-    const body = {
-      ...(name === "" ? {} : { name }),
-      default_profile: first === "" ? null : first,
-      allowed_profiles: allowed.length === 0 ? null : [...allowed],
-    };
-    if (keyShown === null)
-      return action.run(client.call("POST /api/v1/keys", { body }), (secret) =>
-        changed({ kind: "secret", secret }),
-      );
-    const change = client.call("PATCH /api/v1/keys/{id}", { params: { id: keyShown.id }, body });
-    return action.run(change, () => {
-      toasts.show("good", "The key was changed.");
-      changed(NO_DIALOG);
-    });
+  const body = {
+    ...(name === "" ? {} : { name }),
+    default_profile: first === "" ? null : first,
+    allowed_profiles: allowed.length === 0 ? null : [...allowed],
   };
+  const send = (): Promise<Result<Key | ShownSecret>> =>
+    keyShown === null
+      ? client.call("POST /api/v1/keys", { body })
+      : client.call("PATCH /api/v1/keys/{id}", { params: { id: keyShown.id }, body });
+  const texts =
+    keyShown === null
+      ? { title: "Create a key", verb: "Create" }
+      : { title: "Change a key", verb: "Save", said: "The key was changed." };
   return (
     <Question
-      title={keyShown === null ? "Create a key" : "Change a key"}
-      verb={keyShown === null ? "Create" : "Save"}
-      {...{ action, submit, close }}
+      {...{ ...texts, send, close }}
+      done={(key) => changed("rpc_url" in key ? { kind: "secret", secret: key } : NO_DIALOG)}
     >
       <Field
         label="Name"
@@ -136,18 +130,18 @@ interface KeyProps extends OpenDialogProps {
 }
 
 /** Replaces the secret of a key. */
-function RotateKey({ keyShown, changed, close }: KeyProps): JSX.Element {
+function RotateKey({ keyShown, changed, close }: KeyProps) {
   const { client } = useApp();
-  const action = useAction();
   const [grace, setGrace] = useState("3600");
-  const submit = (): void => {
-    const request = { params: { id: keyShown.id }, body: { grace_seconds: Number(grace) } };
-    action.run(client.call("POST /api/v1/keys/{id}/rotate", request), (secret) =>
-      changed({ kind: "secret", secret }),
-    );
-  };
+  const request = { params: { id: keyShown.id }, body: { grace_seconds: Number(grace) } };
   return (
-    <Question title="Rotate a key" verb="Rotate" {...{ action, submit, close }}>
+    <Question
+      title="Rotate a key"
+      verb="Rotate"
+      send={() => client.call("POST /api/v1/keys/{id}/rotate", request)}
+      done={(secret) => changed({ kind: "secret", secret })}
+      close={close}
+    >
       <p>
         <bdi>{keyShown.name}</bdi> <span class="mono">{keyShown.key_prefix}…</span> gets a new
         secret. Programs need it before the old one ends.
@@ -158,16 +152,18 @@ function RotateKey({ keyShown, changed, close }: KeyProps): JSX.Element {
 }
 
 /** Deletes a key after a question. */
-function DeleteKey({ keyShown, changed, close }: KeyProps): JSX.Element {
-  const { client, toasts } = useApp();
-  const action = useAction();
-  const submit = (): void =>
-    action.run(client.call("DELETE /api/v1/keys/{id}", { params: { id: keyShown.id } }), () => {
-      toasts.show("good", "The key was deleted.");
-      changed(NO_DIALOG);
-    });
+function DeleteKey({ keyShown, changed, close }: KeyProps) {
+  const { client } = useApp();
   return (
-    <Question title="Delete a key" verb="Delete" danger {...{ action, submit, close }}>
+    <Question
+      title="Delete a key"
+      verb="Delete"
+      danger
+      send={() => client.call("DELETE /api/v1/keys/{id}", { params: { id: keyShown.id } })}
+      said="The key was deleted."
+      done={() => changed(NO_DIALOG)}
+      close={close}
+    >
       <p>
         <bdi>{keyShown.name}</bdi> <span class="mono">{keyShown.key_prefix}…</span> stops working at
         once, and its sockets are closed. This cannot be undone.
@@ -182,7 +178,7 @@ interface SecretProps {
 }
 
 /** The secret of a key with addresses and programs that are ready to use. */
-function SecretDialog({ secret, close }: SecretProps): JSX.Element {
+function SecretDialog({ secret, close }: SecretProps) {
   const { key, rpc_url: rpcUrl, ws_url: wsUrl, previous_valid_until: until = null } = secret;
   const call = { url: rpcUrl, method: "eth_blockNumber", params: [] };
   return (
@@ -209,7 +205,7 @@ function SecretDialog({ secret, close }: SecretProps): JSX.Element {
 }
 
 /** Closes a dialog that shows a secret. */
-export function Saved({ close }: Pick<SecretProps, "close">): JSX.Element {
+export function Saved({ close }: Pick<SecretProps, "close">) {
   return (
     <div class="dialog-foot">
       <Button look="primary" press={close}>
@@ -225,7 +221,7 @@ interface NamedProps {
   readonly what: string;
 }
 
-function Named({ name, text, what }: NamedProps): JSX.Element {
+function Named({ name, text, what }: NamedProps) {
   return (
     <div class="field">
       <span class="muted small">{name}</span>

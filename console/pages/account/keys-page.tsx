@@ -1,16 +1,16 @@
 // The keys of the account: list, create, rename, rotate, delete. A secret is shown once and is gone
 // with its dialog.
-import type { JSX } from "preact";
+
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Client, Result } from "../../api/client.ts";
 import { useResource } from "../../api/resource.ts";
 import { useApp, useCall, useStore } from "../../app/app.ts";
 import { PageHead } from "../../components/card.tsx";
-import { column, textColumn, timeColumn } from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import { Button } from "../../components/controls.tsx";
+import { Time } from "../../components/inline.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { count, plural } from "../../format/numbers.ts";
+import { count, plural } from "../../format/text.ts";
 import { type Key, type KeyDialog, OpenDialog } from "./key-dialogs.tsx";
 
 const POLL_MS = 15_000;
@@ -19,7 +19,7 @@ const MAX_PAGES = 10;
 const MAX_POLLED = 1_000;
 
 /** The page. */
-export function KeysPage(): JSX.Element {
+export function KeysPage() {
   const { client, session } = useApp();
   const state = useStore(session.state);
   const [dialog, setDialog] = useState<KeyDialog>({ kind: "none" });
@@ -92,20 +92,20 @@ async function allKeys(client: Client): Promise<Result<KeyList>> {
     after = result.body.next ?? undefined;
     if (after === undefined) break;
   }
-  return { kind: "ok", status: 200, body: { rows: keys, isCut: after !== undefined } };
+  return { kind: "ok", body: { rows: keys, isCut: after !== undefined } };
 }
 
 const COLUMNS: readonly Column<Key>[] = [
-  textColumn("name", "Name", (row) => row.name || "Unnamed", { kind: "lead" }),
-  column("prefix", "Begins with", (row) => <code>{row.key_prefix}…</code>),
-  textColumn("profile", "Profile", (row) => row.profile, { render: profilesOf }),
-  timeColumn("created", "Created", (row) => row.created_at),
-  column("previous", "Old secret until", (row) => <Time at={row.previous_valid_until} />, {
+  column.text("name", "Name", (row) => row.name || "Unnamed", { kind: "lead" }),
+  column.of("prefix", "Begins with", (row) => <code>{row.key_prefix}…</code>),
+  column.text("profile", "Profile", (row) => row.profile, { render: profilesOf }),
+  column.time("created", "Created", (row) => row.created_at),
+  column.of("previous", "Old secret until", (row) => <Time at={row.previous_valid_until} />, {
     title: "Until when the secret before the last rotation works",
   }),
 ];
 
-function profilesOf({ profile, allowed_profiles: allowed }: Key): JSX.Element {
+function profilesOf({ profile, allowed_profiles: allowed }: Key) {
   return (
     <span class="tight" title={allowed === null ? "Every profile" : allowed.join(", ")}>
       {profile}
@@ -123,7 +123,7 @@ const ACTIONS = [
 ] as const;
 
 function actionsColumn(open: (dialog: KeyDialog) => void): Column<Key> {
-  const render = (key: Key): JSX.Element => (
+  const render = (key: Key) => (
     <span class="page-actions">
       {ACTIONS.map(({ kind, word, look }) => (
         <Button
@@ -137,5 +137,5 @@ function actionsColumn(open: (dialog: KeyDialog) => void): Column<Key> {
       ))}
     </span>
   );
-  return column("actions", "Actions", render, "tight");
+  return column.of("actions", "Actions", render, "tight");
 }

@@ -1,19 +1,13 @@
 // Payments of the account: top up by a wallet of this browser or by a command, and what was bought.
-import type { JSX } from "preact";
+
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useAgentDocument, useCall } from "../../app/app.ts";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
-import {
-  column,
-  numberColumn,
-  purchaseState,
-  textColumn,
-  timeColumn,
-} from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
-import { DASH, usd } from "../../format/numbers.ts";
+import { DASH, usd } from "../../format/text.ts";
 import { TopUp } from "./top-up.tsx";
 
 type Purchase = AnswerOf<"GET /api/v1/purchases">["purchases"][number];
@@ -21,7 +15,7 @@ type Purchase = AnswerOf<"GET /api/v1/purchases">["purchases"][number];
 const POLL_MS = 10_000;
 
 /** The page. */
-export function PaymentsPage(): JSX.Element {
+export function PaymentsPage() {
   const account = useCall("GET /api/v1/accounts/current", {}, POLL_MS);
   const purchases = useCall("GET /api/v1/purchases", { query: { limit: 100 } }, POLL_MS);
   const terms = useAgentDocument();
@@ -74,24 +68,24 @@ export function PaymentsPage(): JSX.Element {
 }
 
 const COLUMNS: readonly Column<Purchase>[] = [
-  timeColumn("created", "When", (row) => row.created_at, { kind: "lead" }),
-  purchaseState(),
-  textColumn("buys", "Buys", (row) => row.buys, {
+  column.time("created", "When", (row) => row.created_at, { kind: "lead" }),
+  column.purchase(),
+  column.text("buys", "Buys", (row) => row.buys, {
     render: ({ buys, days }) =>
       buys === "custom_access" ? `${days} days of Custom access` : "Credit",
   }),
-  numberColumn("amount", "Amount", (row) => Number(row.amount_usd), usd),
-  textColumn("chain", "Chain", (row) => row.chain_id, {
+  column.number("amount", "Amount", (row) => Number(row.amount_usd), usd),
+  column.text("chain", "Chain", (row) => row.chain_id, {
     render: (row) => `${row.rail}, chain ${row.chain_id}`,
   }),
-  column("transaction", "Transaction", (row) => <Hash text={row.tx_hash} />),
-  column("id", "Receipt", (row) => <Hash text={row.id} />),
+  column.of("transaction", "Transaction", (row) => <Hash text={row.tx_hash} />),
+  column.of("id", "Receipt", (row) => <Hash text={row.id} />),
 ];
 
 const SHOWN_CHARS = 10;
 
 /** A hash or id, shortened, with a button that copies the whole. */
-function Hash({ text }: { readonly text: string | null | undefined }): JSX.Element {
+function Hash({ text }: { readonly text: string | null | undefined }) {
   if (text === null || text === undefined) return <span>{DASH}</span>;
   return (
     <span class="page-actions">

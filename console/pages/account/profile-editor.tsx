@@ -1,14 +1,15 @@
 // The editor of a Custom profile: its document is checked and completed while it is typed, every
 // provider is tested live, what differs from the saved one is shown, and earlier revisions return.
-import type { JSX, RefObject } from "preact";
+
+import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Failure, Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { type App, useApp } from "../../app/app.ts";
-import { Badge } from "../../components/badge.tsx";
 import { Card } from "../../components/card.tsx";
 import { Button, Notice, Select } from "../../components/controls.tsx";
 import { DiffView } from "../../components/diff-view.tsx";
+import { Badge } from "../../components/inline.tsx";
 import { failureText } from "../../components/page-state.tsx";
 import { JsonEditor, ProblemList } from "../../editor/json-editor.tsx";
 import { checkDocument, type SchemaProblem } from "../../editor/schema-check.ts";
@@ -34,7 +35,7 @@ type Outcome =
   | { readonly kind: "failed"; readonly failure: Failure; readonly document: unknown };
 
 /** The editor, and what was before. */
-export function ProfileEditor({ slug, profile, rules, done }: EditorProps): JSX.Element {
+export function ProfileEditor({ slug, profile, rules, done }: EditorProps) {
   const { client, toasts } = useApp();
   const field = useRef<HTMLTextAreaElement>(null);
   const [text, setText] = useState(() => firstText(profile, rules));
@@ -139,7 +140,7 @@ interface ActionsProps {
   readonly put: (dryRun: boolean) => void;
 }
 
-function Actions({ isReady, put }: ActionsProps): JSX.Element {
+function Actions({ isReady, put }: ActionsProps) {
   return (
     <p class="page-actions">
       <Button disabled={!isReady} press={() => put(true)}>
@@ -181,7 +182,7 @@ interface RecipesProps {
   readonly choose: (text: string) => void;
 }
 
-function Recipes({ rules: { workload_recipes: recipes }, choose }: RecipesProps): JSX.Element {
+function Recipes({ rules: { workload_recipes: recipes }, choose }: RecipesProps) {
   return (
     <Select
       label="Begin with a document for a workload"
@@ -204,7 +205,7 @@ interface FieldProps {
   readonly field: RefObject<HTMLTextAreaElement | null>;
 }
 
-function Problems(props: FieldProps & { readonly draft: Draft }): JSX.Element | null {
+function Problems(props: FieldProps & { readonly draft: Draft }) {
   const { why, problems } = props.draft;
   if (why !== null) return <Notice tone="bad">This is no JSON: {why}</Notice>;
   if (problems.length === 0) return null;
@@ -215,7 +216,7 @@ function Problems(props: FieldProps & { readonly draft: Draft }): JSX.Element | 
   );
 }
 
-function OutcomeNotice(props: FieldProps & { readonly outcome: Outcome }): JSX.Element | null {
+function OutcomeNotice(props: FieldProps & { readonly outcome: Outcome }) {
   const { outcome } = props;
   switch (outcome.kind) {
     case "none":
@@ -239,9 +240,8 @@ interface FailureProps extends FieldProps {
   readonly document: unknown;
 }
 
-function FailureNotice({ failure, document, text, field }: FailureProps): JSX.Element {
-  const details = failure.kind === "refused" ? failure.details : [];
-  const code = failure.kind === "refused" ? failure.code : "";
+function FailureNotice({ failure, document, text, field }: FailureProps) {
+  const { details, code } = failure;
   // The service names chains by their usual name, the document perhaps by another one.
   const paths = providersOf(document).map(({ path }) => path);
   const isNamed = details.every((path) => paths.includes(path));
@@ -269,7 +269,7 @@ interface TestedProps {
 }
 
 /** How each provider did when it was asked. */
-function Tested({ document, failed }: TestedProps): JSX.Element {
+function Tested({ document, failed }: TestedProps) {
   return (
     <ul class="tested" aria-label="Providers that were tested">
       {providersOf(document).map(({ chain, path, provider }) => (

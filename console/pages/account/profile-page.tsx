@@ -1,14 +1,14 @@
 // One Custom profile: what is saved now, and its editor.
-import type { JSX } from "preact";
+
 import type { Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
 import { type App, type PageProps, useApp, useCall } from "../../app/app.ts";
 import { PageHead } from "../../components/card.tsx";
-import { column, stateColumn, textColumn } from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
+import { Time } from "../../components/inline.tsx";
 import { isMissing, Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
 import { textList } from "../../format/text.ts";
 import { ProfileEditor } from "./profile-editor.tsx";
 
@@ -17,7 +17,7 @@ type Profile = AnswerOf<"GET /api/v1/profiles/{slug}">;
 const POLL_MS = 10_000;
 
 /** The page. */
-export function ProfilePage({ params }: PageProps): JSX.Element {
+export function ProfilePage({ params }: PageProps) {
   const { client } = useApp();
   const { slug = "" } = params;
   const rules = useCall("GET /api/v1/configuration-schema", {});
@@ -48,12 +48,12 @@ async function savedProfile(
 ): Promise<Result<{ readonly profile: Profile | null }>> {
   const result = await client.call("GET /api/v1/profiles/{slug}", { params: { slug } });
   if (result.kind === "ok") return { ...result, body: { profile: result.body } };
-  return isMissing(result.failure) ? { kind: "ok", status: 404, body: { profile: null } } : result;
+  return isMissing(result.failure) ? { kind: "ok", body: { profile: null } } : result;
 }
 
 type ProviderRow = Profile["chains"][string]["providers"][number] & { readonly chain: string };
 
-function SavedCard({ profile }: { readonly profile: Profile }): JSX.Element {
+function SavedCard({ profile }: { readonly profile: Profile }) {
   const rows = Object.entries(profile.chains).flatMap(([chain, { providers }]) =>
     providers.map((provider): ProviderRow => ({ ...provider, chain })),
   );
@@ -78,12 +78,12 @@ function SavedCard({ profile }: { readonly profile: Profile }): JSX.Element {
 const TONES = { verified: "good", verifying: "warn", failed: "bad" } as const;
 
 const PROVIDER_COLUMNS: readonly Column<ProviderRow>[] = [
-  textColumn("name", "Provider", (row) => row.name, { kind: "lead" }),
-  textColumn("chain", "Chain", (row) => row.chain),
-  stateColumn("status", "Now", ({ status: word }) => ({ tone: TONES[word], word }), {
+  column.text("name", "Provider", (row) => row.name, { kind: "lead" }),
+  column.text("chain", "Chain", (row) => row.chain),
+  column.state("status", "Now", ({ status: word }) => ({ tone: TONES[word], word }), {
     value: ({ status }) => status,
   }),
-  column(
+  column.of(
     "url",
     "Address",
     ({ url, ws_url }) => <code>{textList([url, ws_url], " ")}</code>,

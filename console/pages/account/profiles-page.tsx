@@ -1,25 +1,16 @@
 // The Custom profiles of the account: the list, and where a new one begins.
-import type { JSX } from "preact";
+
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useApp, useCall } from "../../app/app.ts";
 import { pathTo } from "../../app/router.ts";
-import { Badge } from "../../components/badge.tsx";
 import { Card, PageHead } from "../../components/card.tsx";
-import {
-  column,
-  numberColumn,
-  stateColumn,
-  textColumn,
-  timeColumn,
-  type Word,
-} from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import { Button, Field, Form } from "../../components/controls.tsx";
-import { Link } from "../../components/link.tsx";
+import { Badge, Link, Time, type Word } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { count, plural } from "../../format/numbers.ts";
+import { count, plural } from "../../format/text.ts";
 
 type Profiles = AnswerOf<"GET /api/v1/profiles">;
 type Profile = Profiles["profiles"][number];
@@ -27,7 +18,7 @@ type Profile = Profiles["profiles"][number];
 const POLL_MS = 10_000;
 
 /** The page. */
-export function ProfilesPage(): JSX.Element {
+export function ProfilesPage() {
   const { router } = useApp();
   const profiles = useCall("GET /api/v1/profiles", {}, POLL_MS);
   const open = (slug: string): void => router.go(pathTo("account", "profiles", slug));
@@ -61,7 +52,7 @@ export function ProfilesPage(): JSX.Element {
   );
 }
 
-function Access({ profiles }: { readonly profiles: Profiles }): JSX.Element {
+function Access({ profiles }: { readonly profiles: Profiles }) {
   const until = profiles.custom_access?.until ?? null;
   if (until === null)
     return (
@@ -77,7 +68,7 @@ function Access({ profiles }: { readonly profiles: Profiles }): JSX.Element {
   );
 }
 
-function NewProfile({ open }: { readonly open: (slug: string) => void }): JSX.Element {
+function NewProfile({ open }: { readonly open: (slug: string) => void }) {
   const [slug, setSlug] = useState("");
   return (
     <Card title="New profile">
@@ -104,18 +95,18 @@ const STATES: Readonly<Record<Profile["state"], Word>> = {
 };
 
 const COLUMNS: readonly Column<Profile>[] = [
-  textColumn("slug", "Profile", (row) => row.slug, {
+  column.text("slug", "Profile", (row) => row.slug, {
     kind: "lead",
     render: ({ slug }) => <Link to={pathTo("account", "profiles", slug)}>{slug}</Link>,
     note: ({ name }) => <bdi>{name}</bdi>,
   }),
-  stateColumn("state", "State", ({ state }) => STATES[state]),
-  column("providers", "Providers", (row) => <Providers profile={row} />),
-  numberColumn("revision", "Revision", (row) => row.revision),
-  timeColumn("updated", "Saved", (row) => row.updated_at),
+  column.state("state", "State", ({ state }) => STATES[state]),
+  column.of("providers", "Providers", (row) => <Providers profile={row} />),
+  column.number("revision", "Revision", (row) => row.revision),
+  column.time("updated", "Saved", (row) => row.updated_at),
 ];
 
-function Providers({ profile }: { readonly profile: Profile }): JSX.Element {
+function Providers({ profile }: { readonly profile: Profile }) {
   const providers = Object.values(profile.chains).flatMap((chain) => chain.providers);
   const failed = providers.filter(({ status }) => status === "failed").length;
   return (

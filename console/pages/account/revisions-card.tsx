@@ -1,14 +1,14 @@
 // The revisions of a Custom profile: what differs from the present one, and the way back.
-import type { JSX } from "preact";
+
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
 import { useApp, useCall } from "../../app/app.ts";
-import { column, textColumn } from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import { Button, useSend } from "../../components/controls.tsx";
 import { DiffView } from "../../components/diff-view.tsx";
+import { Time } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
 import { draftOf, type Shown } from "./profile-draft.ts";
 
 type Entry = AnswerOf<"GET /api/v1/profiles/{slug}/revisions">["revisions"][number];
@@ -26,7 +26,7 @@ interface RevisionsProps {
 }
 
 /** The card; opening a row shows what differs. */
-export function RevisionsCard({ saved, restore }: RevisionsProps): JSX.Element {
+export function RevisionsCard({ saved, restore }: RevisionsProps) {
   const { client } = useApp();
   const send = useSend();
   const { slug } = saved;
@@ -60,7 +60,7 @@ function requestOf(slug: string, revision: number) {
   return { params: { slug, revision: String(revision) } };
 }
 
-function Difference(props: { readonly saved: Saved; readonly revision: number }): JSX.Element {
+function Difference(props: { readonly saved: Saved; readonly revision: number }) {
   const { saved, revision } = props;
   const earlier = useCall(REVISION, requestOf(saved.slug, revision));
   return (
@@ -81,7 +81,7 @@ function columnsOf(
   saved: Saved,
   put: (revision: number) => Promise<void>,
 ): readonly Column<Entry>[] {
-  const actions = ({ revision }: Entry): JSX.Element =>
+  const actions = ({ revision }: Entry) =>
     revision === saved.revision ? (
       <span class="muted">serves now</span>
     ) : (
@@ -90,8 +90,8 @@ function columnsOf(
       </Button>
     );
   return [
-    textColumn("revision", "Revision", (row) => `Revision ${row.revision}`, { kind: "lead" }),
-    column("saved", "Saved", (row) => <Time at={row.saved_at} />),
-    column("actions", "Actions", actions, "tight"),
+    column.text("revision", "Revision", (row) => `Revision ${row.revision}`, { kind: "lead" }),
+    column.of("saved", "Saved", (row) => <Time at={row.saved_at} />),
+    column.of("actions", "Actions", actions, "tight"),
   ];
 }

@@ -1,18 +1,12 @@
 // Programs that manage the account: the management tokens given to them, a new one, and a link that
 // hands the account over.
-import type { JSX } from "preact";
+
 import { useEffect, useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useAction, useResource } from "../../api/resource.ts";
 import { useApp, useCall, useStore } from "../../app/app.ts";
 import { Card, PageHead } from "../../components/card.tsx";
-import {
-  column,
-  stateColumn,
-  textColumn,
-  timeColumn,
-  type Word,
-} from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import {
   ActionNotice,
   Button,
@@ -23,8 +17,8 @@ import {
   useSend,
 } from "../../components/controls.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
+import { Time, type Word } from "../../components/inline.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
 import { Saved } from "./key-dialogs.tsx";
 
 type Connection = AnswerOf<"GET /api/v1/connections">["connections"][number];
@@ -32,7 +26,7 @@ type Connection = AnswerOf<"GET /api/v1/connections">["connections"][number];
 const POLL_MS = 10_000;
 
 /** The page. */
-export function TokensPage(): JSX.Element {
+export function TokensPage() {
   const { client, session } = useApp();
   const send = useSend();
   const state = useStore(session.state);
@@ -79,12 +73,12 @@ export function TokensPage(): JSX.Element {
 }
 
 const COLUMNS: readonly Column<Connection>[] = [
-  textColumn("name", "Program", (row) => row.name, { kind: "lead" }),
-  column("may", "May", (row) => (row.restrictions.read_only ? "read" : "read and change")),
-  column("profiles", "Profiles", (row) => row.restrictions.profiles?.join(", ") ?? "all"),
-  stateColumn("state", "State", wordOf, { value: (row) => row.status }),
-  timeColumn("approved", "Approved", (row) => row.approved_at),
-  column("ends", "Ends", ({ restrictions: { expires_at: at } }) =>
+  column.text("name", "Program", (row) => row.name, { kind: "lead" }),
+  column.of("may", "May", (row) => (row.restrictions.read_only ? "read" : "read and change")),
+  column.of("profiles", "Profiles", (row) => row.restrictions.profiles?.join(", ") ?? "all"),
+  column.state("state", "State", wordOf, { value: (row) => row.status }),
+  column.time("approved", "Approved", (row) => row.approved_at),
+  column.of("ends", "Ends", ({ restrictions: { expires_at: at } }) =>
     at === null ? "never" : <Time at={at} />,
   ),
 ];
@@ -95,12 +89,12 @@ function wordOf({ status, agent_id: agent }: Connection): Word {
 }
 
 function revokeColumn(revoke: (row: Connection) => void): Column<Connection> {
-  const render = (row: Connection): JSX.Element => (
+  const render = (row: Connection) => (
     <Button look="small danger" label={`Revoke ${row.name}`} press={() => revoke(row)}>
       Revoke
     </Button>
   );
-  return column("actions", "Actions", render, "tight");
+  return column.of("actions", "Actions", render, "tight");
 }
 
 /** Where a new token stands. */
@@ -115,7 +109,7 @@ interface RequestProps {
 }
 
 /** Asks for a token as a program does: the owner decides on the page of the connection. */
-function NewToken({ close }: { readonly close: () => void }): JSX.Element {
+function NewToken({ close }: { readonly close: () => void }) {
   const [request, setRequest] = useState<Request>({ kind: "naming" });
   return (
     <Dialog title="New management token" close={close}>
@@ -139,7 +133,7 @@ function NewToken({ close }: { readonly close: () => void }): JSX.Element {
   );
 }
 
-function Naming({ setRequest }: RequestProps): JSX.Element {
+function Naming({ setRequest }: RequestProps) {
   const { client } = useApp();
   const [name, setName] = useState("");
   const action = useAction();
@@ -166,7 +160,7 @@ interface WaitingProps extends RequestProps {
 const CONNECTION_POLL_MS = 5_200;
 
 /** Polls a connection with its own token until it is decided. */
-function Waiting({ waiting, setRequest }: WaitingProps): JSX.Element {
+function Waiting({ waiting, setRequest }: WaitingProps) {
   const { client } = useApp();
   const { id, token, url } = waiting;
   const { data } = useResource(id, CONNECTION_POLL_MS, (signal) => {
@@ -198,7 +192,7 @@ function Waiting({ waiting, setRequest }: WaitingProps): JSX.Element {
 }
 
 /** A link that makes another account the owner of all this. */
-function HandOver(): JSX.Element {
+function HandOver() {
   const { client } = useApp();
   const [link, setLink] = useState<string | null>(null);
   const action = useAction();

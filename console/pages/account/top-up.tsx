@@ -1,6 +1,6 @@
 // Buys credit or days of Custom access: asks for the offers, shows what would be paid to whom, has
 // a wallet of this browser sign it, and follows the purchase until it has settled.
-import type { JSX } from "preact";
+
 import { useEffect, useState } from "preact/hooks";
 import type { PaymentTerms } from "../../api/agent-document.ts";
 import { SERVICE_URL } from "../../api/client.ts";
@@ -9,8 +9,8 @@ import { Card, Facts } from "../../components/card.tsx";
 import { Button, Choices, Field, Form, Notice } from "../../components/controls.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { failureText } from "../../components/page-state.tsx";
-import { usd } from "../../format/numbers.ts";
 import { shell } from "../../format/snippets.ts";
+import { usd } from "../../format/text.ts";
 import { type PaidAnswer, type PaidRequest, sendPaid } from "../../wallet/paid-request.ts";
 import { signPayment, type Wallet, watchWallets } from "../../wallet/wallets.ts";
 import { amountText, type PaymentOffer } from "../../wallet/x402-offer.ts";
@@ -39,7 +39,7 @@ type Step =
 const START: Step = { kind: "choosing", problem: null };
 
 /** The card. */
-export function TopUp({ accountId, terms, bought }: TopUpProps): JSX.Element {
+export function TopUp({ accountId, terms, bought }: TopUpProps) {
   const app = useApp();
   const [step, setStep] = useState<Step>(START);
   const show = (answer: PaidAnswer, request: PaidRequest): void => {
@@ -91,7 +91,7 @@ interface StepViewProps extends TopUpProps {
   readonly setStep: (step: Step) => void;
 }
 
-function StepView(props: StepViewProps): JSX.Element {
+function StepView(props: StepViewProps) {
   const { step, setStep } = props;
   const again = (): void => setStep(START);
   switch (step.kind) {
@@ -124,7 +124,7 @@ function StepView(props: StepViewProps): JSX.Element {
   }
 }
 
-function Again({ again }: { readonly again: () => void }): JSX.Element {
+function Again({ again }: { readonly again: () => void }) {
   return (
     <p>
       <Button press={again}>Buy more</Button>
@@ -137,7 +137,7 @@ const KINDS = [
   { value: "access", label: "Custom access" },
 ] as const;
 
-function Choosing({ step, accountId, terms, requestOffer }: StepViewProps): JSX.Element {
+function Choosing({ step, accountId, terms, requestOffer }: StepViewProps) {
   const [kind, setKind] = useState<"credit" | "access">("credit");
   const [amount, setAmount] = useState("5");
   const [days, setDays] = useState("1");
@@ -198,7 +198,7 @@ interface OfferedProps extends StepViewProps {
   readonly again: () => void;
 }
 
-function Offered({ step, pay, again }: OfferedProps): JSX.Element {
+function Offered({ step, pay, again }: OfferedProps) {
   const [wallets, setWallets] = useState<readonly Wallet[]>([]);
   const [chosen, setChosen] = useState(0);
   useEffect(() => watchWallets(window, setWallets), []);
@@ -236,7 +236,7 @@ function Offered({ step, pay, again }: OfferedProps): JSX.Element {
   );
 }
 
-function OfferFacts({ offer }: { readonly offer: PaymentOffer }): JSX.Element {
+function OfferFacts({ offer }: { readonly offer: PaymentOffer }) {
   const amount = (
     <>
       {amountText(offer.amount)} <bdi>{offer.tokenName}</bdi>
@@ -256,11 +256,7 @@ function OfferFacts({ offer }: { readonly offer: PaymentOffer }): JSX.Element {
 
 const PENDING_POLL_MS = 2_000;
 
-function Pending({
-  purchaseId,
-  setStep,
-  bought,
-}: StepViewProps & { readonly purchaseId: string }): JSX.Element {
+function Pending({ purchaseId, setStep, bought }: StepViewProps & { readonly purchaseId: string }) {
   const request = { params: { id: purchaseId } };
   const purchase = useCall("GET /api/v1/purchases/{id}", request, PENDING_POLL_MS);
   const { state, reason, tx_hash } = purchase.data ?? {};

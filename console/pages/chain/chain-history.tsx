@@ -1,12 +1,12 @@
 // The providers of a chain over time: latency, share, errors, head lag, and circuits as bands; of
 // all providers together, or of one.
-import type { JSX } from "preact";
+
 import { useCall, useQuery } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
 import { Choices, Notice, named, Select } from "../../components/controls.tsx";
 import { ErrorCard, GraphCard, type GraphSeries } from "../../components/graph.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { count, milliseconds, share } from "../../format/numbers.ts";
+import { count, milliseconds, share } from "../../format/text.ts";
 import type { Tone } from "../../format/tone.ts";
 import { CIRCUITS } from "../../health/judge.ts";
 import { hoursNotice, pollMsOf, rangeIn, rangesOf } from "../../health/ranges.ts";
@@ -28,7 +28,7 @@ const MAX_LINES = 6;
 const MAX_POINTS = 360;
 
 /** The graphs of a chain. */
-export function ChainHistory({ profile, chain }: ChainHistoryProps): JSX.Element {
+export function ChainHistory({ profile, chain }: ChainHistoryProps) {
   const [rangeText, setRange] = useQuery("range");
   const [chosen, setChosen] = useQuery("provider");
   const range = rangeIn(rangeText);
@@ -69,7 +69,7 @@ interface GraphsProps {
   readonly chosen: string;
 }
 
-function Graphs({ history, chosen }: GraphsProps): JSX.Element {
+function Graphs({ history, chosen }: GraphsProps) {
   const { times, step_s: stepS, series } = history;
   const providers = busiest(series, series.length).filter(
     ({ provider }) => chosen === "" || provider === chosen,
@@ -141,7 +141,7 @@ interface CircuitBandsProps {
 const STATES: Readonly<Record<string, { readonly tone: Tone; readonly word: string }>> = CIRCUITS;
 
 /** The bands of all providers that are given. */
-function CircuitBands({ times, stepS, series }: CircuitBandsProps): JSX.Element | null {
+function CircuitBands({ times, stepS, series }: CircuitBandsProps) {
   const [first] = times;
   const last = times.at(-1);
   if (first === undefined || last === undefined || series.length === 0) return null;
@@ -197,7 +197,7 @@ interface BandProps {
 }
 
 /** A band; its pieces tell their state on hover. */
-function StateBand({ title, states }: BandProps): JSX.Element {
+function StateBand({ title, states }: BandProps) {
   const pieces = piecesOf(states);
   const seen = new Set(states.filter((state) => state !== null));
   const wordOf = (state: string): string => STATES[state]?.word ?? state;

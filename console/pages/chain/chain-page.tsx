@@ -1,14 +1,13 @@
 // A profile on a chain: its providers, its subscriptions, and the addresses to call it.
-import type { JSX } from "preact";
+
 import { SERVICE_URL } from "../../api/client.ts";
 import { type PageProps, useCall, useIsOperator } from "../../app/app.ts";
 import { queryText } from "../../app/router.ts";
-import { Badge } from "../../components/badge.tsx";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
-import { Link } from "../../components/link.tsx";
+import { Badge, Link } from "../../components/inline.tsx";
 import { Empty, isMissing, Loaded } from "../../components/page-state.tsx";
-import { compact, count } from "../../format/numbers.ts";
+import { compact, count } from "../../format/text.ts";
 import { type ChainMetrics, judgeProfile, type ProfileMetrics } from "../../health/judge.ts";
 import { ChainHistory } from "./chain-history.tsx";
 import { ProviderTable } from "./provider-table.tsx";
@@ -17,7 +16,7 @@ import { SubscriptionsCard } from "./subscriptions-card.tsx";
 const POLL_MS = 1_000;
 
 /** The page of a chain. */
-export function ChainPage({ params }: PageProps): JSX.Element {
+export function ChainPage({ params }: PageProps) {
   const { profile: slug = "", chain = "" } = params;
   const metrics = useCall("GET /api/metrics/{chain}", { params: { chain } }, POLL_MS);
   if (isMissing(metrics.failure))
@@ -49,7 +48,7 @@ interface ChainViewProps {
   readonly changed: () => void;
 }
 
-function ChainView({ chain, profile, changed }: ChainViewProps): JSX.Element {
+function ChainView({ chain, profile, changed }: ChainViewProps) {
   const isOperator = useIsOperator();
   const verdict = judgeProfile(profile);
   return (
@@ -99,7 +98,7 @@ interface NameProps {
 }
 
 /** Where an operator goes from here. */
-function Ways({ chain, profile }: NameProps): JSX.Element {
+function Ways({ chain, profile }: NameProps) {
   const query = queryText({ chain, profile });
   return (
     <>
@@ -114,7 +113,7 @@ function Ways({ chain, profile }: NameProps): JSX.Element {
 }
 
 /** The addresses of a profile on a chain, and a first call. */
-function Addresses({ profile, chain }: NameProps): JSX.Element {
+function Addresses({ profile, chain }: NameProps) {
   const folder = profile === "public" ? "rpc/" : `rpc/profile/${encodeURIComponent(profile)}/`;
   const path = `${folder}${encodeURIComponent(chain)}`;
   const address = `${SERVICE_URL.href}${path}`;

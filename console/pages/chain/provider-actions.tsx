@@ -1,15 +1,12 @@
 // What the operator can do with a provider: test it, end a wait, cordon it and take it back.
-import type { JSX } from "preact";
+
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { useAction } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
 import { queryText } from "../../app/router.ts";
-import { Badge } from "../../components/badge.tsx";
 import { Button, Field, lookOf, Question, useSend } from "../../components/controls.tsx";
-import { Link } from "../../components/link.tsx";
-import { count, milliseconds } from "../../format/numbers.ts";
-import { transportName } from "../../format/text.ts";
+import { Badge, Link } from "../../components/inline.tsx";
+import { count, milliseconds, transportName } from "../../format/text.ts";
 import type { ProviderMetrics } from "../../health/judge.ts";
 
 /** Which provider it is about. */
@@ -29,7 +26,7 @@ interface ActionsProps {
 }
 
 /** The buttons. */
-export function ProviderActions({ name, provider, changed }: ActionsProps): JSX.Element {
+export function ProviderActions({ name, provider, changed }: ActionsProps) {
   const { client } = useApp();
   const send = useSend();
   const [results, setResults] = useState<readonly TestResult[] | null>(null);
@@ -94,21 +91,24 @@ interface CordonDialogProps {
 const MAX_REASON = 200;
 
 /** Asks for a reason before a provider is cordoned. */
-function CordonDialog({ name, changed, close }: CordonDialogProps): JSX.Element {
-  const { client, toasts } = useApp();
+function CordonDialog({ name, changed, close }: CordonDialogProps) {
+  const { client } = useApp();
   const [reason, setReason] = useState("");
-  const action = useAction();
-  const submit = (): void => {
-    const given = reason.trim();
-    const body = given === "" ? name : { ...name, reason: given };
-    action.run(client.call("POST /api/v1/operator/cordons", { body }), () => {
-      toasts.show("good", `${name.provider} gets no more calls.`);
-      changed();
-      close();
-    });
-  };
+  const given = reason.trim();
+  const body = given === "" ? name : { ...name, reason: given };
   return (
-    <Question title={`Cordon ${name.provider}`} verb="Cordon" danger {...{ action, submit, close }}>
+    <Question
+      title={`Cordon ${name.provider}`}
+      verb="Cordon"
+      danger
+      send={() => client.call("POST /api/v1/operator/cordons", { body })}
+      said={`${name.provider} gets no more calls.`}
+      done={() => {
+        changed();
+        close();
+      }}
+      close={close}
+    >
       <p>
         It gets no calls on {name.chain} in profile {name.profile} until it is uncordoned, also
         after a reload. Calls that are under way go on.
@@ -123,7 +123,7 @@ function CordonDialog({ name, changed, close }: CordonDialogProps): JSX.Element 
   );
 }
 
-function TestResults({ results }: { readonly results: readonly TestResult[] }): JSX.Element {
+function TestResults({ results }: { readonly results: readonly TestResult[] }) {
   return (
     <div class="test-results" role="status">
       {results.map(({ transport, ok, latency_ms: ms, block_height: height, error }) => (

@@ -1,14 +1,20 @@
 // The providers of a profile on a chain, one row for each transport in use; a row opens to what
 // each method came to.
-import type { JSX } from "preact";
+
 import { ForOperator } from "../../app/app.ts";
-import { Dot } from "../../components/badge.tsx";
 import { ShareBar } from "../../components/card.tsx";
-import { codeColumn, numberColumn, textColumn } from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
+import { Dot } from "../../components/inline.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { duration } from "../../format/durations.ts";
-import { count, milliseconds, share, success } from "../../format/numbers.ts";
-import { textList, transportName } from "../../format/text.ts";
+import {
+  count,
+  duration,
+  milliseconds,
+  share,
+  success,
+  textList,
+  transportName,
+} from "../../format/text.ts";
 import {
   isSilent,
   judgeTransport,
@@ -39,7 +45,7 @@ interface ProviderTableProps {
 }
 
 /** The table of providers. */
-export function ProviderTable({ profile, chain, changed }: ProviderTableProps): JSX.Element {
+export function ProviderTable({ profile, chain, changed }: ProviderTableProps) {
   const rows = profile.providers.flatMap((provider) =>
     shownTransports(provider).map((transport): ProviderRow => {
       const verdict = judgeTransport(transport, profile.max_lag_blocks);
@@ -79,20 +85,20 @@ function keyOf({ provider, transport }: ProviderRow): string {
 }
 
 const COLUMNS: readonly Column<ProviderRow>[] = [
-  textColumn("provider", "Provider", ({ provider }) => provider.name, {
+  column.text("provider", "Provider", ({ provider }) => provider.name, {
     kind: "lead",
     note: noteOf,
   }),
-  textColumn("circuit", "Circuit", ({ transport }) => transport.circuit_breaker_state, {
+  column.text("circuit", "Circuit", ({ transport }) => transport.circuit_breaker_state, {
     kind: "wide",
     render: (row) => <Circuit {...row} />,
   }),
-  textColumn("share", "Share of traffic", ({ transport }) => transport.share, {
+  column.text("share", "Share of traffic", ({ transport }) => transport.share, {
     kind: "wide",
     render: ({ transport }) => <ShareBar value={transport.share} text={share(transport.share)} />,
   }),
   numbers("calls", "Calls", ({ calls }) => calls, count),
-  textColumn("success", "Success", ({ transport }) => transport.success_rate, {
+  column.text("success", "Success", ({ transport }) => transport.success_rate, {
     kind: "number",
     title:
       "A recent average of attempts that say how the provider does: no reverts, wrong calls or " +
@@ -101,7 +107,7 @@ const COLUMNS: readonly Column<ProviderRow>[] = [
       <span class={rate !== null && rate < LOW_SUCCESS ? "warn toned" : ""}>{success(rate)}</span>
     ),
   }),
-  textColumn("height", "Height", ({ transport }) => transport.block_height, {
+  column.text("height", "Height", ({ transport }) => transport.block_height, {
     kind: "number",
     render: ({ transport }) => (
       <span class={isSilent(transport) ? "muted" : ""}>{count(transport.block_height)}</span>
@@ -120,7 +126,7 @@ function numbers(
   read: (transport: TransportMetrics) => number | null,
   format: (value: number | null | undefined) => string,
 ): Column<ProviderRow> {
-  return numberColumn(id, label, ({ transport }) => read(transport), format);
+  return column.number(id, label, ({ transport }) => read(transport), format);
 }
 
 function noteOf({ provider, transport }: ProviderRow): string {
@@ -148,7 +154,7 @@ function socketText(provider: ProviderMetrics, transport: TransportMetrics): str
   return `WebSocket ${SOCKETS[socket.state] ?? socket.state}`;
 }
 
-function Circuit({ provider, transport, verdict }: ProviderRow): JSX.Element {
+function Circuit({ provider, transport, verdict }: ProviderRow) {
   const { tone, word, notes } = verdict;
   const isFirst = transport === provider.transports[0];
   const limits = isFirst ? limitNotes(provider) : [];
@@ -179,7 +185,7 @@ function Circuit({ provider, transport, verdict }: ProviderRow): JSX.Element {
 type MethodRow = TransportMetrics["methods"][number];
 
 /** What each method came to in the latest 10 minutes. */
-function MethodTable({ methods }: { readonly methods: readonly MethodRow[] }): JSX.Element {
+function MethodTable({ methods }: { readonly methods: readonly MethodRow[] }) {
   return (
     <div class="inner-table">
       <Table
@@ -196,11 +202,11 @@ function MethodTable({ methods }: { readonly methods: readonly MethodRow[] }): J
 }
 
 const METHOD_COLUMNS: readonly Column<MethodRow>[] = [
-  codeColumn("method", "Method", ({ method }) => method, { kind: "lead" }),
-  numberColumn("calls", "Calls", ({ calls }) => calls),
-  numberColumn("success", "Success", ({ success_rate: rate }) => rate, success),
-  numberColumn("latency", "Average ms", ({ latency_ms: ms }) => ms, milliseconds),
-  textColumn("age", "Last call", ({ age_ms: ms }) => -ms, {
+  column.code("method", "Method", ({ method }) => method, { kind: "lead" }),
+  column.number("calls", "Calls", ({ calls }) => calls),
+  column.number("success", "Success", ({ success_rate: rate }) => rate, success),
+  column.number("latency", "Average ms", ({ latency_ms: ms }) => ms, milliseconds),
+  column.text("age", "Last call", ({ age_ms: ms }) => -ms, {
     kind: "number",
     render: ({ age_ms: ms }) => `${duration(ms)} ago`,
   }),

@@ -1,6 +1,6 @@
 // The subscriptions of a profile on a chain: totals, and each that is open.
-import type { JSX } from "preact";
-import { textColumn } from "../../components/columns.tsx";
+
+import * as column from "../../components/columns.tsx";
 import {
   CHECK_WORDS,
   eventColumns,
@@ -9,15 +9,14 @@ import {
   sumOf,
 } from "../../components/stream-columns.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
-import { count, plural } from "../../format/numbers.ts";
-import { textList } from "../../format/text.ts";
+import { count, plural, textList } from "../../format/text.ts";
 import type { ProfileMetrics } from "../../health/judge.ts";
 
 type Subscriptions = ProfileMetrics["subscriptions"];
 type StreamRow = Subscriptions["streams"][number] & { readonly at: number };
 
 /** Totals and open subscriptions. */
-export function SubscriptionsCard(subscriptions: Subscriptions): JSX.Element {
+export function SubscriptionsCard(subscriptions: Subscriptions) {
   const rows = subscriptions.streams.map((stream, at) => ({ ...stream, at }));
   return (
     <TableCard
@@ -62,7 +61,7 @@ function listed(
 }
 
 const COLUMNS: readonly Column<StreamRow>[] = [
-  textColumn("kind", "Subscription", ({ kind }) => kind, { kind: "lead" }),
+  column.text("kind", "Subscription", ({ kind }) => kind, { kind: "lead" }),
   ...sourceColumns<StreamRow>("Provider"),
   ...eventColumns<StreamRow>(),
 ];

@@ -1,25 +1,25 @@
 // The nodes of the cluster as the answering node knows them: their load, the jobs that one node
 // does for all, how each node finds the providers, and the actions of operators.
-import type { JSX } from "preact";
+
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { ForOperator, useCall } from "../../app/app.ts";
 import { ActionsCard } from "../../components/actions-card.tsx";
 import { Figure, Figures, PageHead } from "../../components/card.tsx";
-import {
-  column,
-  numberColumn,
-  StateBadge,
-  stateColumn,
-  textColumn,
-  type Word,
-} from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import { Notice } from "../../components/controls.tsx";
+import { StateBadge, Time, type Word } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table, TableCard } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { duration } from "../../format/durations.ts";
-import { bytes, count, DASH, milliseconds, rate, share } from "../../format/numbers.ts";
-import { textList } from "../../format/text.ts";
+import {
+  bytes,
+  count,
+  DASH,
+  duration,
+  milliseconds,
+  rate,
+  share,
+  textList,
+} from "../../format/text.ts";
 import { CIRCUITS } from "../../health/judge.ts";
 
 type Health = AnswerOf<"GET /api/health">;
@@ -34,7 +34,7 @@ const POLL_MS = 5_000;
 const MS_PER_S = 1_000;
 
 /** The page. */
-export function ClusterPage(): JSX.Element {
+export function ClusterPage() {
   const health = useCall("GET /api/health", {}, POLL_MS);
   return (
     <>
@@ -55,7 +55,7 @@ const STATES: Readonly<Record<Health["cluster"]["status"], Word>> = {
   critical: { tone: "bad", word: "critical" },
 };
 
-function Summary({ health }: { readonly health: Health }): JSX.Element {
+function Summary({ health }: { readonly health: Health }) {
   const { cluster, version, uptime_seconds } = health;
   return (
     <>
@@ -86,7 +86,7 @@ function Summary({ health }: { readonly health: Health }): JSX.Element {
   );
 }
 
-function Problems({ problems }: { readonly problems: readonly string[] }): JSX.Element {
+function Problems({ problems }: { readonly problems: readonly string[] }) {
   return (
     <>
       {problems.map((problem) => (
@@ -98,7 +98,7 @@ function Problems({ problems }: { readonly problems: readonly string[] }): JSX.E
   );
 }
 
-function Nodes(): JSX.Element {
+function Nodes() {
   const nodes = useCall("GET /api/v1/operator/nodes", {}, POLL_MS);
   return (
     <Loaded resource={nodes}>
@@ -141,21 +141,23 @@ const NODE_STATES: Readonly<Record<ServiceNode["state"], Word>> = {
 };
 
 const NODE_COLUMNS: readonly Column<ServiceNode>[] = [
-  textColumn("node", "Node", ({ id }) => id, {
+  column.text("node", "Node", ({ id }) => id, {
     kind: "lead",
     note: (row) => textList([row.alias, row.region, row.this && "this one"]),
   }),
-  stateColumn("state", "State", ({ state }) => NODE_STATES[state], { value: ({ state }) => state }),
-  column("version", "Version", ({ version }) => version ?? DASH),
-  numberColumn("calls", "Calls/s", (row) => row.calls_per_s, rate),
-  numberColumn("cpu", "CPU, cores", (row) => row.cpu_cores, cores),
-  numberColumn("memory", "Memory", (row) => row.memory_bytes, bytes),
+  column.state("state", "State", ({ state }) => NODE_STATES[state], {
+    value: ({ state }) => state,
+  }),
+  column.of("version", "Version", ({ version }) => version ?? DASH),
+  column.number("calls", "Calls/s", (row) => row.calls_per_s, rate),
+  column.number("cpu", "CPU, cores", (row) => row.cpu_cores, cores),
+  column.number("memory", "Memory", (row) => row.memory_bytes, bytes),
   {
-    ...numberColumn<ServiceNode>("clock", "Clock ahead, ms", (row) => row.clock_ahead_ms),
+    ...column.number<ServiceNode>("clock", "Clock ahead, ms", (row) => row.clock_ahead_ms),
     title: "Its clock less that of the database",
   },
-  column("heartbeat", "Heartbeat", (row) => <Time at={row.last_heartbeat_at} />),
-  column("started", "Started", (row) => <Time at={row.started_at} />),
+  column.of("heartbeat", "Heartbeat", (row) => <Time at={row.last_heartbeat_at} />),
+  column.of("started", "Started", (row) => <Time at={row.started_at} />),
 ];
 
 function cores(value: number | null | undefined): string {
@@ -163,7 +165,7 @@ function cores(value: number | null | undefined): string {
 }
 
 /** The workers of a node, where it has several. */
-function workersOf({ id, workers }: ServiceNode): JSX.Element | null {
+function workersOf({ id, workers }: ServiceNode) {
   if (workers.length < 2) return null;
   return (
     <Table
@@ -177,18 +179,18 @@ function workersOf({ id, workers }: ServiceNode): JSX.Element | null {
 }
 
 const WORKER_COLUMNS: readonly Column<Worker>[] = [
-  column("worker", "Worker", ({ worker }) => worker ?? DASH, "lead"),
-  numberColumn("calls", "Calls/s", (row) => row.calls_per_s, rate),
-  numberColumn("cpu", "CPU, cores", (row) => row.cpu_cores, cores),
-  numberColumn("busy", "Event loop busy", (row) => row.event_loop_busy, share),
-  numberColumn("memory", "Memory", (row) => row.memory_bytes, bytes),
-  column("started", "Started", (row) => <Time at={row.started_at} />),
+  column.of("worker", "Worker", ({ worker }) => worker ?? DASH, "lead"),
+  column.number("calls", "Calls/s", (row) => row.calls_per_s, rate),
+  column.number("cpu", "CPU, cores", (row) => row.cpu_cores, cores),
+  column.number("busy", "Event loop busy", (row) => row.event_loop_busy, share),
+  column.number("memory", "Memory", (row) => row.memory_bytes, bytes),
+  column.of("started", "Started", (row) => <Time at={row.started_at} />),
 ];
 
 /** A column a node. */
-function Providers({ nodes, providers }: Pick<NodesAnswer, "nodes" | "providers">): JSX.Element {
+function Providers({ nodes, providers }: Pick<NodesAnswer, "nodes" | "providers">) {
   const columns: readonly Column<Provider>[] = [
-    textColumn("provider", "Provider", ({ provider }) => provider, {
+    column.text("provider", "Provider", ({ provider }) => provider, {
       kind: "lead",
       note: ({ profile, chain }) => `${profile}, ${chain}`,
     }),
@@ -212,12 +214,12 @@ function Providers({ nodes, providers }: Pick<NodesAnswer, "nodes" | "providers"
 function seenColumn(id: string, nodes: number): Column<Provider> {
   const seenBy = ({ seen }: Provider): Seen | undefined => seen.find(({ node }) => node === id);
   const label = nodes === 1 ? "Here" : id;
-  return column(`at-${id}`, label, (row) => <SeenCell seen={seenBy(row)} />, {
+  return column.of(`at-${id}`, label, (row) => <SeenCell seen={seenBy(row)} />, {
     value: (row) => seenBy(row)?.latency_ms,
   });
 }
 
-function SeenCell({ seen }: { readonly seen: Seen | undefined }): JSX.Element {
+function SeenCell({ seen }: { readonly seen: Seen | undefined }) {
   if (seen === undefined) return <span class="muted">{DASH}</span>;
   const { circuit, latency_ms: latency, lag_blocks: lag } = seen;
   const behind = lag === null || lag === 0 ? "" : `, ${count(lag)} behind`;
@@ -233,10 +235,10 @@ function SeenCell({ seen }: { readonly seen: Seen | undefined }): JSX.Element {
 }
 
 const JOB_COLUMNS: readonly Column<Job>[] = [
-  column("job", "Job", ({ name }) => name.replaceAll("_", " "), "lead"),
-  column("node", "Node, now or last", ({ node }) => node),
-  stateColumn("running", "State", ({ running }) =>
+  column.of("job", "Job", ({ name }) => name.replaceAll("_", " "), "lead"),
+  column.of("node", "Node, now or last", ({ node }) => node),
+  column.state("running", "State", ({ running }) =>
     running ? { tone: "good", word: "Running" } : { tone: "idle", word: "Waits until due" },
   ),
-  column("due", "Due", (row) => <Time at={row.due_at} />),
+  column.of("due", "Due", (row) => <Time at={row.due_at} />),
 ];

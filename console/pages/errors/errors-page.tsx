@@ -1,20 +1,13 @@
 // The errors of providers by shape: unknown ones first, with the rule that would classify them.
-import type { JSX } from "preact";
+
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useCall } from "../../app/app.ts";
 import { PageHead } from "../../components/card.tsx";
-import {
-  codeColumn,
-  column,
-  numberColumn,
-  stateColumn,
-  textColumn,
-  timeColumn,
-  type Word,
-} from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
+import type { Word } from "../../components/inline.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
-import { DASH } from "../../format/numbers.ts";
+import { DASH } from "../../format/text.ts";
 
 type Errors = AnswerOf<"GET /api/v1/operator/errors">;
 type Shape = Errors["shapes"][number] & { readonly at: number };
@@ -22,7 +15,7 @@ type Shape = Errors["shapes"][number] & { readonly at: number };
 const POLL_MS = 10_000;
 
 /** The page of errors. */
-export function ErrorsPage(): JSX.Element {
+export function ErrorsPage() {
   const errors = useCall("GET /api/v1/operator/errors", { query: { limit: 500 } }, POLL_MS);
   return (
     <>
@@ -55,7 +48,7 @@ function keyOf(shape: Shape): string {
   return [provider, chain, profile, method, category, code, status, sample].join(" ");
 }
 
-function ShapeDetail({ shape }: { readonly shape: Shape }): JSX.Element {
+function ShapeDetail({ shape }: { readonly shape: Shape }) {
   return (
     <div class="stack">
       <Snippet text={shape.sample ?? "No sample was kept."} what="the sample" />
@@ -77,18 +70,23 @@ function wordOf({ category, rule }: Shape): Word {
 }
 
 const COLUMNS: readonly Column<Shape>[] = [
-  stateColumn("category", "Category", wordOf, {
+  column.state("category", "Category", wordOf, {
     value: ({ category, at }) => (category === "unknown" ? -1 : at),
   }),
-  textColumn("provider", "Provider", ({ provider }) => provider, {
+  column.text("provider", "Provider", ({ provider }) => provider, {
     note: ({ chain, profile }) => `${chain}, ${profile}`,
   }),
-  codeColumn("method", "Method", ({ method }) => method),
-  textColumn("code", "Code", ({ code }) => code, {
+  column.code("method", "Method", ({ method }) => method),
+  column.text("code", "Code", ({ code }) => code, {
     kind: "number",
     note: ({ http_status: status }) => status && `HTTP ${status}`,
   }),
-  column("sample", "Sample", ({ sample }) => <code class="clamp">{sample ?? DASH}</code>, "lead"),
-  numberColumn("count", "Count", (shape) => shape.count),
-  timeColumn("last", "Last seen", (shape) => shape.last_seen, { kind: "number" }),
+  column.of(
+    "sample",
+    "Sample",
+    ({ sample }) => <code class="clamp">{sample ?? DASH}</code>,
+    "lead",
+  ),
+  column.number("count", "Count", (shape) => shape.count),
+  column.time("last", "Last seen", (shape) => shape.last_seen, { kind: "number" }),
 ];

@@ -1,16 +1,15 @@
 // Accounts by what they spent, searched and read by pages at the service; one opens to its keys.
-import type { JSX } from "preact";
+
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useCall, useQuery } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
-import { column, KeyName } from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import { Button, Choices } from "../../components/controls.tsx";
+import { KeyName, Time } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { count, usd } from "../../format/numbers.ts";
-import { textList } from "../../format/text.ts";
+import { count, textList, usd } from "../../format/text.ts";
 
 type AccountRow = AnswerOf<"GET /api/v1/operator/accounts">["accounts"][number];
 type KeyRow = AnswerOf<"GET /api/v1/operator/accounts/{id}/keys">["keys"][number];
@@ -26,7 +25,7 @@ const SORTS = [
 type Sort = (typeof SORTS)[number]["value"];
 
 /** The card. */
-export function AccountsCard(): JSX.Element {
+export function AccountsCard() {
   const [search, setSearch] = useQuery("account");
   const [sort, setSort] = useState<Sort>("spend");
   const [pages, setPages] = useState<readonly string[]>([]);
@@ -100,7 +99,7 @@ interface PagerProps {
 }
 
 /** Moves between pages of the service. */
-function Pager({ of, pages, setPages, next }: PagerProps): JSX.Element | null {
+function Pager({ of, pages, setPages, next }: PagerProps) {
   if (pages.length === 0 && next === null) return null;
   return (
     <nav class="pager" aria-label={`Pages of ${of}`}>
@@ -119,21 +118,21 @@ function Pager({ of, pages, setPages, next }: PagerProps): JSX.Element | null {
 }
 
 const ACCOUNT_COLUMNS: readonly Column<AccountRow>[] = [
-  column("id", "Account", (row) => <code>{row.id}</code>, {
+  column.of("id", "Account", (row) => <code>{row.id}</code>, {
     kind: "lead",
     note: ({ kind, merged_into: other }) => textList([kind, other && `part of ${other}`]),
   }),
-  column("spent", "Spent", (row) => usd(row.spent_usd), "number"),
-  column("calls", "Calls", (row) => count(row.calls), "number"),
-  column("cu", "CU", (row) => count(row.cu), "number"),
-  column("balance", "Balance", (row) => usd(row.balance_usd), "number"),
-  column("funded", "Credited", (row) => usd(row.funded_usd), "number"),
-  column("keys", "Keys", (row) => count(row.keys), "number"),
-  column("created", "Created", (row) => <Time at={row.created_at} />),
+  column.of("spent", "Spent", (row) => usd(row.spent_usd), "number"),
+  column.of("calls", "Calls", (row) => count(row.calls), "number"),
+  column.of("cu", "CU", (row) => count(row.cu), "number"),
+  column.of("balance", "Balance", (row) => usd(row.balance_usd), "number"),
+  column.of("funded", "Credited", (row) => usd(row.funded_usd), "number"),
+  column.of("keys", "Keys", (row) => count(row.keys), "number"),
+  column.of("created", "Created", (row) => <Time at={row.created_at} />),
 ];
 
 /** The keys of an account, oldest first, also those that were deleted. */
-function Keys({ accountId }: { readonly accountId: string }): JSX.Element {
+function Keys({ accountId }: { readonly accountId: string }) {
   const [pages, setPages] = useState<readonly string[]>([]);
   const query = { hours: HOURS, limit: KEYS_A_PAGE, ...beginOf(pages) };
   const request = { params: { id: accountId }, query };
@@ -158,8 +157,13 @@ function Keys({ accountId }: { readonly accountId: string }): JSX.Element {
 }
 
 const KEY_COLUMNS: readonly Column<KeyRow>[] = [
-  column("name", "Key", (row) => <KeyName {...row} isDeleted={row.revoked_at !== null} />, "lead"),
-  column("spent", "Spent", (row) => usd(row.spent_usd), "number"),
-  column("calls", "Calls", (row) => count(row.calls), "number"),
-  column("created", "Created", (row) => <Time at={row.created_at} />),
+  column.of(
+    "name",
+    "Key",
+    (row) => <KeyName {...row} isDeleted={row.revoked_at !== null} />,
+    "lead",
+  ),
+  column.of("spent", "Spent", (row) => usd(row.spent_usd), "number"),
+  column.of("calls", "Calls", (row) => count(row.calls), "number"),
+  column.of("created", "Created", (row) => <Time at={row.created_at} />),
 ];

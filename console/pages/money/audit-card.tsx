@@ -1,16 +1,16 @@
 // The audit for the operator: the result of the last one, and a button that runs another.
-import type { JSX } from "preact";
+
 import { useState } from "preact/hooks";
-import type { Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
+import { useAction } from "../../api/resource.ts";
 import { useApp, useCall } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
-import { column } from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import { Button, Notice } from "../../components/controls.tsx";
+import { Time } from "../../components/inline.tsx";
 import { failureText, Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { usd } from "../../format/numbers.ts";
+import { usd } from "../../format/text.ts";
 import type { Tone } from "../../format/tone.ts";
 
 type Audit = AnswerOf<"GET /api/v1/operator/audit">;
@@ -20,14 +20,15 @@ type AuditPart = NonNullable<LastAudit["books"]>;
 const POLL_MS = 60_000;
 
 /** The card. */
-export function AuditCard(): JSX.Element {
+export function AuditCard() {
   const { client } = useApp();
-  const [result, setResult] = useState<Result<Audit> | "running" | null>(null);
+  const { busy, failure, run } = useAction();
+  const [audit, setAudit] = useState<Audit | null>(null);
   const last = useCall("GET /api/v1/operator/audit/last", {}, POLL_MS);
-  const run = (): void => {
-    setResult("running");
-    void client.call("GET /api/v1/operator/audit", {}).then((found) => {
-      setResult(found);
+  const check = (): void => {
+    setAudit(null);
+    run(client.call("GET /api/v1/operator/audit", {}), (found) => {
+      setAudit(found);
       last.reload();
     });
   };
@@ -36,21 +37,23 @@ export function AuditCard(): JSX.Element {
       title="Audit"
       lead="Compares ledger, balances, leased credit, usage and payment chains, to the unit"
       actions={
-        <Button disabled={result === "running"} press={run}>
-          {result === "running" ? "Checking" : "Check the books"}
+        <Button disabled={busy} press={check}>
+          {busy ? "Checking" : "Check the books"}
         </Button>
       }
     >
       <div class="stack">
         <Loaded resource={last}>{(data) => <LastResults last={data} />}</Loaded>
-        {result === null ? null : <Outcome result={result} />}
+        {busy && <p role="status">Reading every account and payment chain.</p>}
+        <Notice tone="warn">{failure && failureText(failure)}</Notice>
+        {audit && <Outcome {...audit} />}
       </div>
     </Card>
   );
 }
 
 /** What the last audits found, of the books and of the payment chains. */
-function LastResults({ last: { books, chains } }: { readonly last: LastAudit }): JSX.Element {
+function LastResults({ last: { books, chains } }: { readonly last: LastAudit }) {
   if (books === null)
     return (
       <p class="notice">The books were not checked yet. The service adds them up every hour.</p>
@@ -91,7 +94,7 @@ interface PartResultProps {
   readonly words: PartTexts;
 }
 
-function PartResult({ part, words }: PartResultProps): JSX.Element {
+function PartResult({ part, words }: PartResultProps) {
   const { state, checked_at, run_by, node, problems, problem_count } = part;
   const unlisted = problem_count - problems.length;
   return (
@@ -113,10 +116,7 @@ function PartResult({ part, words }: PartResultProps): JSX.Element {
 }
 
 /** The audit that was asked for on this page: it reads everything. */
-function Outcome({ result }: { readonly result: Result<Audit> | "running" }): JSX.Element {
-  if (result === "running") return <p role="status">Reading every account and payment chain.</p>;
-  if (result.kind === "failed") return <Notice tone="warn">{failureText(result.failure)}</Notice>;
-  const { ok, checked_at, differences, unread_chains } = result.body;
+function Outcome({ ok, checked_at, differences, unread_chains }: Audit) {
   return (
     <div class="stack">
       <Notice tone={ok ? "good" : "bad"}>
@@ -142,8 +142,8 @@ function Outcome({ result }: { readonly result: Result<Audit> | "running" }): JS
 }
 
 const DIFFERENCES: readonly Column<Audit["differences"][number]>[] = [
-  column("check", "Check", (row) => row.check, "lead"),
-  column("id", "Of", (row) => <code>{row.id}</code>),
-  column("is", "Is", (row) => usd(row.is_usd), "number"),
-  column("should", "Should be", (row) => usd(row.should_be_usd), "number"),
+  column.of("check", "Check", (row) => row.check, "lead"),
+  column.of("id", "Of", (row) => <code>{row.id}</code>),
+  column.of("is", "Is", (row) => usd(row.is_usd), "number"),
+  column.of("should", "Should be", (row) => usd(row.should_be_usd), "number"),
 ];

@@ -1,18 +1,17 @@
 // Money, for the operator: what came in and was charged by day, accounts by what they spend,
 // purchases with their transactions, wallets with their gas, and whether the books agree.
-import type { ComponentChildren, JSX } from "preact";
+
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useCall } from "../../app/app.ts";
-import { Badge } from "../../components/badge.tsx";
 import { Figure, Figures, PageHead } from "../../components/card.tsx";
-import { column, numberColumn, purchaseState, textColumn } from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import { Choices } from "../../components/controls.tsx";
 import { GraphCard } from "../../components/graph.tsx";
+import { Badge, Time } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { compact, DASH, usd } from "../../format/numbers.ts";
+import { compact, DASH, usd } from "../../format/text.ts";
 import { AccountsCard } from "./accounts-card.tsx";
 import { AuditCard } from "./audit-card.tsx";
 
@@ -23,7 +22,7 @@ const POLL_MS = 30_000;
 const DAYS = 30;
 
 /** The page. */
-export function MoneyPage(): JSX.Element {
+export function MoneyPage() {
   const query = { days: DAYS };
   const revenue = useCall("GET /api/v1/operator/revenue", { query }, POLL_MS);
   return (
@@ -38,10 +37,8 @@ export function MoneyPage(): JSX.Element {
   );
 }
 
-function RevenueCards({ revenue }: { readonly revenue: Revenue }): JSX.Element {
+function RevenueCards({ revenue }: { readonly revenue: Revenue }) {
   const { totals, days } = revenue;
-  const column = (name: "charged_usd" | "paid_in_usd"): readonly number[] =>
-    days.map((day) => Number(day[name]));
   return (
     <>
       <Figures>
@@ -60,8 +57,8 @@ function RevenueCards({ revenue }: { readonly revenue: Revenue }): JSX.Element {
         summary="Money by day"
         times={days.map(({ day }) => Date.parse(day) / 1000)}
         series={[
-          { label: "Charged", values: column("charged_usd") },
-          { label: "Paid in", values: column("paid_in_usd") },
+          { label: "Charged", values: days.map((day) => Number(day.charged_usd)) },
+          { label: "Paid in", values: days.map((day) => Number(day.paid_in_usd)) },
         ]}
         format={usd}
       />
@@ -70,7 +67,7 @@ function RevenueCards({ revenue }: { readonly revenue: Revenue }): JSX.Element {
 }
 
 /** The rails of payments, and what their wallets have for gas. */
-function WalletsCard(): JSX.Element {
+function WalletsCard() {
   const wallets = useCall("GET /api/v1/operator/wallets", {}, POLL_MS);
   return (
     <TableCard
@@ -87,18 +84,18 @@ function WalletsCard(): JSX.Element {
 }
 
 const WALLET_COLUMNS: readonly Column<WalletRow>[] = [
-  column("rail", "Rail", (row) => `${row.rail}, chain ${row.chain_id}`, "lead"),
-  column("recipient", "Payments go to", (row) => <code>{row.recipient}</code>, "wide"),
-  column(
+  column.of("rail", "Rail", (row) => `${row.rail}, chain ${row.chain_id}`, "lead"),
+  column.of("recipient", "Payments go to", (row) => <code>{row.recipient}</code>, "wide"),
+  column.of(
     "wallet",
     "Pays gas",
     (row) => <code>{row.wallet?.address ?? "none needed"}</code>,
     "wide",
   ),
-  column("gas", "Gas", (row) => <Gas wallet={row.wallet} />, "number"),
+  column.of("gas", "Gas", (row) => <Gas wallet={row.wallet} />, "number"),
 ];
 
-function Gas({ wallet }: Pick<WalletRow, "wallet">): JSX.Element {
+function Gas({ wallet }: Pick<WalletRow, "wallet">) {
   if (wallet === null) return <span>{DASH}</span>;
   const { balance_wei, low, empty, dear } = wallet;
   return (
@@ -127,7 +124,7 @@ const PURCHASE_STATES = ["accepted", "submitted", "settled", "failed"] as const;
 const PURCHASES_POLL_MS = 15_000;
 
 /** The card. */
-function PurchasesCard(): JSX.Element {
+function PurchasesCard() {
   const [state, setState] = useState<PurchaseState | "all">("all");
   const query = { limit: 100, ...(state === "all" ? {} : { state }) };
   const purchases = useCall("GET /api/v1/operator/purchases", { query }, PURCHASES_POLL_MS);
@@ -163,16 +160,16 @@ const BUYS: Readonly<Record<NonNullable<PurchaseRow["buys"]>, string>> = {
 };
 
 const PURCHASE_COLUMNS: readonly Column<PurchaseRow>[] = [
-  column("when", "When", (row) => <Time at={row.created_at} />, "lead"),
-  purchaseState(),
-  numberColumn("amount", "Amount", (row) => Number(row.amount_usd), usd),
-  textColumn("buys", "Buys", ({ buys }) => buys && BUYS[buys]),
-  column("account", "Account", (row) => <code>{row.account_id ?? DASH}</code>, "tight"),
-  column("rail", "Rail", (row) => `${row.rail}, chain ${row.chain_id}`),
-  column("transactions", "Transactions", transactionsOf, "wide"),
+  column.of("when", "When", (row) => <Time at={row.created_at} />, "lead"),
+  column.purchase(),
+  column.number("amount", "Amount", (row) => Number(row.amount_usd), usd),
+  column.text("buys", "Buys", ({ buys }) => buys && BUYS[buys]),
+  column.of("account", "Account", (row) => <code>{row.account_id ?? DASH}</code>, "tight"),
+  column.of("rail", "Rail", (row) => `${row.rail}, chain ${row.chain_id}`),
+  column.of("transactions", "Transactions", transactionsOf, "wide"),
 ];
 
-function transactionsOf({ transactions }: PurchaseRow): ComponentChildren {
+function transactionsOf({ transactions }: PurchaseRow) {
   if (transactions.length === 0) return DASH;
   return transactions.map(({ tx_hash: hash }) => <code key={hash}>{hash} </code>);
 }

@@ -1,12 +1,11 @@
 // The chains that are served, one row for each profile on it.
-import type { JSX } from "preact";
+
 import { useApp } from "../../app/app.ts";
 import { pathTo } from "../../app/router.ts";
-import { Badge } from "../../components/badge.tsx";
-import { numberColumn, textColumn } from "../../components/columns.tsx";
-import { Link } from "../../components/link.tsx";
+import * as column from "../../components/columns.tsx";
+import { Badge, Link } from "../../components/inline.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { count } from "../../format/numbers.ts";
+import { count } from "../../format/text.ts";
 import { type ProfileMetrics, type ProfileVerdict, toneOfProvider } from "../../health/judge.ts";
 
 /** A row: one profile on one chain. */
@@ -19,7 +18,7 @@ export interface ChainRow {
 }
 
 /** The table of chains. */
-export function ChainTable({ rows }: { readonly rows: readonly ChainRow[] }): JSX.Element {
+export function ChainTable({ rows }: { readonly rows: readonly ChainRow[] }) {
   const { router } = useApp();
   return (
     <Table
@@ -49,28 +48,28 @@ function rankOf({ verdict: { calls, tone } }: ChainRow): number {
 }
 
 const COLUMNS: readonly Column<ChainRow>[] = [
-  textColumn("chain", "Chain", ({ name }) => name, {
+  column.text("chain", "Chain", ({ name }) => name, {
     kind: "lead",
     render: (row) => <Link to={pathOf(row)}>{row.name}</Link>,
     note: ({ chain, chainId }) => `${chain}, ${chainId}`,
   }),
-  textColumn("profile", "Profile", ({ profile }) => profile.profile),
-  textColumn("state", "State", rankOf, {
+  column.text("profile", "Profile", ({ profile }) => profile.profile),
+  column.text("state", "State", rankOf, {
     kind: "wide",
     render: ({ verdict }) => <Badge tone={verdict.tone}>{verdict.words}</Badge>,
   }),
-  textColumn("usable", "Providers", ({ verdict }) => verdict.usable, {
+  column.text("usable", "Providers", ({ verdict }) => verdict.usable, {
     render: (row) => <Ticks {...row} />,
     note: ({ verdict }) => `${count(verdict.usable)} of ${count(verdict.providers)} usable`,
   }),
-  numberColumn("head", "Head block", ({ verdict }) => verdict.head),
+  column.number("head", "Head block", ({ verdict }) => verdict.head),
   {
-    ...numberColumn<ChainRow>("calls", "Calls", ({ verdict }) => verdict.calls),
+    ...column.number<ChainRow>("calls", "Calls", ({ verdict }) => verdict.calls),
     title: "Calls to its providers since the start",
   },
 ];
 
-function Ticks({ profile }: ChainRow): JSX.Element {
+function Ticks({ profile }: ChainRow) {
   return (
     <span class="ticks" aria-hidden="true">
       {profile.providers.map((provider) => (

@@ -1,8 +1,9 @@
 // What an event of the feed says, as a sentence. Pure.
+
 import type { AnswerOf } from "../../api/contract-types.ts";
 import type { StreamEvent } from "../../api/feed.ts";
 import { parseJson, textIn } from "../../api/json.ts";
-import { count } from "../../format/numbers.ts";
+import { count } from "../../format/text.ts";
 import type { Tone } from "../../format/tone.ts";
 import { CORDONS } from "../../health/judge.ts";
 

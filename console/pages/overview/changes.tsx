@@ -1,16 +1,14 @@
 // What changed lately, as the service remembers it and as it happens: circuits, heads, streams,
 // configuration, nodes. For the operator.
-import type { JSX } from "preact";
+
 import { useEffect, useState } from "preact/hooks";
 import { SERVICE_URL } from "../../api/client.ts";
 import { watchFeed } from "../../api/feed.ts";
 import { useApp } from "../../app/app.ts";
 import { pathTo } from "../../app/router.ts";
-import { Dot } from "../../components/badge.tsx";
 import { Card } from "../../components/card.tsx";
-import { Link } from "../../components/link.tsx";
+import { Dot, Link, Time } from "../../components/inline.tsx";
 import { Empty, failureText } from "../../components/page-state.tsx";
-import { Time } from "../../components/time.tsx";
 import { type Change, changeOf, changesIn, withChange } from "./change-text.ts";
 
 /** No call takes that long: of calls nothing is sent, of everything else all. */
@@ -18,7 +16,7 @@ const NO_CALLS = "api/v1/operator/events?min_ms=3600000";
 const MAX_SHOWN = 30;
 
 /** The list of changes. */
-export function Changes(): JSX.Element {
+export function Changes() {
   const { client } = useApp();
   const [changes, setChanges] = useState<readonly Change[]>([]);
   const [failure, setFailure] = useState<string | null>(null);
@@ -67,7 +65,7 @@ export function Changes(): JSX.Element {
   );
 }
 
-function ChangeItem({ change }: { readonly change: Change }): JSX.Element {
+function ChangeItem({ change }: { readonly change: Change }) {
   const { at, tone, text, profile, chain } = change;
   return (
     <li>

@@ -1,14 +1,13 @@
 // What the service did over the last hour or day: figures, and graphs.
-import type { JSX } from "preact";
+
 import type { Resource } from "../../api/resource.ts";
 import { useCall } from "../../app/app.ts";
 import { Figure, Figures } from "../../components/card.tsx";
 import { Notice } from "../../components/controls.tsx";
 import { ErrorCard, GraphCard } from "../../components/graph.tsx";
+import { Time } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { Time } from "../../components/time.tsx";
-import { duration } from "../../format/durations.ts";
-import { compact, DASH, milliseconds, rate, share } from "../../format/numbers.ts";
+import { compact, DASH, duration, milliseconds, rate, share } from "../../format/text.ts";
 import { hoursNotice, pollMsOf, type Range } from "../../health/ranges.ts";
 import {
   errorRates,
@@ -30,7 +29,7 @@ export function useServiceHistory(range: Range): Resource<History> {
 }
 
 /** Figures and graphs of the whole service. */
-export function HistoryCards({ history }: { readonly history: Resource<History> }): JSX.Element {
+export function HistoryCards({ history }: { readonly history: Resource<History> }) {
   return (
     <Loaded resource={history}>
       {(answer) => {
@@ -59,7 +58,7 @@ interface ServiceHistoryProps {
   readonly service: HistorySeries;
 }
 
-function ServiceHistory({ history, service }: ServiceHistoryProps): JSX.Element {
+function ServiceHistory({ history, service }: ServiceHistoryProps) {
   const { times, step_s: stepS } = history;
   return (
     <div class="grid grid-2">
@@ -110,7 +109,7 @@ const RANGES: Readonly<Record<Range, string>> = {
   "90d": "in the last 90 days",
 };
 
-function HistoryFigures({ history, service, all }: HistoryFiguresProps): JSX.Element {
+function HistoryFigures({ history, service, all }: HistoryFiguresProps) {
   const range = RANGES[history.range];
   return (
     <Figures>
@@ -133,7 +132,7 @@ interface LatestProps {
 }
 
 /** The latest milliseconds that were measured, and of when they are. */
-function Latest({ label, history, values, exact = false }: LatestProps): JSX.Element {
+function Latest({ label, history, values, exact = false }: LatestProps) {
   const { times, step_s: stepS } = history;
   const found = latest(values);
   if (found === null) return <Figure label={label} value={DASH} unit="ms" />;

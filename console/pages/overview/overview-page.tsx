@@ -1,16 +1,15 @@
 // The overview: one sentence on how the service is, its figures, its chains.
-import type { JSX } from "preact";
+
 import type { Client, Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
 import { ForOperator, useApp, useQuery } from "../../app/app.ts";
 import { ActionsCard } from "../../components/actions-card.tsx";
-import { Dot } from "../../components/badge.tsx";
 import { Card, PageHead } from "../../components/card.tsx";
 import { Choices } from "../../components/controls.tsx";
+import { Dot } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { duration } from "../../format/durations.ts";
-import { count, plural } from "../../format/numbers.ts";
+import { count, duration, plural } from "../../format/text.ts";
 import { type ChainMetrics, headline, judgeProfile, type Readiness } from "../../health/judge.ts";
 import { rangeIn, rangesOf } from "../../health/ranges.ts";
 import { type ChainRow, ChainTable } from "./chain-table.tsx";
@@ -27,13 +26,13 @@ interface Overview {
 }
 
 /** The first page. */
-export function OverviewPage(): JSX.Element {
+export function OverviewPage() {
   const { client } = useApp();
   const overview = useResource("overview", POLL_MS, () => readOverview(client));
   return <Loaded resource={overview}>{(data) => <OverviewView {...data} />}</Loaded>;
 }
 
-function OverviewView({ readiness, health, chains }: Overview): JSX.Element {
+function OverviewView({ readiness, health, chains }: Overview) {
   const [rangeText, setRange] = useQuery("range");
   const range = rangeIn(rangeText);
   const history = useServiceHistory(range);
@@ -114,10 +113,7 @@ async function readOverview(client: Client): Promise<Result<Overview>> {
   );
   const failed = metrics.find((each) => each.kind === "failed");
   if (failed !== undefined) return failed;
-  const body = {
-    readiness: readiness.body,
-    health: health.body,
-    chains: metrics.flatMap((each) => (each.kind === "ok" ? [each.body] : [])),
-  };
-  return { kind: "ok", status: 200, body };
+  const bodies = metrics.flatMap((each) => (each.kind === "ok" ? [each.body] : []));
+  const body = { readiness: readiness.body, health: health.body, chains: bodies };
+  return { kind: "ok", body };
 }

@@ -1,12 +1,10 @@
 // Calls at their end, newest first, as a table that is drawn often: plain rows, no sorting.
-import type { JSX } from "preact";
+
 import type { CallEvent } from "../../api/use-feed.ts";
-import { Badge } from "../../components/badge.tsx";
-import { column, type Word } from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
+import { Badge, Time, type Word } from "../../components/inline.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { DASH, milliseconds } from "../../format/numbers.ts";
-import { textList } from "../../format/text.ts";
+import { DASH, milliseconds, textList } from "../../format/text.ts";
 
 const OUTCOMES: Readonly<Record<CallEvent["outcome"], Word>> = {
   result: { tone: "good", word: "Result" },
@@ -21,7 +19,7 @@ interface CallTableProps {
 }
 
 /** The table of calls. */
-export function CallTable({ calls, open }: CallTableProps): JSX.Element {
+export function CallTable({ calls, open }: CallTableProps) {
   return (
     <Table
       name="calls"
@@ -35,7 +33,7 @@ export function CallTable({ calls, open }: CallTableProps): JSX.Element {
 }
 
 /** The outcome of a call in a word. */
-export function OutcomeBadge({ call }: { readonly call: CallEvent }): JSX.Element {
+export function OutcomeBadge({ call }: { readonly call: CallEvent }) {
   const { tone, word } = OUTCOMES[call.outcome];
   return (
     <Badge tone={tone}>
@@ -46,23 +44,23 @@ export function OutcomeBadge({ call }: { readonly call: CallEvent }): JSX.Elemen
 }
 
 const COLUMNS: readonly Column<CallEvent>[] = [
-  column("at", "Ended", ({ at }) => <Time at={at} />, "tight"),
-  column("method", "Method", ({ method }) => <code>{method}</code>, {
+  column.of("at", "Ended", ({ at }) => <Time at={at} />, "tight"),
+  column.of("method", "Method", ({ method }) => <code>{method}</code>, {
     kind: "lead",
     note: ({ chain, profile }) => `${chain}, ${profile}`,
   }),
-  column("outcome", "Outcome", (call) => <OutcomeBadge call={call} />),
-  column("provider", "Answered by", (call) => call.provider ?? DASH, { note: sourceText }),
-  column("attempts", "Attempts", attemptsOf, "number"),
-  column("total", "Total ms", (call) => milliseconds(call.total_ms), "number"),
-  column("upstream", "Provider ms", (call) => milliseconds(call.upstream_ms), "number"),
-  column("added", "Added ms", ({ added_ms: ms }) => ms?.toFixed(2) ?? DASH, {
+  column.of("outcome", "Outcome", (call) => <OutcomeBadge call={call} />),
+  column.of("provider", "Answered by", (call) => call.provider ?? DASH, { note: sourceText }),
+  column.of("attempts", "Attempts", attemptsOf, "number"),
+  column.of("total", "Total ms", (call) => milliseconds(call.total_ms), "number"),
+  column.of("upstream", "Provider ms", (call) => milliseconds(call.upstream_ms), "number"),
+  column.of("added", "Added ms", ({ added_ms: ms }) => ms?.toFixed(2) ?? DASH, {
     kind: "number",
     title: "What the service itself added",
   }),
 ];
 
-function attemptsOf({ attempts, failovers }: CallEvent): JSX.Element {
+function attemptsOf({ attempts, failovers }: CallEvent) {
   return <span class={failovers > 0 ? "warn toned" : ""}>{attempts}</span>;
 }
 

@@ -1,15 +1,12 @@
 // One call: its outcome, the candidates in order with the reasons, excluded providers, the attempts
 // as a waterfall, and the plans of other strategies.
-import type { JSX } from "preact";
+
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { type PageProps, useCall } from "../../app/app.ts";
-import { Badge } from "../../components/badge.tsx";
 import { Card, Facts, Figure, Figures, PageHead } from "../../components/card.tsx";
-import { Link } from "../../components/link.tsx";
+import { Badge, Link, Time } from "../../components/inline.tsx";
 import { Empty, isMissing, Loaded } from "../../components/page-state.tsx";
-import { Time } from "../../components/time.tsx";
-import { bytes, DASH, milliseconds } from "../../format/numbers.ts";
-import { textList, transportName } from "../../format/text.ts";
+import { bytes, DASH, milliseconds, textList, transportName } from "../../format/text.ts";
 import { OutcomeBadge } from "./call-table.tsx";
 import { Candidates, Excluded, WhatIf } from "./what-if.tsx";
 
@@ -17,12 +14,12 @@ import { Candidates, Excluded, WhatIf } from "./what-if.tsx";
 export type Decision = AnswerOf<"GET /api/v1/operator/decisions/{id}">;
 
 /** The page of a decision. */
-export function DecisionPage({ params }: PageProps): JSX.Element {
+export function DecisionPage({ params }: PageProps) {
   const { id = "" } = params;
   const decision = useCall("GET /api/v1/operator/decisions/{id}", { params: { id } });
   return (
     <>
-      <p class="breadcrumb">
+      <p class="small">
         <Link to="/requests">Requests</Link>
       </p>
       {isMissing(decision.failure) ? (
@@ -43,14 +40,14 @@ export function DecisionPage({ params }: PageProps): JSX.Element {
   );
 }
 
-function DecisionView({ decision }: { readonly decision: Decision }): JSX.Element {
+function DecisionView({ decision }: { readonly decision: Decision }) {
   const { method, chain, profile, strategy, candidates, excluded, order } = decision;
   return (
     <>
       <PageHead
         title={
           <span class="headline">
-            <span class="mono">{method}</span> <OutcomeBadge call={decision} />
+            <bdi>{method}</bdi> <OutcomeBadge call={decision} />
           </span>
         }
         lead={
@@ -83,7 +80,7 @@ function DecisionView({ decision }: { readonly decision: Decision }): JSX.Elemen
   );
 }
 
-function DecisionFigures({ decision }: { readonly decision: Decision }): JSX.Element {
+function DecisionFigures({ decision }: { readonly decision: Decision }) {
   const { total_ms: total, upstream_ms: upstream, added_ms: added, provider } = decision;
   return (
     <Figures>
@@ -99,7 +96,7 @@ function DecisionFigures({ decision }: { readonly decision: Decision }): JSX.Ele
   );
 }
 
-function PlainOrder({ order }: { readonly order: readonly string[] }): JSX.Element {
+function PlainOrder({ order }: { readonly order: readonly string[] }) {
   if (order.length === 0) return <Empty title="No provider could be asked" />;
   return (
     <div class="card-body">
@@ -129,7 +126,7 @@ function attemptsText({ timeline, coalesced, cache }: Decision): string {
   return textList(facts, ". ");
 }
 
-function CallFacts({ decision }: { readonly decision: Decision }): JSX.Element {
+function CallFacts({ decision }: { readonly decision: Decision }) {
   const { cache, rechecked, error } = decision;
   const facts: readonly (readonly [string, string])[] = [
     ["Request id", decision.request_id],
@@ -166,7 +163,7 @@ interface WaterfallProps {
 }
 
 /** The attempts of a call. */
-function Waterfall({ attempts, totalMs }: WaterfallProps): JSX.Element {
+function Waterfall({ attempts, totalMs }: WaterfallProps) {
   if (attempts.length === 0) return <Empty title="No attempt was made" />;
   const ends = attempts.map(({ started_ms: start, latency_ms: took }) => (start ?? 0) + took);
   const spanMs = Math.max(totalMs, ...ends, 0.001);
@@ -184,7 +181,7 @@ interface RowProps {
   readonly spanMs: number;
 }
 
-function AttemptRow({ attempt, spanMs }: RowProps): JSX.Element {
+function AttemptRow({ attempt, spanMs }: RowProps) {
   const { provider, transport, started_ms: start, latency_ms: took, outcome } = attempt;
   const { hedged_after_ms: hedgedMs, batched } = attempt;
   const left = ((start ?? 0) / spanMs) * 100;

@@ -1,5 +1,4 @@
 // The filters of the feed. Each stands in the address under the name that the API gives it.
-import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CallEvent } from "../../api/use-feed.ts";
 import { useApp, useQuery } from "../../app/app.ts";
@@ -37,7 +36,7 @@ export function filtersIn(query: Readonly<Record<string, string>>): CallFilters 
 }
 
 /** The row of filters. */
-export function Filters(): JSX.Element {
+export function Filters() {
   const { router } = useApp();
   const [outcome, setOutcome] = useQuery("outcome");
   const [failovers, setFailovers] = useQuery("failovers");
@@ -71,7 +70,7 @@ interface TextFilterProps {
   readonly pattern?: RegExp;
 }
 
-function TextFilter({ name, label, pattern }: TextFilterProps): JSX.Element {
+function TextFilter({ name, label, pattern }: TextFilterProps) {
   const [value, setValue] = useQuery(name);
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);

@@ -1,5 +1,5 @@
 // The live feed of decisions: every call at its end, with filters that stand in the address.
-import type { JSX } from "preact";
+
 import { useMemo, useState } from "preact/hooks";
 import type { FeedState } from "../../api/feed.ts";
 import type { Resource } from "../../api/resource.ts";
@@ -7,12 +7,11 @@ import { type CallEvent, type FeedView, useFeed } from "../../api/use-feed.ts";
 import { useApp, useCall, useStore, useTimed } from "../../app/app.ts";
 import { queryText } from "../../app/router.ts";
 import { Card, PageHead } from "../../components/card.tsx";
-import { StateBadge, type Word } from "../../components/columns.tsx";
 import { Button, Notice } from "../../components/controls.tsx";
 import { Icon } from "../../components/icons.tsx";
+import { StateBadge, type Word } from "../../components/inline.tsx";
 import { Empty, Failed, isForbidden, Loading } from "../../components/page-state.tsx";
-import { duration } from "../../format/durations.ts";
-import { rate } from "../../format/numbers.ts";
+import { duration, rate } from "../../format/text.ts";
 import { CallTable } from "./call-table.tsx";
 import { Filters, filtersIn } from "./filters.tsx";
 
@@ -22,7 +21,7 @@ const LEAD = "Calls as they end, and why each went where it went.";
 type Latest = { readonly decisions: readonly CallEvent[] };
 
 /** The page of the feed. */
-export function RequestsPage(): JSX.Element {
+export function RequestsPage() {
   const { query } = useStore(useApp().router.place);
   const filters = filtersIn(query);
   const search = queryText(filters);
@@ -46,7 +45,7 @@ interface FeedProps {
   readonly latest: Resource<Latest>;
 }
 
-function Feed({ search, latest }: FeedProps): JSX.Element {
+function Feed({ search, latest }: FeedProps) {
   const { router, session } = useApp();
   const node = useStore(session.state)?.instance.node ?? null;
   const [paused, setPaused] = useState(false);
@@ -82,7 +81,7 @@ interface CallsProps {
   readonly open: (call: CallEvent) => void;
 }
 
-function Calls({ feed, latest, open }: CallsProps): JSX.Element | null {
+function Calls({ feed, latest, open }: CallsProps) {
   if (feed.calls.length > 0) return <CallTable calls={feed.calls} open={open} />;
   if (latest.failure !== null) return null;
   if (latest.data === null) return <Loading />;
@@ -94,7 +93,7 @@ interface FeedBadgeProps {
   readonly paused: boolean;
 }
 
-function FeedBadge({ feed, paused }: FeedBadgeProps): JSX.Element {
+function FeedBadge({ feed, paused }: FeedBadgeProps) {
   const { clock } = useApp();
   const { state, callsPerSecond } = feed;
   const wait = useTimed((nowMs) =>

@@ -1,20 +1,27 @@
 // The same decision under another strategy, or without a provider: computed by the service from
 // the inputs that it recorded.
-import type { JSX } from "preact";
+
 import { useCall, useQuery } from "../../app/app.ts";
-import { Badge } from "../../components/badge.tsx";
 import { Card, ShareBar } from "../../components/card.tsx";
-import { column, StateBadge } from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import { named, Select } from "../../components/controls.tsx";
+import { Badge, StateBadge } from "../../components/inline.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { count, DASH, milliseconds, share, success } from "../../format/numbers.ts";
-import { textList, transportName } from "../../format/text.ts";
+import {
+  count,
+  DASH,
+  milliseconds,
+  share,
+  success,
+  textList,
+  transportName,
+} from "../../format/text.ts";
 import { CIRCUITS } from "../../health/judge.ts";
 import type { Decision } from "./decision-page.tsx";
 
 /** The question and its answer. */
-export function WhatIf({ decision }: { readonly decision: Decision }): JSX.Element {
+export function WhatIf({ decision }: { readonly decision: Decision }) {
   const [chosen, setStrategy] = useQuery("strategy");
   const [without, setWithout] = useQuery("without");
   const { id, strategies } = decision;
@@ -76,7 +83,7 @@ type Candidate = Decision["candidates"][number] & { readonly first_share?: numbe
 type ExcludedProvider = Decision["excluded"][number];
 
 /** The candidates in order. */
-export function Candidates(props: { readonly candidates: readonly Candidate[] }): JSX.Element {
+export function Candidates(props: { readonly candidates: readonly Candidate[] }) {
   const { candidates } = props;
   const hasShares = candidates.some(({ first_share: first }) => first !== undefined);
   return (
@@ -90,7 +97,7 @@ export function Candidates(props: { readonly candidates: readonly Candidate[] })
   );
 }
 
-const FIRST: Column<Candidate> = column(
+const FIRST: Column<Candidate> = column.of(
   "first",
   "Comes first",
   ({ first_share: first }) => <ShareBar value={first ?? null} text={share(first)} />,
@@ -98,28 +105,28 @@ const FIRST: Column<Candidate> = column(
 );
 
 const COLUMNS: readonly Column<Candidate>[] = [
-  column("provider", "Provider", ({ provider }) => provider, {
+  column.of("provider", "Provider", ({ provider }) => provider, {
     kind: "lead",
     note: ({ transport, backup }) => textList([transportName(transport), backup && "backup"]),
   }),
-  column("decided", "Decided by", (candidate) => candidate.decided_by, "wide"),
-  column("circuit", "Circuit", ({ circuit }) => <StateBadge {...CIRCUITS[circuit]} />, {
+  column.of("decided", "Decided by", (candidate) => candidate.decided_by, "wide"),
+  column.of("circuit", "Circuit", ({ circuit }) => <StateBadge {...CIRCUITS[circuit]} />, {
     note: ({ limited, stalled }) => textList([limited && "limited", stalled && "stalled"]),
   }),
-  column("tier", "Tier", ({ tier }) => tier, "number"),
-  column("latency", "Latency ms", ({ reading }) => milliseconds(reading?.latency_ms), "number"),
-  column("success", "Success", ({ reading }) => success(reading?.success_rate), "number"),
-  column("calls", "Readings", ({ reading }) => count(reading?.calls), {
+  column.of("tier", "Tier", ({ tier }) => tier, "number"),
+  column.of("latency", "Latency ms", ({ reading }) => milliseconds(reading?.latency_ms), "number"),
+  column.of("success", "Success", ({ reading }) => success(reading?.success_rate), "number"),
+  column.of("calls", "Readings", ({ reading }) => count(reading?.calls), {
     kind: "number",
     title: "Calls that the reading stands on",
   }),
-  column("weight", "Weight", (row) => row.latency_weight?.toFixed(2) ?? row.weight, "number"),
-  column("priority", "Priority", ({ priority }) => priority, "number"),
-  column("price", "Price", ({ price }) => price ?? DASH, "number"),
+  column.of("weight", "Weight", (row) => row.latency_weight?.toFixed(2) ?? row.weight, "number"),
+  column.of("priority", "Priority", ({ priority }) => priority, "number"),
+  column.of("price", "Price", ({ price }) => price ?? DASH, "number"),
 ];
 
 /** The providers that could not be asked. */
-export function Excluded({ excluded }: Pick<Decision, "excluded">): JSX.Element {
+export function Excluded({ excluded }: Pick<Decision, "excluded">) {
   return (
     <Table
       name="excluded"
@@ -132,7 +139,9 @@ export function Excluded({ excluded }: Pick<Decision, "excluded">): JSX.Element 
 }
 
 const EXCLUDED: readonly Column<ExcludedProvider>[] = [
-  column("provider", "Provider", ({ provider }) => provider, "lead"),
-  column("reason", "Reason", ({ reason }) => reason.replaceAll("_", " ")),
-  column("circuit", "Circuit", ({ circuit }) => (circuit === null ? DASH : CIRCUITS[circuit].word)),
+  column.of("provider", "Provider", ({ provider }) => provider, "lead"),
+  column.of("reason", "Reason", ({ reason }) => reason.replaceAll("_", " ")),
+  column.of("circuit", "Circuit", ({ circuit }) =>
+    circuit === null ? DASH : CIRCUITS[circuit].word,
+  ),
 ];

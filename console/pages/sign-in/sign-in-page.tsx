@@ -1,36 +1,30 @@
 // Signs in. A token goes to the service once and is kept nowhere on the page; the link that a
 // development instance prints at its start signs in by itself.
-import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+
+import { useEffect, useMemo } from "preact/hooks";
 import { type Failure, SERVICE_URL } from "../../api/client.ts";
-import { type App, useApp, useQuery, useStore } from "../../app/app.ts";
+import { type Action, useAction } from "../../api/resource.ts";
+import { useApp, useQuery, useStore } from "../../app/app.ts";
 import { placeAfterSignIn } from "../../app/router.ts";
 import type { SessionState } from "../../app/session.ts";
 import { Card, PageHead } from "../../components/card.tsx";
 import { Button, lookOf, Notice } from "../../components/controls.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
-import { Link } from "../../components/link.tsx";
+import { Link, Time } from "../../components/inline.tsx";
 import { failureSentence, failureText, Loading } from "../../components/page-state.tsx";
-import { Time } from "../../components/time.tsx";
 
 const CODE = /^#sign-in=([\w-]{1,512})$/;
 
 /** The page. */
-export function SignInPage(): JSX.Element {
-  const app = useApp();
-  const state = useStore(app.session.state);
+export function SignInPage() {
+  const { session, router } = useApp();
+  const state = useStore(session.state);
   const [next] = useQuery("next");
-  const [failure, setFailure] = useState<Failure | null>(null);
-  const [busy, setBusy] = useState(false);
-  const signIn = (token: string): void => {
-    setBusy(true);
-    setFailure(null);
-    void app.session.signIn(token).then((problem) => {
-      setBusy(false);
-      setFailure(problem);
-      if (problem === null) app.router.go(targetOf(next, app.session.state.get()));
-    });
-  };
+  const action = useAction();
+  const signIn = (token: string): void =>
+    action.run(session.signIn(token), ({ role }) =>
+      router.go(placeAfterSignIn(next) ?? homeOf(role)),
+    );
   useEffect(() => takeCode(signIn), []);
   return (
     <>
@@ -38,7 +32,7 @@ export function SignInPage(): JSX.Element {
         title="Sign in"
         lead="For the operator of this service, and for owners of accounts."
       />
-      {state === null ? <Loading /> : <Body {...{ app, state, busy, failure, signIn }} />}
+      {state === null ? <Loading /> : <Body {...{ state, action, signIn }} />}
     </>
   );
 }
@@ -51,28 +45,20 @@ function takeCode(signIn: (token: string) => void): void {
   signIn(code);
 }
 
-function targetOf(next: string, state: SessionState | null): string {
-  return placeAfterSignIn(next) ?? (state?.role === "account" ? "/account" : "/");
+function homeOf(role: SessionState["role"]): string {
+  return role === "account" ? "/account" : "/";
 }
 
 interface BodyProps {
   readonly state: SessionState;
-  readonly busy: boolean;
-  readonly failure: Failure | null;
+  readonly action: Action;
   readonly signIn: (token: string) => void;
 }
 
-function Body(props: BodyProps & { readonly app: App }): JSX.Element {
-  const { state, app } = props;
-  if (state.role !== "none")
-    return (
-      <>
-        <SignedIn {...{ state, app }} />
-        <TokenForm {...props} />
-      </>
-    );
-  const { operator_sign_in, account_sign_in } = state.instance;
-  if (!operator_sign_in && !account_sign_in)
+function Body(props: BodyProps) {
+  const { role, instance } = props.state;
+  const { operator_sign_in, account_sign_in } = instance;
+  if (role === "none" && !operator_sign_in && !account_sign_in)
     return (
       <Card title="Nobody can sign in here">
         <p>
@@ -83,13 +69,15 @@ function Body(props: BodyProps & { readonly app: App }): JSX.Element {
     );
   return (
     <>
+      {role !== "none" && <SignedIn state={props.state} />}
       <TokenForm {...props} />
-      {account_sign_in ? <NoAccount /> : null}
+      {role === "none" && account_sign_in && <NoAccount />}
     </>
   );
 }
 
-function SignedIn({ state, app }: Pick<BodyProps, "state"> & { readonly app: App }): JSX.Element {
+function SignedIn({ state }: Pick<BodyProps, "state">) {
+  const { session } = useApp();
   return (
     <Card title="You are signed in">
       <div class="stack">
@@ -98,10 +86,10 @@ function SignedIn({ state, app }: Pick<BodyProps, "state"> & { readonly app: App
           session ends <Time at={state.expires_at} />.
         </p>
         <p class="page-actions">
-          <Link class={lookOf("primary")} to={state.role === "account" ? "/account" : "/"}>
+          <Link class={lookOf("primary")} to={homeOf(state.role)}>
             Continue
           </Link>
-          <Button press={() => app.session.signOut()}>Sign out</Button>
+          <Button press={() => session.signOut()}>Sign out</Button>
         </p>
       </div>
     </Card>
@@ -109,7 +97,7 @@ function SignedIn({ state, app }: Pick<BodyProps, "state"> & { readonly app: App
 }
 
 /** Accounts are made by the API alone. */
-function NoAccount(): JSX.Element {
+function NoAccount() {
   const url = new URL("api/v1/keys", SERVICE_URL).href;
   const command = `curl -s -X POST ${url} -H 'content-type: application/json' -d '{}'`;
   return (
@@ -128,7 +116,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   "127.0.0.1": "localhost",
 };
 
-function OtherAddress(): JSX.Element | null {
+function OtherAddress() {
   const { protocol, hostname, host } = window.location;
   const other = OTHER_NAMES[hostname];
   if (other === undefined || protocol !== "http:") return null;
@@ -141,11 +129,11 @@ function OtherAddress(): JSX.Element | null {
 }
 
 /** Why nobody was signed in, and when the service takes another try, where it says so. */
-function Refusal({ failure }: { readonly failure: Failure }): JSX.Element {
+function Refusal({ failure }: { readonly failure: Failure }) {
   const { nowMs } = useApp();
-  const retryMs = failure.kind === "refused" ? failure.retryAfterMs : null;
-  const at = useMemo(() => nowMs.get() + (retryMs ?? 0), [failure]);
-  if (retryMs === null) return <>{failureText(failure)}</>;
+  const { retryAfterMs } = failure;
+  const at = useMemo(() => nowMs.get() + (retryAfterMs ?? 0), [failure]);
+  if (retryAfterMs === null) return <>{failureText(failure)}</>;
   return (
     <>
       {failureSentence(failure)} The next try counts <Time at={at} />.
@@ -153,7 +141,7 @@ function Refusal({ failure }: { readonly failure: Failure }): JSX.Element {
   );
 }
 
-function TokenForm({ state, busy, failure, signIn }: BodyProps): JSX.Element {
+function TokenForm({ state, action: { busy, failure }, signIn }: BodyProps) {
   const { operator_sign_in, account_sign_in } = state.instance;
   const submit = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }): void => {
     event.preventDefault();

@@ -1,9 +1,9 @@
 // The subscriptions upstream: who feeds them, how often they moved, how far behind they are.
-import type { JSX } from "preact";
+
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useCall } from "../../app/app.ts";
 import { Card, Facts, Figure, Figures, PageHead } from "../../components/card.tsx";
-import { numberColumn, textColumn } from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import {
   CHECK_WORDS,
@@ -14,7 +14,7 @@ import {
   sumOf,
 } from "../../components/stream-columns.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
-import { compact, count, milliseconds } from "../../format/numbers.ts";
+import { compact, count, milliseconds } from "../../format/text.ts";
 
 type Streams = AnswerOf<"GET /api/v1/operator/streams">;
 type Totals = Streams["totals"];
@@ -23,7 +23,7 @@ type StreamRow = Streams["streams"][number] & { readonly at: number };
 const POLL_MS = 3_000;
 
 /** The page of streams. */
-export function StreamsPage(): JSX.Element {
+export function StreamsPage() {
   const streams = useCall("GET /api/v1/operator/streams", {}, POLL_MS);
   return (
     <>
@@ -36,7 +36,7 @@ export function StreamsPage(): JSX.Element {
   );
 }
 
-function StreamsView({ totals, streams, truncated }: Streams): JSX.Element {
+function StreamsView({ totals, streams, truncated }: Streams) {
   const rows = streams.map((stream, at) => ({ ...stream, at }));
   return (
     <>
@@ -66,7 +66,7 @@ function StreamsView({ totals, streams, truncated }: Streams): JSX.Element {
   );
 }
 
-function Reasons({ totals }: { readonly totals: Totals }): JSX.Element {
+function Reasons({ totals }: { readonly totals: Totals }) {
   return (
     <div class="grid grid-2">
       <Card title="Failovers by reason">
@@ -84,19 +84,19 @@ interface CountsProps {
   readonly words: Readonly<Record<string, string>>;
 }
 
-function Counts({ counts, words }: CountsProps): JSX.Element {
+function Counts({ counts, words }: CountsProps) {
   const facts = Object.entries(counts).map(([name, n]) => [words[name] ?? name, count(n)] as const);
-  return <Facts facts={facts} class="facts-counts" />;
+  return <Facts facts={facts} />;
 }
 
 const COLUMNS: readonly Column<StreamRow>[] = [
-  textColumn("kind", "Subscription", ({ kind }) => kind, {
+  column.text("kind", "Subscription", ({ kind }) => kind, {
     kind: "lead",
     note: ({ chain, profile }) => `${chain}, ${profile}`,
   }),
   ...sourceColumns<StreamRow>("Source"),
   {
-    ...numberColumn<StreamRow>("lag", "Lag ms", ({ lag_ms: ms }) => ms, milliseconds),
+    ...column.number<StreamRow>("lag", "Lag ms", ({ lag_ms: ms }) => ms, milliseconds),
     title: "From the provider's event to its callers, on average",
   },
   ...eventColumns<StreamRow>(),

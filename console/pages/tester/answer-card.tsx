@@ -1,19 +1,12 @@
 // What came back for a call: the answer, how it was routed, and the headers of the service.
-import type { JSX } from "preact";
+
 import { jsonText, memberOf, textIn } from "../../api/json.ts";
 import { Card, Facts, Figure, Figures } from "../../components/card.tsx";
-import { Empty } from "../../components/page-state.tsx";
-import { bytes, DASH, milliseconds } from "../../format/numbers.ts";
+import { bytes, DASH, milliseconds } from "../../format/text.ts";
 import type { TestAnswer } from "./rpc-call.ts";
 
 /** The card. */
-export function AnswerCard({ answer }: { readonly answer: TestAnswer }): JSX.Element {
-  if (answer.kind === "unreachable")
-    return (
-      <Card title="Answer">
-        <Empty title="No answer came">{answer.message}</Empty>
-      </Card>
-    );
+export function AnswerCard({ answer }: { readonly answer: TestAnswer }) {
   const { status, ms, meta, body, headers } = answer;
   const at = (name: string): unknown => memberOf(meta, name);
   return (
@@ -45,7 +38,7 @@ interface JsonProps {
 }
 
 /** A value as indented JSON; what is long is cut. */
-export function Json({ value, label }: JsonProps): JSX.Element {
+export function Json({ value, label }: JsonProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keys must reach it
     <section class="json" tabIndex={0} aria-label={label}>

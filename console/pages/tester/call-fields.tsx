@@ -1,56 +1,84 @@
 // The fields of the tester: where a call goes, its method, and its parameters by name where the
-// method has a form, else as JSON.
-import type { JSX } from "preact";
+// method has a form, else as JSON. All but parameters and key stand in the address of the page.
+import { useState } from "preact/hooks";
 import type { AgentDocument } from "../../api/agent-document.ts";
+import { useApp, useStore } from "../../app/app.ts";
 import { Check, Field, named, Select } from "../../components/controls.tsx";
-import { METHOD_FORMS, type MethodField } from "./method-forms.ts";
-import type { ParamsForm, Target } from "./tester-page.tsx";
+import { METHOD_FORMS, paramsOfForm, paramsOfJson } from "./method-forms.ts";
+import type { TestCall } from "./rpc-call.ts";
 
-interface TargetFieldsProps {
-  readonly instance: AgentDocument;
-  readonly target: Target;
-  readonly keyText: string;
-  readonly setKey: (text: string) => void;
+/** What the fields hold, and the functions that change them. */
+export function useCallFields({ chains, strategies }: AgentDocument) {
+  const { router } = useApp();
+  const { query } = useStore(router.place);
+  const [texts, setTexts] = useState<readonly string[]>([]);
+  const [json, setJson] = useState("[]");
+  const [isJson, setIsJson] = useState(false);
+  const [key, setKey] = useState("");
+  const method = query["method"] || "eth_blockNumber";
+  const form = METHOD_FORMS[method];
+  const filled = form?.map(({ example }, at) => texts[at] ?? example) ?? [];
+  const shown = isJson ? undefined : form;
+  const read = shown === undefined ? paramsOfJson(json) : paramsOfForm(shown, filled);
+  const call: TestCall = {
+    chain: query["chain"] || (chains[0]?.name ?? ""),
+    strategy: query["strategy"] || (strategies[0] ?? "load-balanced"),
+    profile: query["profile"] || null,
+    provider: query["provider"] || null,
+    method,
+    params: read.params,
+  };
+  const set = (name: keyof TestCall) => (value: string) => router.setQuery({ [name]: value });
+  const setMethod = (text: string): void => {
+    set("method")(text.trim());
+    setTexts([]);
+  };
+  return {
+    ...{ call, why: read.why, key, set, setKey, setMethod },
+    ...{ shown, filled, json, setTexts, setJson, setIsJson },
+  };
+}
+
+interface CallFieldsProps {
+  readonly fields: ReturnType<typeof useCallFields>;
 }
 
 /** Chain, profile, strategy, pin and key. */
-export function TargetFields(props: TargetFieldsProps): JSX.Element {
-  const { instance, target, keyText, setKey } = props;
-  const { value, set } = target;
+export function TargetFields(props: CallFieldsProps & { readonly instance: AgentDocument }) {
+  const { chains, profiles, strategies, features } = props.instance;
+  const { call, key, set, setKey } = props.fields;
+  const slugs = named(profiles.map(({ slug }) => slug));
   return (
     <div class="filters">
       <Select
         label="Chain"
-        value={value.chain}
-        options={instance.chains.map(({ name, title }) => ({ value: name, label: title }))}
-        choose={(text) => set("chain", text)}
+        value={call.chain}
+        options={chains.map(({ name, title }) => ({ value: name, label: title }))}
+        choose={set("chain")}
       />
       <Select
         label="Profile"
-        value={value.profile ?? ""}
-        options={[
-          { value: "", label: "The usual one" },
-          ...named(instance.profiles.map(({ slug }) => slug)),
-        ]}
-        choose={(text) => set("profile", text)}
+        value={call.profile ?? ""}
+        options={[{ value: "", label: "The usual one" }, ...slugs]}
+        choose={set("profile")}
       />
       <Select
         label="Strategy"
-        value={value.strategy}
-        options={named(instance.strategies)}
-        choose={(text) => set("strategy", text)}
+        value={call.strategy}
+        options={named(strategies)}
+        choose={set("strategy")}
       />
       <Field
         label="Pin to a provider"
-        value={value.provider ?? ""}
+        value={call.provider ?? ""}
         placeholder="None"
         maxLength={100}
-        change={(text) => set("provider", text)}
+        change={set("provider")}
       />
       <Field
-        label={`Key${instance.features.keyless_rpc ? ", if any" : ""}`}
+        label={`Key${features.keyless_rpc ? ", if any" : ""}`}
         type="password"
-        value={keyText}
+        value={key}
         placeholder="svc_ak_…"
         maxLength={512}
         title="Kept in memory while this page is open, and nowhere else"
@@ -60,23 +88,11 @@ export function TargetFields(props: TargetFieldsProps): JSX.Element {
   );
 }
 
-interface MethodFieldsProps {
-  readonly name: string;
-  readonly choose: (method: string) => void;
-  readonly fields: readonly MethodField[];
-  readonly filled: readonly string[];
-  readonly setTexts: (texts: readonly string[]) => void;
-  readonly form: ParamsForm;
-  readonly setAsJson: (asJson: boolean) => void;
-  readonly json: string;
-  readonly setJson: (text: string) => void;
-}
-
 const MAX_CHARS = 200_000;
 
 /** Method and parameters. */
-export function MethodFields(props: MethodFieldsProps): JSX.Element {
-  const { name, choose, form, setAsJson, json, setJson } = props;
+export function MethodFields({ fields }: CallFieldsProps) {
+  const { call, shown, json, setMethod, setIsJson, setJson } = fields;
   return (
     <>
       <div class="filters">
@@ -86,11 +102,11 @@ export function MethodFields(props: MethodFieldsProps): JSX.Element {
             id="method"
             class="input mono"
             list="methods"
-            value={name}
+            value={call.method}
             maxLength={100}
             spellcheck={false}
             autocomplete="off"
-            onChange={(event) => choose(event.currentTarget.value.trim())}
+            onChange={(event) => setMethod(event.currentTarget.value)}
           />
           <datalist id="methods">
             {Object.keys(METHOD_FORMS).map((method) => (
@@ -100,12 +116,12 @@ export function MethodFields(props: MethodFieldsProps): JSX.Element {
         </div>
         <Check
           label="Parameters as JSON"
-          checked={form === "json"}
-          disabled={!(name in METHOD_FORMS)}
-          change={setAsJson}
+          checked={shown === undefined}
+          disabled={!(call.method in METHOD_FORMS)}
+          change={setIsJson}
         />
       </div>
-      {form === "json" ? (
+      {shown === undefined ? (
         <div class="field">
           <label for="params">Parameters</label>
           <textarea
@@ -119,20 +135,21 @@ export function MethodFields(props: MethodFieldsProps): JSX.Element {
           />
         </div>
       ) : (
-        <NamedFields {...props} />
+        <NamedFields fields={fields} />
       )}
     </>
   );
 }
 
-function NamedFields({ name, fields, filled, setTexts }: MethodFieldsProps): JSX.Element {
-  if (fields.length === 0) return <p class="muted small">{name} takes no parameters.</p>;
+function NamedFields({ fields }: CallFieldsProps) {
+  const { call, shown = [], filled, setTexts } = fields;
+  if (shown.length === 0) return <p class="muted small">{call.method} takes no parameters.</p>;
   return (
     <div class="stack">
-      {fields.map((field, at) => (
+      {shown.map(({ name }, at) => (
         <Field
-          key={`${name} ${field.name}`}
-          label={field.name}
+          key={`${call.method} ${name}`}
+          label={name}
           class="mono"
           value={filled[at] ?? ""}
           maxLength={MAX_CHARS}

@@ -1,24 +1,18 @@
 // The same call asked of every provider, side by side, for the operator: latency, size, which
 // answers are equal, and where one differs from what most say.
-import type { JSX } from "preact";
+
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { jsonText } from "../../api/json.ts";
 import { useAction } from "../../api/resource.ts";
 import { useApp, useCall } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
-import {
-  column,
-  numberColumn,
-  stateColumn,
-  textColumn,
-  type Word,
-} from "../../components/columns.tsx";
+import * as column from "../../components/columns.tsx";
 import { ActionNotice, Button, Notice, named, Select } from "../../components/controls.tsx";
 import { DiffView } from "../../components/diff-view.tsx";
+import type { Word } from "../../components/inline.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { bytes, DASH, milliseconds } from "../../format/numbers.ts";
-import { transportName } from "../../format/text.ts";
+import { bytes, DASH, milliseconds, transportName } from "../../format/text.ts";
 import { Json } from "./answer-card.tsx";
 import { groupsOf } from "./compare.ts";
 import type { TestCall } from "./rpc-call.ts";
@@ -26,7 +20,7 @@ import type { TestCall } from "./rpc-call.ts";
 type Comparison = AnswerOf<"POST /api/v1/operator/compare">;
 
 /** The card. */
-export function CompareCard({ call }: { readonly call: TestCall }): JSX.Element {
+export function CompareCard({ call }: { readonly call: TestCall }) {
   const { client } = useApp();
   const [comparison, setComparison] = useState<Comparison | null>(null);
   const action = useAction();
@@ -72,7 +66,7 @@ type Row = Comparison["results"][number] & {
   readonly isShared: boolean;
 };
 
-function Results({ comparison }: { readonly comparison: Comparison }): JSX.Element {
+function Results({ comparison }: { readonly comparison: Comparison }) {
   const { results } = comparison;
   const groups = groupsOf(results);
   const rows = results.map((result, at): Row => {
@@ -106,14 +100,14 @@ function keyOf({ provider, transport }: Row): string {
 }
 
 const COLUMNS: readonly Column<Row>[] = [
-  textColumn("provider", "Provider", (row) => row.provider, {
+  column.text("provider", "Provider", (row) => row.provider, {
     kind: "lead",
     note: (row) => transportName(row.transport),
   }),
-  stateColumn("outcome", "Answer", wordOf, { value: (row) => row.group }),
-  numberColumn("latency", "Latency, ms", (row) => row.latency_ms, milliseconds),
-  numberColumn("bytes", "Size", (row) => row.bytes, bytes),
-  column(
+  column.state("outcome", "Answer", wordOf, { value: (row) => row.group }),
+  column.number("latency", "Latency, ms", (row) => row.latency_ms, milliseconds),
+  column.number("bytes", "Size", (row) => row.bytes, bytes),
+  column.of(
     "error",
     "Error",
     ({ error }) => (error ? `${error.category}: ${error.message}` : DASH),
@@ -130,7 +124,7 @@ function wordOf({ outcome, group, isShared, skipped }: Row): Word {
     : { tone: "idle", word: "compared with" };
 }
 
-function Detail({ row, usual }: { readonly row: Row; readonly usual: Row | null }): JSX.Element {
+function Detail({ row, usual }: { readonly row: Row; readonly usual: Row | null }) {
   if (row.truncated) return <p class="muted small">The answer is too long to be shown.</p>;
   if (row.outcome !== "answer")
     return <p class="muted small">{row.error?.message ?? row.skipped}</p>;

@@ -54,10 +54,12 @@ export const METHOD_FORMS: Readonly<Record<string, readonly MethodField[]>> = {
   trace_block: [BLOCK],
 };
 
-/** A call that can be sent, or what is wrong with its parameters. */
-export type ReadParams =
-  | { readonly kind: "params"; readonly params: readonly unknown[] }
-  | { readonly kind: "wrong"; readonly why: string };
+/** The parameters of a call. */
+interface ReadParams {
+  readonly params: readonly unknown[];
+  /** What is wrong with them; "" = they can be sent. */
+  readonly why: string;
+}
 
 /** The parameters of a form; fields at the end that are empty are left out. */
 export function paramsOfForm(fields: readonly MethodField[], texts: readonly string[]): ReadParams {
@@ -65,19 +67,19 @@ export function paramsOfForm(fields: readonly MethodField[], texts: readonly str
   for (const [at, field] of fields.entries()) {
     const text = (texts[at] ?? "").trim();
     const value = field.kind === "text" ? text : parseJson(text);
-    if (value === undefined) return { kind: "wrong", why: `${field.name} is not valid JSON.` };
+    if (value === undefined) return { params: [], why: `${field.name} is not valid JSON.` };
     params.push(value);
   }
   while (params.at(-1) === "") params.pop();
-  return { kind: "params", params };
+  return { params, why: "" };
 }
 
 /** The parameters in a JSON text: a list. */
 export function paramsOfJson(text: string): ReadParams {
   const value = text.trim() === "" ? [] : parseJson(text);
   if (!Array.isArray(value))
-    return { kind: "wrong", why: 'The parameters must be a JSON list, as ["latest", false].' };
-  return { kind: "params", params: value };
+    return { params: [], why: 'The parameters must be a JSON list, as ["latest", false].' };
+  return { params: value, why: "" };
 }
 
 /** Whether a call changes the chain, and is sent only after it was confirmed again. */

@@ -1,6 +1,6 @@
 // One call over JSON-RPC as the tester sends it. A key goes in a header, never into an address that
 // a history could keep; cookies stay behind.
-import { SERVICE_URL } from "../../api/client.ts";
+import { NO_ANSWER, type Result, SERVICE_URL } from "../../api/client.ts";
 import { parseJson } from "../../api/json.ts";
 
 /** What to call, and how. */
@@ -16,18 +16,15 @@ export interface TestCall {
 }
 
 /** What came back. */
-export type TestAnswer =
-  | {
-      readonly kind: "answer";
-      readonly status: number;
-      readonly ms: number;
-      readonly bytes: number;
-      /** Without `svc_meta`. */
-      readonly body: unknown;
-      readonly meta: unknown;
-      readonly headers: readonly (readonly [string, string])[];
-    }
-  | { readonly kind: "unreachable"; readonly message: string };
+export interface TestAnswer {
+  readonly status: number;
+  readonly ms: number;
+  readonly bytes: number;
+  /** Without `svc_meta`. */
+  readonly body: unknown;
+  readonly meta: unknown;
+  readonly headers: readonly (readonly [string, string])[];
+}
 
 const TIMEOUT_MS = 120_000;
 
@@ -39,7 +36,7 @@ export function pathOf({ profile, strategy, chain, provider }: TestCall): string
 }
 
 /** Sends it; `key` "" = without one. */
-export async function sendCall(call: TestCall, key: string): Promise<TestAnswer> {
+export async function sendCall(call: TestCall, key: string): Promise<Result<TestAnswer>> {
   const url = new URL(pathOf(call), SERVICE_URL);
   url.searchParams.set("include_meta", "body");
   const startedAt = performance.now();
@@ -59,8 +56,10 @@ export async function sendCall(call: TestCall, key: string): Promise<TestAnswer>
     const ms = performance.now() - startedAt;
     const { svc_meta: meta = null, ...body } = Object(parseJson(text) ?? { text });
     const headers = [...response.headers].filter(([name]) => name.startsWith("x-svc-"));
-    return { kind: "answer", status: response.status, ms, bytes: text.length, body, meta, headers };
+    const answer = { status: response.status, ms, bytes: text.length, body, meta, headers };
+    return { kind: "ok", body: answer };
   } catch (error) {
-    return { kind: "unreachable", message: error instanceof Error ? error.message : String(error) };
+    const message = error instanceof Error ? error.message : String(error);
+    return { kind: "failed", failure: { ...NO_ANSWER, message } };
   }
 }
