@@ -66,7 +66,7 @@ import { LegacyForms } from "../web/rpc/answers/answer-headers.ts";
 import { Compression } from "../web/rpc/answers/compression.ts";
 import type { AuthenticationParts } from "../web/rpc/authenticate.ts";
 import { SeenByCallers } from "../web/rpc/caller-view.ts";
-import { createFilterMethods } from "../web/rpc/filter-methods.ts";
+import { FilterMethods } from "../web/rpc/filter-methods.ts";
 import { RpcPaywall } from "../web/rpc/paid/rpc-paywall.ts";
 import type { PayPerCall } from "../web/rpc/paid/session.ts";
 import type { RpcParts } from "../web/rpc/parts.ts";
@@ -299,7 +299,8 @@ function filterClaimsOf(
     timerWheel,
     filters,
     records: storedFilters(store, processName),
-    workers: isAlone({ service }) ? null : { bus, workerOf: workerOn(identity, bus) },
+    bus,
+    workerOf: workerOn(identity, bus),
     onError: (error) => log.warn({ problem: errorText(error) }, "filters cannot be recorded now"),
   });
 }
@@ -448,7 +449,7 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
   const deadlineMs: RpcParts["deadlineMs"] = (method) => live.config.deadlines[method.deadline];
   return {
     ...authentication,
-    filters: createFilterMethods({
+    filters: new FilterMethods({
       ...authentication,
       filters,
       claims: foundation.filterClaims,

@@ -7,6 +7,7 @@ import { test } from "node:test";
 import type { FilterRecord } from "../../src/core/stream/filter-record.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
 import { NO_SHARED_HOLDINGS } from "../../src/core/workers/shared-holdings.ts";
+import { createLocalBus } from "../../src/shared/processes/bus-endpoint.ts";
 import { Router } from "../../src/upstream/engine/router.ts";
 import { FilterClaims } from "../../src/upstream/filter/filter-claims.ts";
 import { type Filter, type FilterRequest, Filters } from "../../src/upstream/filter/filters.ts";
@@ -171,7 +172,8 @@ function startNode({ world, sockets, records, keepsTip }: Sim, at: number): Serv
     filters,
     records: link.records,
     timerWheel,
-    workers: null,
+    bus: createLocalBus(world, (error) => assert.fail(String(error))),
+    workerOf: () => null,
     onError: (error) => assert.fail(String(error)),
   });
   return { link, tracker, subscriptions, filters, shared };

@@ -10,7 +10,7 @@ import {
   type FilterUpdate,
 } from "../../core/stream/filter-record.ts";
 import { markText, readMark, type StreamMark } from "../../core/stream/stream-mark.ts";
-import type { Runtime } from "../../runtime.ts";
+import { pause, type Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import {
   type FilterAnswer,
@@ -36,13 +36,11 @@ export interface FilterRevival {
 }
 
 /** Dependencies. */
-export interface FilterClaimsParts {
+export interface FilterClaimsParts extends NodeWorkers {
   readonly runtime: Pick<Runtime, "now" | "after">;
   readonly filters: Filters;
   readonly records: FilterRecords;
   readonly timerWheel: TimerWheel;
-  /** The other workers of this node; null = there are none. */
-  readonly workers: NodeWorkers | null;
   readonly onError: (error: unknown) => void;
 }
 
@@ -87,8 +85,7 @@ type Moved = "open" | "gone" | "unavailable";
 export class FilterClaims {
   readonly #parts: FilterClaimsParts;
   readonly #writer: RecordWriter;
-  /** Null = this process has no other workers beside it. */
-  readonly #forwarding: FilterForwarding | null;
+  readonly #forwarding: FilterForwarding;
   readonly #kept = new Map<string, Kept>();
   /** Filters that are on their way here. */
   readonly #moving = new Map<string, Promise<Moved>>();
@@ -99,11 +96,8 @@ export class FilterClaims {
   constructor(parts: FilterClaimsParts) {
     this.#parts = parts;
     this.#writer = new RecordWriter(parts.records, (error) => this.#failed(error));
-    const { workers } = parts;
-    this.#forwarding =
-      workers === null
-        ? null
-        : new FilterForwarding({ ...parts, ...workers, pollHere: (ref) => this.#pollHere(ref) });
+    const pollHere = (ref: FilterRef): Promise<PolledFilter | null> => this.#pollHere(ref);
+    this.#forwarding = new FilterForwarding({ ...parts, pollHere });
     this.#cancelCheck = parts.runtime.after(CHECK_MS, () => this.#checkLater());
   }
 
@@ -155,11 +149,11 @@ export class FilterClaims {
       const resume = record.mark === null ? null : readMark(record.mark);
       // Where a mark cannot be read, going on would leave out what was missed.
       if (resume === null && record.mark !== null) return NONE;
-      const elsewhere = await this.#pollWorker(ref, record);
-      if (elsewhere !== null) return elsewhere;
+      const elsewhere = await this.#forwarding.poll(record.node, ref);
+      if (elsewhere.kind !== "none") return elsewhere;
       const waitedMs = this.#parts.runtime.now() - startedAtMs;
       if (record.isAnswering && waitedMs < ANSWERING_MS) {
-        await this.#pause(ANSWERING_CHECK_MS);
+        await pause(this.#parts.runtime, ANSWERING_CHECK_MS);
         continue;
       }
       const request = revival.request(record);
@@ -185,15 +179,14 @@ export class FilterClaims {
   }
 
   async uninstall({ owner, id }: FilterRef): Promise<FilterAnswer<boolean>> {
-    const { filters, records, workers } = this.#parts;
+    const { filters, records } = this.#parts;
     if (!isFilterId(id)) return NONE;
     const isUnrecorded = this.#kept.get(id)?.isRecorded !== true;
     const wasHere = filters.uninstall(owner, id);
     const removed = await this.#bounded(records.remove(id, owner));
     if (removed.kind === "away") return wasHere ? { kind: "found", value: true } : AWAY;
     const node = removed.value;
-    const worker = node === null ? null : (workers?.workerOf(node) ?? null);
-    if (worker !== null) this.#forwarding?.uninstall(worker, { owner, id });
+    if (node !== null) this.#forwarding.uninstall(node, { owner, id });
     return { kind: "found", value: node !== null || (wasHere && isUnrecorded) };
   }
 
@@ -228,17 +221,6 @@ export class FilterClaims {
     }
     const here = await this.#pollHere(ref);
     return here === null ? null : { kind: "found", value: here };
-  }
-
-  /** Polls a filter at another worker of this node; null = it is not kept by one. */
-  async #pollWorker(
-    ref: FilterRef,
-    { node }: FilterRecord,
-  ): Promise<FilterAnswer<PolledFilter> | null> {
-    const worker = this.#parts.workers?.workerOf(node) ?? null;
-    if (worker === null || this.#forwarding === null) return null;
-    const answer = await this.#forwarding.poll(worker, ref);
-    return answer.kind === "none" ? null : answer;
   }
 
   async #find({ owner, id }: FilterRef): Promise<FilterAnswer<FilterRecord>> {
@@ -375,12 +357,6 @@ export class FilterClaims {
 
   #remove(kept: ClaimedFilter, idleMs: number): void {
     this.#parts.records.removeKept(kept, idleMs).catch(this.#failed);
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#parts.runtime.after(ms, resolve);
-    });
   }
 
   /** What a promise resolves with, or `late` after a time. */

@@ -28,8 +28,7 @@ export interface NodeWorkers {
 }
 
 /** Dependencies. */
-export interface FilterForwardingParts {
-  readonly bus: Bus;
+export interface FilterForwardingParts extends NodeWorkers {
   readonly timerWheel: TimerWheel;
   /** Those that are kept here. */
   readonly filters: Pick<Filters, "uninstall">;
@@ -77,8 +76,13 @@ export class FilterForwarding {
     });
   }
 
-  /** Polls a filter at its keeper. An answer that did not come in time is told again. */
-  async poll(keeper: WorkerId, ref: FilterRef): Promise<FilterAnswer<PolledFilter>> {
+  /**
+   * Polls a filter at the worker of this node that keeps it as `node`, if there is one. An answer
+   * that did not come in time is told again.
+   */
+  async poll(node: string, ref: FilterRef): Promise<FilterAnswer<PolledFilter>> {
+    const keeper = this.#parts.workerOf(node);
+    if (keeper === null) return { kind: "none" };
     const poll = ++this.#lastPoll;
     const settle = (written: boolean): void =>
       void this.#request(keeper, SETTLE, { poll, written });
@@ -93,9 +97,10 @@ export class FilterForwarding {
     return { kind: "found", value: { json, isEmpty: json.length <= NO_CHANGES.length, settle } };
   }
 
-  /** Ends a filter at its keeper. */
-  uninstall(keeper: WorkerId, ref: FilterRef): void {
-    void this.#request(keeper, UNINSTALL, ref);
+  /** Ends a filter at the worker that keeps it as `node`. */
+  uninstall(node: string, ref: FilterRef): void {
+    const keeper = this.#parts.workerOf(node);
+    if (keeper !== null) void this.#request(keeper, UNINSTALL, ref);
   }
 
   #request<M, R>(keeper: WorkerId, topic: QuestionTopic<M, R>, message: M): Promise<BusReply<R>> {

@@ -25,11 +25,13 @@ const MAX_HOPS = 32;
  * proxy.
  */
 export function clientAddress(request: IncomingMessage, proxies: TrustedProxies): string {
-  return addressBehind(
-    request.socket.remoteAddress ?? "",
-    headerOf(request, "x-forwarded-for"),
-    proxies,
-  );
+  const { remoteAddress = "" } = request.socket;
+  return addressBehind(remoteAddress, headerOf(request, "x-forwarded-for"), proxies);
+}
+
+/** The same, of a request given as its address and headers. */
+export function callerAddress(request: Addressed, proxies: TrustedProxies): string {
+  return addressBehind(request.address, request.header("x-forwarded-for") ?? "", proxies);
 }
 
 /** The same, from the address of a connection and the value of its `X-Forwarded-For`. */

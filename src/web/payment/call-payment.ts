@@ -85,7 +85,12 @@ class KeyPayment implements CallPayment {
   }
 }
 
-const KEYLESS_GRANT: KeylessGrant = { kind: "keyless", settle: () => null, release: () => null };
+/** The grant of a call that nothing is held for. */
+export const KEYLESS_GRANT: KeylessGrant = {
+  kind: "keyless",
+  settle: () => null,
+  release: () => null,
+};
 
 /** Payment for callers without a key: every call is granted free of charge. */
 export const KEYLESS: CallPayment = {

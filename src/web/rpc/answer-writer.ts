@@ -21,14 +21,9 @@ import {
   type CompressionJob,
   MIN_COMPRESSED_BYTES,
 } from "./answers/compression.ts";
+import { evidenceOf } from "./answers/evidence.ts";
 import { renderReply } from "./answers/render-reply.ts";
-import {
-  type DeliveryCallback,
-  evidenceOfReply,
-  type Reply,
-  type WriteListener,
-  WriteListeners,
-} from "./answers/reply.ts";
+import type { DeliveryCallback, Reply, WriteListener } from "./answers/reply.ts";
 import { StreamedAnswer, type StreamedAnswerParts } from "./answers/streamed-answer.ts";
 import type { Borrowed, HttpExchange } from "./caller.ts";
 import type { SessionAnswer } from "./paid/session-answer.ts";
@@ -62,7 +57,7 @@ export class AnswerWriter {
   seen: string | null = null;
   /** Settles the price once the answer was delivered or lost; null = nothing to settle. */
   settle: DeliveryCallback | null = null;
-  #listeners: WriteListeners | null = null;
+  #listeners: WriteListener[] | null = null;
   #stream: StreamedAnswer | null = null;
   /** True once an answer was started: no other answer can follow. */
   isBegun = false;
@@ -85,8 +80,8 @@ export class AnswerWriter {
 
   /** Registers a callback that hears whether the answer was written completely. */
   whenWritten(listener: WriteListener): void {
-    this.#listeners ??= new WriteListeners();
-    this.#listeners.add(listener);
+    this.#listeners ??= [];
+    this.#listeners.push(listener);
   }
 
   /** Refuses the request. `id` is the id of the call as JSON text. */
@@ -111,7 +106,7 @@ export class AnswerWriter {
     const headers = this.#headers(status, why, billing === null ? null : addTo(null, billing));
     const use = reply.route?.cacheUse ?? null;
     if (use !== null) headers.push("x-svc-cache", use.result);
-    const meta = target.meta === "none" ? null : evidenceOfReply(reply, this.#parts);
+    const meta = target.meta === "none" ? null : evidenceOf(reply, this.#parts);
     if (target.meta === "headers" && meta !== null) addMeta(headers, meta);
     if (target.meta === "body" && meta !== null) addNode(headers, meta);
     if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
@@ -135,7 +130,8 @@ export class AnswerWriter {
   whole(answer: SessionAnswer): void {
     this.isBegun = true;
     const { status, fault: why, headers, body } = answer;
-    this.#exchange.send(status, [...this.#headers(status, why, null), ...headers], body);
+    const all = [...this.#headers(status, why, null), ...headers];
+    this.#exchange.send(status, all, body === null ? null : [body]);
   }
 
   /** Handles a bug: nothing is charged, and the caller gets a refusal if no answer was started. */
@@ -246,6 +242,6 @@ export class AnswerWriter {
   #notifyListeners(written: boolean): void {
     const listeners = this.#listeners;
     this.#listeners = null;
-    listeners?.notify(written);
+    for (const listener of listeners ?? []) listener(written);
   }
 }

@@ -6,19 +6,15 @@ import { MAX_PASSED } from "../../core/passed-services.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
-import { addressBehind, type TrustedProxies } from "../http/client-address.ts";
+import { type Addressed, callerAddress, type TrustedProxies } from "../http/client-address.ts";
 import type { Directives, Wishes } from "./directives.ts";
 import type { Target, TargetResolver } from "./target.ts";
 
 /** The parts of a request that identify its caller and its target. */
-export interface RequestInfo {
+export interface RequestInfo extends Addressed {
   /** Path and query, as in an HTTP request. */
   readonly url: string;
   readonly directives: Directives;
-  /** IP address of the connection. */
-  readonly address: string;
-  /** Value of a request header, by lower-case name. */
-  header(name: string): string | undefined;
 }
 
 /** An authenticated caller with the target of its request. */
@@ -58,46 +54,32 @@ export function authenticate(
   done: (found: Authenticated | Fault) => void,
 ): (() => void) | null {
   const { admission, proxies } = parts;
-  if (admission === null) {
-    done(bind(parts, request, withoutKey(request.url)));
-    return null;
-  }
   const { secret, digest, url, passed, payPerCall } = request.directives;
+  const end = (found: Authenticated | Fault): null => {
+    done(found);
+    return null;
+  };
+  if (admission === null) return end(bind(parts, request, withoutKey(request.url)));
   const loop = passed === undefined ? null : loopOf(passed, parts.mark);
-  if (loop !== null) {
-    done(loop);
-    return null;
-  }
-  if (payPerCall) {
-    done(bind(parts, request, { url, keyContext: null, defaultProfile: PAYERS_PROFILE }));
-    return null;
-  }
-  const withKey = (keyContext: KeyContext): (() => void) | null =>
-    bindKey({ parts, admission, request, url, keyContext }, done);
-  if (secret === null) {
-    done(admission.keyless ? bind(parts, request, withoutKey(url)) : NO_KEY);
-    return null;
-  }
-  const found = admission.keyCache.identify(secret, digest);
-  if (found === null) {
-    const address = addressBehind(
-      request.address,
-      request.header("x-forwarded-for") ?? "",
-      proxies,
-    );
-    let stop: (() => void) | null = null;
-    const forget = admission.keyCache.find(digest, address, (found) => {
-      if (found.kind === "fault") done(found);
-      else stop = withKey(found);
-    });
-    return () => {
-      forget();
-      stop?.();
-    };
-  }
-  if (found.kind !== "fault") return withKey(found);
-  done(found);
-  return null;
+  if (loop !== null) return end(loop);
+  if (payPerCall)
+    return end(bind(parts, request, { url, keyContext: null, defaultProfile: PAYERS_PROFILE }));
+  if (secret === null)
+    return end(admission.keyless ? bind(parts, request, withoutKey(url)) : NO_KEY);
+  const withKey = (found: KeyContext | Fault): (() => void) | null =>
+    found.kind === "fault"
+      ? end(found)
+      : bindKey({ parts, admission, request, url, keyContext: found }, done);
+  const known = admission.keyCache.identify(secret, digest);
+  if (known !== null) return withKey(known);
+  let stop: (() => void) | null = null;
+  const forget = admission.keyCache.find(digest, callerAddress(request, proxies), (found) => {
+    stop = withKey(found);
+  });
+  return () => {
+    forget();
+    stop?.();
+  };
 }
 
 /** Why a request that has passed other services is refused; null = it is not. */
@@ -198,8 +180,6 @@ export class RequestCaller implements CallerIdentity {
 
   get key(): string {
     if (this.#keyContext !== null) return `account ${this.#keyContext.account.id}`;
-    const forwardedFor = this.#request.header("x-forwarded-for") ?? "";
-    const address = addressBehind(this.#request.address, forwardedFor, this.#proxies);
-    return `address ${networkOf(address)}`;
+    return `address ${networkOf(callerAddress(this.#request, this.#proxies))}`;
   }
 }

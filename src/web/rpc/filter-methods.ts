@@ -2,9 +2,10 @@
 // answered. Filters and their events are kept in `upstream/filter`.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { parseJson } from "../../core/fields.ts";
-import { type Provider, profileId } from "../../core/provider/profile.ts";
-import { NO_SOURCE, SHARED_SOURCE } from "../../core/routing/answer-source.ts";
+import { type Profile, type Provider, profileId } from "../../core/provider/profile.ts";
+import { SHARED_SOURCE } from "../../core/routing/answer-source.ts";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
+import type { Method } from "../../core/rpc/method.ts";
 import type { FilterOrigin, FilterRecord } from "../../core/stream/filter-record.ts";
 import {
   type InvalidSubscription,
@@ -16,8 +17,8 @@ import {
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { Grant } from "../../hosted/admission/grant.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
-import { sourceOf } from "../../upstream/engine/answer.ts";
-import type { FilterClaims, FilterRevival } from "../../upstream/filter/filter-claims.ts";
+import { type Outcome, resultOf, sourceOf, wholeResult } from "../../upstream/engine/answer.ts";
+import type { FilterClaims } from "../../upstream/filter/filter-claims.ts";
 import type { FilterAnswer, FilterRef } from "../../upstream/filter/filter-forwarding.ts";
 import type {
   Filter,
@@ -29,18 +30,21 @@ import type {
 } from "../../upstream/filter/filters.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
-import type { PipelineParts } from "./calls/pipeline-request.ts";
 import type { RpcLimits } from "./limits.ts";
 import {
-  type FilterCall,
   type FilterLogsQuery,
-  type FilterMethods,
   type MethodAnswer,
+  type MethodCall,
+  refused,
+  type ServiceMethods,
   streamCaller,
 } from "./service-methods.ts";
 import type { Target } from "./target.ts";
 
-export interface FilterMethodsParts extends Pick<PipelineParts, "admission" | "deadlineMs"> {
+export interface FilterMethodsParts {
+  /** Null = the service has no keys. */
+  readonly admission: Admission | null;
+  readonly deadlineMs: (method: Method) => number;
   readonly filters: Filters;
   /** Which process keeps a filter, and how it goes on at another one. */
   readonly claims: Pick<FilterClaims, "created" | "poll" | "read" | "uninstall">;
@@ -48,59 +52,147 @@ export interface FilterMethodsParts extends Pick<PipelineParts, "admission" | "d
   readonly limits: () => RpcLimits;
 }
 
-/** Creates the handlers of the filter methods. */
-export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
-  const { admission } = parts;
-  const keys = admission === null ? null : new KeyWatch(admission);
-  return {
-    serve(call, done) {
-      if (!call.answered) {
-        done(refused(notificationFault(call.methodName)));
-        return null;
-      }
-      if (call.grant !== null) keys?.used(call.grant);
-      const requested = requestedFilter({
-        methodName: call.methodName,
-        params: subscriptionParams(call.params),
-        ...call.target,
-      });
-      if (requested === null) return answerCall(parts, keys, call, done);
-      if (requested.kind !== "fault") return openFilter(parts, keys, { call, requested }, done);
-      done(refused(requested));
-      return null;
-    },
-    logs: (call, done) => logsQuery(parts, call, done),
-  };
-}
+/** Serves the filter methods; one instance for all connections. */
+export class FilterMethods implements ServiceMethods {
+  readonly #parts: FilterMethodsParts;
+  readonly #keys: KeyWatch | null;
 
-/** Polls or ends a filter, here or where it is kept. */
-function answerCall(
-  parts: FilterMethodsParts,
-  keys: KeyWatch | null,
-  call: FilterCall,
-  done: (answer: MethodAnswer) => void,
-): () => void {
-  const { claims } = parts;
-  const ref = refOf(call);
-  if (call.methodName === "eth_uninstallFilter")
-    return unlessCancelled(claims.uninstall(ref), (ended) => done(uninstalled(ended)));
-  return unlessCancelled(
-    claims.poll(ref, revivalOf(parts, keys, call)),
-    (polled) => done(polledAnswer(polled)),
-    (polled) => polled.kind === "found" && polled.value.settle(false),
-  );
+  constructor(parts: FilterMethodsParts) {
+    this.#parts = parts;
+    this.#keys = parts.admission === null ? null : new KeyWatch(parts.admission);
+  }
+
+  serve(call: MethodCall, done: (answer: MethodAnswer) => void): (() => void) | null {
+    const requested = call.answered
+      ? requestedFilter({
+          methodName: call.methodName,
+          params: subscriptionParams(call.params),
+          ...call.target,
+        })
+      : notificationFault(call.methodName);
+    if (call.answered && call.grant !== null) this.#keys?.used(call.grant);
+    if (requested === null) return this.#answer(call, done);
+    if (requested.kind !== "fault") return this.#open(call, requested, done);
+    done(refused(requested));
+    return null;
+  }
+
+  /**
+   * Finds the `eth_getLogs` query that answers `eth_getFilterLogs`: that of the filter, in the
+   * profile that created it. Returns the function that cancels.
+   */
+  logs(call: MethodCall, done: (logs: FilterLogsQuery | Fault) => void): () => void {
+    return unlessCancelled(this.#parts.claims.read(refOf(call)), (found) => {
+      if (found.kind !== "found") return done(NOT_ANSWERED[found.kind]);
+      const { method, params } = found.value;
+      const criteria = method === "eth_newFilter" ? readCriteria(parseJson(params)) : null;
+      const at = this.#placeOf(found.value);
+      if (criteria?.kind !== "criteria" || at === null) return done(NOT_FOUND);
+      const target = { ...call.target, ...at };
+      done({ kind: "query", target, params: Buffer.from(criteria.query) });
+    });
+  }
+
+  /** Polls or ends a filter, here or where it is kept. */
+  #answer(call: MethodCall, done: (answer: MethodAnswer) => void): () => void {
+    const { claims } = this.#parts;
+    const ref = refOf(call);
+    if (call.methodName === "eth_uninstallFilter")
+      return unlessCancelled(claims.uninstall(ref), (ended) => done(uninstalled(ended)));
+    const revival = {
+      request: (record: FilterRecord) => this.#revived(call, record),
+      opened: (filter: Filter) => this.#watch(call, filter),
+    };
+    return unlessCancelled(
+      claims.poll(ref, revival),
+      (polled) => done(polledAnswer(polled)),
+      (polled) => polled.kind === "found" && polled.value.settle(false),
+    );
+  }
+
+  #watch({ grant }: MethodCall, filter: Filter): void {
+    if (grant !== null) this.#keys?.watch(grant, filter);
+  }
+
+  /** How a filter of another node goes on here, for the caller of a poll. */
+  #revived(call: MethodCall, record: FilterRecord): FilterRequest | null {
+    const { owner, named, method: methodName } = record;
+    const at = this.#placeOf(record);
+    const strategy = STRATEGY_NAMES.find((name) => name === record.strategy);
+    if (at === null || strategy === undefined) return null;
+    const params = parseJson(record.params);
+    const requested = requestedFilter({ methodName, params, ...at });
+    if (requested === null || requested.kind === "fault") return null;
+    return this.#requestOf(call, requested, { ...at, owner, named, strategy });
+  }
+
+  #requestOf(
+    { method, caller, grant }: MethodCall,
+    requested: RequestedFilter,
+    place: Pick<FilterRequest, "tracker" | "pin" | "owner" | "named" | "strategy"> & {
+      readonly profile: Profile;
+    },
+  ): FilterRequest {
+    const { deadlineMs, limits } = this.#parts;
+    return {
+      ...requested,
+      ...place,
+      profile: profileId(place.profile),
+      deadlineMs: deadlineMs(method),
+      caller: streamCaller(caller, grant !== null, limits()),
+    };
+  }
+
+  /** Creates a filter. Returns a function that cancels it, or null if it has ended. */
+  #open(
+    call: MethodCall,
+    requested: RequestedFilter,
+    done: (answer: MethodAnswer) => void,
+  ): (() => void) | null {
+    const { filters, claims } = this.#parts;
+    const { profile, tracker, strategy, pin, named } = call.target;
+    const place = { profile, tracker, strategy, pin, named, owner: ownerOf(call) };
+    let over = false;
+    let isCancelled = false;
+    const cancel = filters.open(this.#requestOf(call, requested, place), (opened) => {
+      const answer = (): void => {
+        over = true;
+        done(answerOf(requested.kind, opened));
+      };
+      if (opened.kind === "refused") return answer();
+      this.#watch(call, opened.filter);
+      void claims.created(opened.filter).then(() => isCancelled || answer());
+    });
+    if (over) return null;
+    return () => {
+      isCancelled = true;
+      cancel();
+    };
+  }
+
+  /** What serves a filter now; null = its profile, chain or pinned provider is gone. */
+  #placeOf(
+    place: Pick<FilterOrigin, "profile" | "chain" | "pin">,
+  ): Pick<Target, "profile" | "tracker" | "pin"> | null {
+    const served = this.#parts.registry.served(place.profile);
+    const tracker = served?.trackers.get(place.chain);
+    if (served === undefined || tracker === undefined) return null;
+    const pin =
+      place.pin === null ? null : tracker.set.providers.find(({ id }) => id === place.pin);
+    return pin === undefined ? null : { profile: served.profile, tracker, pin };
+  }
 }
 
 function polledAnswer(polled: FilterAnswer<PolledFilter>): MethodAnswer {
   if (polled.kind !== "found") return refused(NOT_ANSWERED[polled.kind]);
   const { json, settle } = polled.value;
-  return { ...served(json), written: settle };
+  return { ...served(wholeResult(json)), written: settle };
 }
 
 function uninstalled(ended: FilterAnswer<boolean>): MethodAnswer {
   return ended.kind === "silent" || ended.kind === "away"
     ? refused(NOT_ANSWERED[ended.kind])
-    : served(String(ended.kind === "found" && ended.value));
+    : served(resultOf(String(ended.kind === "found" && ended.value)));
 }
 
 /** Passes on what a promise resolves with. Returns a function that cancels. */
@@ -114,128 +206,6 @@ function unlessCancelled<T>(
   return () => {
     isCancelled = true;
   };
-}
-
-/** How a filter of another node goes on here, for the caller of a poll. */
-function revivalOf(
-  parts: FilterMethodsParts,
-  keys: KeyWatch | null,
-  call: FilterCall,
-): FilterRevival {
-  const { grant } = call;
-  return {
-    request: (record) => revivedRequest(parts, call, record),
-    opened(filter) {
-      if (grant !== null) keys?.watch(grant, filter);
-    },
-  };
-}
-
-function revivedRequest(
-  parts: FilterMethodsParts,
-  call: FilterCall,
-  record: FilterRecord,
-): FilterRequest | null {
-  const { owner, profile, named, method: methodName } = record;
-  const at = placeOf(parts, record);
-  const strategy = STRATEGY_NAMES.find((name) => name === record.strategy);
-  if (at === null || strategy === undefined) return null;
-  const params = parseJson(record.params);
-  const requested = requestedFilter({ methodName, params, ...at });
-  if (requested === null || requested.kind === "fault") return null;
-  return {
-    ...requested,
-    owner,
-    profile,
-    named,
-    strategy,
-    tracker: at.tracker,
-    pin: at.pin,
-    deadlineMs: parts.deadlineMs(call.method),
-    caller: streamCaller(call.caller, call.grant !== null, parts.limits()),
-  };
-}
-
-/** The input of a call that creates a filter. */
-interface FilterCreation {
-  readonly call: FilterCall;
-  readonly requested: RequestedFilter;
-}
-
-/**
- * Creates a filter. `keys` null = the service has no keys. Returns a function that cancels the
- * creation, or null if it has ended.
- */
-function openFilter(
-  parts: FilterMethodsParts,
-  keys: KeyWatch | null,
-  { call, requested }: FilterCreation,
-  done: (answer: MethodAnswer) => void,
-): (() => void) | null {
-  const { target, method, grant } = call;
-  const { profile, tracker, strategy, pin } = target;
-  let over = false;
-  let isCancelled = false;
-  const cancel = parts.filters.open(
-    {
-      ...requested,
-      profile: profileId(profile),
-      tracker,
-      strategy,
-      pin,
-      deadlineMs: parts.deadlineMs(method),
-      owner: ownerOf(call),
-      named: target.named,
-      caller: streamCaller(call.caller, grant !== null, parts.limits()),
-    },
-    (opened) => {
-      const answer = (): void => {
-        over = true;
-        done(answerOf(requested.kind, opened));
-      };
-      if (opened.kind === "refused") return answer();
-      if (grant !== null) keys?.watch(grant, opened.filter);
-      void parts.claims.created(opened.filter).then(() => isCancelled || answer());
-    },
-  );
-  if (over) return null;
-  return () => {
-    isCancelled = true;
-    cancel();
-  };
-}
-
-/**
- * Finds the `eth_getLogs` query that answers `eth_getFilterLogs`: that of the filter, in the
- * profile that created it. Returns the function that cancels.
- */
-function logsQuery(
-  parts: FilterMethodsParts,
-  call: FilterCall,
-  done: (logs: FilterLogsQuery | Fault) => void,
-): () => void {
-  return unlessCancelled(parts.claims.read(refOf(call)), (found) => {
-    if (found.kind !== "found") return done(NOT_ANSWERED[found.kind]);
-    const { method, params } = found.value;
-    const criteria = method === "eth_newFilter" ? readCriteria(parseJson(params)) : null;
-    const at = placeOf(parts, found.value);
-    if (criteria?.kind !== "criteria" || at === null) return done(NOT_FOUND);
-    const target = { ...call.target, ...at };
-    done({ kind: "query", target, params: Buffer.from(criteria.query) });
-  });
-}
-
-/** What serves a filter now; null = its profile, chain or pinned provider is gone. */
-function placeOf(
-  { registry }: FilterMethodsParts,
-  place: Pick<FilterOrigin, "profile" | "chain" | "pin">,
-): Pick<Target, "profile" | "tracker" | "pin"> | null {
-  const served = registry.served(place.profile);
-  const tracker = served?.trackers.get(place.chain);
-  if (served === undefined || tracker === undefined) return null;
-  const pin =
-    place.pin === null ? null : tracker.set.providers.find((provider) => provider.id === place.pin);
-  return pin === undefined ? null : { profile: served.profile, tracker, pin };
 }
 
 function notificationFault(methodName: string): Fault {
@@ -292,7 +262,7 @@ function answerOf(kind: FilterKind, opened: OpenedFilter): MethodAnswer {
   if (opened.kind === "opened") {
     const { filter } = opened;
     return {
-      ...served(`"${filter.id}"`),
+      ...served(resultOf(`"${filter.id}"`)),
       route,
       source: route === null ? SHARED_SOURCE : route.source,
       written: (shown) => shown || filter.end("unclaimed"),
@@ -316,20 +286,16 @@ function answerOf(kind: FilterKind, opened: OpenedFilter): MethodAnswer {
  * A filter belongs to the key that created it, on its chain. Without a key it is open to every
  * caller of the profile who knows its id, which cannot be guessed.
  */
-function ownerOf({ grant, target }: FilterCall): string {
+function ownerOf({ grant, target }: MethodCall): string {
   const whose =
     grant === null ? `profile ${profileId(target.profile)}` : `key ${grant.keyContext.keyId}`;
   return `${whose} ${target.chain.chainName}`;
 }
 
-function refOf(call: FilterCall): FilterRef {
-  return { owner: ownerOf(call), id: idIn(call) };
-}
-
-function idIn(call: FilterCall): string {
+function refOf(call: MethodCall): FilterRef {
   const params = subscriptionParams(call.params);
   const id: unknown = Array.isArray(params) ? params[0] : undefined;
-  return typeof id === "string" ? id.toLowerCase() : "";
+  return { owner: ownerOf(call), id: typeof id === "string" ? id.toLowerCase() : "" };
 }
 
 const NOT_FOUND = fault("filter_not_found", "filter not found");
@@ -356,19 +322,9 @@ function invalid(message: string): Fault {
   });
 }
 
-function refused(why: Fault): MethodAnswer {
-  return { outcome: { kind: "fault", fault: why }, route: null, written: null, source: NO_SOURCE };
-}
-
 /** An answer that the service itself gives, from a filter. */
-function served(json: string | Buffer): MethodAnswer {
-  const body = Buffer.from(json);
-  return {
-    outcome: { kind: "result", body, start: 0, end: body.length, idAt: null },
-    route: null,
-    written: null,
-    source: SHARED_SOURCE,
-  };
+function served(outcome: Outcome): MethodAnswer {
+  return { outcome, route: null, written: null, source: SHARED_SOURCE };
 }
 
 /**

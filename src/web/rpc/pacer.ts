@@ -32,25 +32,13 @@ export interface PacedItems {
 }
 
 /** Paces one batch or one WebSocket. */
-export interface Pacer {
-  /** True while a token is waited for: no item may start. */
-  readonly isWaiting: boolean;
-  /** True from the first wait until `stop`. */
-  readonly isPacing: boolean;
-  /**
-   * Waits for the next token, then calls `resume` once. False = the items may not wait: the
-   * deadline has passed, or too many batches of the account are waiting.
-   */
-  wait(token: TokenWait, items: PacedItems, resume: () => void): boolean;
-  /** Ends waiting and pacing, until the next `wait`. */
-  stop(): void;
-}
+export type Pacer = NonNullable<ReturnType<typeof createPacer>>;
 
 /** Creates a pacer; null = the caller has no rate limit. */
 export function createPacer(
   { runtime, timerWheel, admission }: PacerParts,
   keyContext: KeyContext | null,
-): Pacer | null {
+) {
   if (admission === null || keyContext === null) return null;
   let tokenMs = 0;
   let paced: PacedItems = { deadlineMs: 0, itemsLeft: () => 0 };
@@ -61,13 +49,19 @@ export function createPacer(
   let leave: (() => void) | null = null;
   let timer: Timer | null = null;
   return {
+    /** True while a token is waited for: no item may start. */
     get isWaiting() {
       return timer !== null;
     },
+    /** True from the first wait until `stop`. */
     get isPacing() {
       return leave !== null;
     },
-    wait(token, items, resume) {
+    /**
+     * Waits for the next token, then calls `resume` once. False = the items may not wait: the
+     * deadline has passed, or too many batches of the account are waiting.
+     */
+    wait(token: TokenWait, items: PacedItems, resume: () => void): boolean {
       const leftMs = items.deadlineMs - runtime.now();
       if (leftMs <= 0) return false;
       leave ??= admission.batches.enter(keyContext.account, batch);
@@ -80,6 +74,7 @@ export function createPacer(
       });
       return true;
     },
+    /** Ends waiting and pacing, until the next `wait`. */
     stop() {
       timer?.clear();
       timer = null;

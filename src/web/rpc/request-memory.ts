@@ -3,20 +3,20 @@
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import { type MemoryBudget, SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { MemoryShare } from "../../upstream/transport.ts";
-import type { TrustedProxies } from "../http/client-address.ts";
-import { RequestCaller, type RequestInfo } from "./authenticate.ts";
 
+/** The budget of the service, and the caller in whose share bytes count. */
 export interface RequestMemoryParts {
   readonly budget: MemoryBudget;
-  readonly proxies: TrustedProxies;
+  readonly caller: CallerIdentity;
 }
 
 /** The memory of one request. Counts nothing after its release. */
 export class RequestMemory implements MemoryShare {
-  readonly #parts: RequestMemoryParts;
-  readonly #request: RequestInfo;
-  /** Null until the request is authenticated. */
-  #caller: CallerIdentity | null = null;
+  /** In whose share further bytes count. */
+  caller: CallerIdentity;
+  /** True once it was released. */
+  isOver = false;
+  readonly #budget: MemoryBudget;
   /** Bytes counted in the shared budget only: short bodies, and bytes not yet sent. */
   #shared = 0;
   #bodyBytes = 0;
@@ -28,22 +28,21 @@ export class RequestMemory implements MemoryShare {
    * account.
    */
   #answerOf = "";
-  #isReleased = false;
 
-  constructor(parts: RequestMemoryParts, request: RequestInfo) {
-    this.#parts = parts;
-    this.#request = request;
+  constructor({ budget, caller }: RequestMemoryParts) {
+    this.#budget = budget;
+    this.caller = caller;
   }
 
-  /** Sets the caller in whose share further bytes count. */
-  countFor(caller: CallerIdentity): void {
-    this.#caller = caller;
+  /** Bytes that are held for the request itself. */
+  get held(): number {
+    return this.#shared + this.#bodyBytes;
   }
 
   /** Reserves memory for the answer; false = the budget is used up. */
   take(bytes: number): boolean {
-    if (this.#answerBytes === 0) this.#answerOf = this.#key();
-    if (this.#isReleased || !this.#parts.budget.take(this.#answerOf, bytes)) return false;
+    if (this.#answerBytes === 0) this.#answerOf = this.caller.key;
+    if (this.isOver || !this.#budget.take(this.#answerOf, bytes)) return false;
     this.#answerBytes += bytes;
     return true;
   }
@@ -52,46 +51,53 @@ export class RequestMemory implements MemoryShare {
     const back = Math.min(bytes, this.#answerBytes);
     if (back === 0) return;
     this.#answerBytes -= back;
-    this.#parts.budget.giveBack(this.#answerOf, back);
+    this.#budget.giveBack(this.#answerOf, back);
   }
 
   /** Reserves memory for a body that has arrived completely; false = the budget is used up. */
   takeBody(bytes: number): boolean {
     if (bytes > SHORT_REQUEST_BYTES) return this.takeBodyPart(bytes);
-    if (!this.#parts.budget.takeForAll(bytes)) return false;
+    if (!this.#budget.takeForAll(bytes)) return false;
     this.#shared += bytes;
     return true;
   }
 
   /** Reserves memory for one part of a body; false = the budget is used up. */
   takeBodyPart(bytes: number): boolean {
-    this.#bodyOf ??= this.#key();
-    if (!this.#parts.budget.take(this.#bodyOf, bytes)) return false;
+    this.#bodyOf ??= this.caller.key;
+    if (!this.#budget.take(this.#bodyOf, bytes)) return false;
     this.#bodyBytes += bytes;
+    return true;
+  }
+
+  /** Reserves memory in the share of the caller in place of what is held; false = as above. */
+  replaceBody(bytes: number): boolean {
+    const { key } = this.caller;
+    if (!this.#budget.take(key, bytes)) return false;
+    this.#releaseBody();
+    this.#bodyOf = key;
+    this.#bodyBytes = bytes;
     return true;
   }
 
   /** Counts bytes not yet sent. They exist already, so this is never refused. */
   countUnsent(bytes: number): void {
-    if (this.#isReleased || bytes === 0) return;
+    if (this.isOver || bytes === 0) return;
     this.#shared += bytes;
-    this.#parts.budget.used += bytes;
+    this.#budget.used += bytes;
   }
 
   release(): void {
-    const { budget } = this.#parts;
-    this.#isReleased = true;
-    budget.used -= this.#shared;
-    this.#shared = 0;
-    if (this.#bodyOf !== null) budget.giveBack(this.#bodyOf, this.#bodyBytes);
-    this.#bodyOf = null;
-    this.#bodyBytes = 0;
+    this.isOver = true;
+    this.#releaseBody();
     this.giveBack(this.#answerBytes);
   }
 
-  /** The id of the caller, or its address while unknown. */
-  #key(): string {
-    const caller = this.#caller ?? new RequestCaller(this.#request, null, this.#parts.proxies);
-    return caller.key;
+  #releaseBody(): void {
+    this.#budget.used -= this.#shared;
+    this.#shared = 0;
+    if (this.#bodyOf !== null) this.#budget.giveBack(this.#bodyOf, this.#bodyBytes);
+    this.#bodyOf = null;
+    this.#bodyBytes = 0;
   }
 }

@@ -4,25 +4,22 @@
 import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
-import type { CallerIdentity } from "../../core/provider/silence.ts";
 import { readRequest } from "../../core/rpc/envelope.ts";
 import { OPEN_ARRAY, skipSpace } from "../../core/rpc/json.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
-import { FREE_BYTES } from "../../upstream/transport.ts";
+import type { PaidPurchase, PaymentHeaders } from "../../payments/payments.ts";
 import { type CallPayment, callPaymentOf, KEYLESS } from "../payment/call-payment.ts";
 import { AnswerWriter } from "./answer-writer.ts";
 import { addTo, type Bill } from "./answers/answer-headers.ts";
-import type { Reply, WriteListener } from "./answers/reply.ts";
-import { type Authenticated, authenticate } from "./authenticate.ts";
+import type { Reply } from "./answers/reply.ts";
+import { type Authenticated, authenticate, RequestCaller } from "./authenticate.ts";
 import type { HttpExchange } from "./caller.ts";
 import { CallerView, SeenBlocks } from "./caller-view.ts";
 import { planBatch, type RpcBatch, runBatch } from "./calls/batch.ts";
 import { runPipeline } from "./calls/pipeline.ts";
-import type { PipelineRequest } from "./calls/pipeline-request.ts";
+import type { CallerMessage } from "./calls/pipeline-request.ts";
 import { NOT_JSON } from "./limits.ts";
-import { KeyPurchase } from "./paid/rpc-paywall.ts";
 import { refusalOfSession, serveSession } from "./paid/session.ts";
-import type { SessionAnswer } from "./paid/session-answer.ts";
 import type { RpcParts } from "./parts.ts";
 import { RequestMemory } from "./request-memory.ts";
 import type { Target } from "./target.ts";
@@ -38,11 +35,11 @@ export class RpcRequest {
   /** Null = a caller without a key. */
   #keyContext: KeyContext | null = null;
   #payment: CallPayment = KEYLESS;
-  /** `UNKNOWN` until the request is authenticated. */
-  #identity: CallerIdentity = UNKNOWN;
   #view: CallerView = NO_VIEW;
-  /** The payment for the key that came with the request; null = none. */
-  #purchase: KeyPurchase | null = null;
+  /** The payment for the key that came with the request, until it is taken; null = none. */
+  #given: PaymentHeaders | null = null;
+  /** What was bought with it; null = nothing. */
+  #paid: PaidPurchase | null = null;
   /** A body that waits for the caller's look-up. */
   #body: Buffer | null = null;
   /** Cancels what is under way. */
@@ -51,19 +48,20 @@ export class RpcRequest {
   constructor(parts: RpcParts, exchange: HttpExchange) {
     this.#parts = parts;
     this.#exchange = exchange;
-    this.memory = new RequestMemory(parts, exchange);
+    const caller = new RequestCaller(exchange, null, parts.proxies);
+    this.memory = new RequestMemory({ budget: parts.budget, caller });
     this.#answer = new AnswerWriter(parts, exchange, this.memory);
   }
 
   /** Begins the request before its body has arrived; false = it was refused. */
   accept(): boolean {
-    const { rpcPaywall } = this.#parts;
-    const payment = rpcPaywall === null ? null : rpcPaywall.paymentOf(this.#exchange);
-    if (payment === null || rpcPaywall === null) return this.#authenticate();
+    const { secret, payPerCall } = this.#exchange.directives;
+    const takesPayment = this.#parts.rpcPaywall !== null && secret !== null && !payPerCall;
+    const payment = takesPayment ? this.#exchange.payment : null;
+    if (payment === null) return this.#authenticate();
     // Payments come before authentication: a repeated payment gets its first result even if the key
     // has ended.
-    if (payment.kind === "payment")
-      this.#purchase = new KeyPurchase(rpcPaywall, this.#exchange, payment.given);
+    if (payment.kind === "payment") this.#given = payment.given;
     else this.refuse(fault("invalid_request", payment.message, { nextAction: payment.nextAction }));
     return !this.#answer.isBegun;
   }
@@ -71,7 +69,7 @@ export class RpcRequest {
   /** Serves the complete body. */
   serve(bytes: Buffer): void {
     if (this.#answer.isBegun) return;
-    if (this.#purchase?.isTaken === false) return this.#pay(this.#purchase, bytes);
+    if (this.#given !== null) return this.#pay(this.#given, bytes);
     if (this.#target === null) {
       this.#body = bytes;
       return;
@@ -131,8 +129,7 @@ export class RpcRequest {
     this.#keyContext = keyContext;
     this.#view = this.#viewOf(found);
     this.#payment = callPaymentOf(this.#parts.admission, keyContext);
-    this.#identity = caller;
-    this.memory.countFor(caller);
+    this.memory.caller = caller;
     this.#answer.target = target;
     if (body !== null) this.serve(body);
   }
@@ -151,15 +148,17 @@ export class RpcRequest {
   }
 
   /** Takes the payment for the key, then continues like a request without payment. */
-  #pay(purchase: KeyPurchase, body: Buffer): void {
+  #pay(given: PaymentHeaders, body: Buffer): void {
     if (this.#exchange.directives.compressed) return this.refuse(COMPRESSED_BODY);
-    purchase.take(body).then(
+    this.#given = null;
+    this.#parts.rpcPaywall?.take({ request: this.#exchange, body, given }).then(
       (taken) => {
         if (this.#answer.isBegun || !this.#exchange.open) return;
         if (taken.kind === "rpc_paywall_refusal") {
           this.#answer.addOffers(taken.headers);
           return this.refuse(taken.fault, taken.id);
         }
+        this.#paid = taken;
         this.#answer.addReceipt(taken.headers);
         if (this.#authenticate()) this.serve(body);
       },
@@ -174,25 +173,25 @@ export class RpcRequest {
     if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, target);
     const envelope = readRequest(bytes, start, bytes.length);
     if (envelope.kind === "invalid" && !envelope.isJson) return this.refuse(NOT_JSON);
-    const incoming: PipelineRequest = {
+    const message = this.#message(bytes, target);
+    const incoming = { ...message, envelope, delivery: "streamed" as const, postpone: null };
+    const cancel = runPipeline(this.#parts, incoming, (reply) => this.#replied(reply, bytes));
+    if (!this.#answer.isBegun) this.#cancel = cancel;
+  }
+
+  #message(bytes: Buffer, target: Target): CallerMessage {
+    return {
       bytes,
-      envelope,
-      target: target,
+      target,
       payment: this.#payment,
-      caller: this.#identity,
+      caller: this.memory.caller,
       requestId: this.#exchange.requestId,
       view: this.#view,
       fresh: this.#exchange.directives.fresh,
-      mayStream: true,
-      settlesLater: false,
       transport: "http",
       subscriptionMethods: null,
-      postpone: null,
       room: this.memory,
-      freeBytes: FREE_BYTES,
     };
-    const cancel = runPipeline(this.#parts, incoming, (reply) => this.#replied(reply, bytes));
-    if (!this.#answer.isBegun) this.#cancel = cancel;
   }
 
   #batch(bytes: Buffer, start: number, target: Target): void {
@@ -200,17 +199,8 @@ export class RpcRequest {
     if (plan.kind === "fault") return this.refuse(plan);
     let bill: Bill | null = null;
     const batch: RpcBatch = {
+      ...this.#message(bytes, target),
       ...plan,
-      bytes,
-      target: target,
-      payment: this.#payment,
-      caller: this.#identity,
-      requestId: this.#exchange.requestId,
-      view: this.#view.forBatch(),
-      fresh: this.#exchange.directives.fresh,
-      room: this.memory,
-      transport: "http",
-      subscriptionMethods: null,
       heard: ({ billing, written }, shown) => {
         if (billing !== null) bill = addTo(bill, billing);
         if (written !== null) this.#answer.whenWritten((whole) => written(whole && shown));
@@ -228,21 +218,14 @@ export class RpcRequest {
   #session(bytes: Buffer, target: Target): void {
     const { payPerCall } = this.#parts;
     if (payPerCall === null) return;
-    const request = {
-      caller: this.#exchange,
-      identity: this.#identity,
-      view: this.#view,
-      bytes,
-      target: target,
-      room: this.memory,
-      whenWritten: (listener: WriteListener) => this.#answer.whenWritten(listener),
-    };
+    const request = { exchange: this.#exchange, message: this.#message(bytes, target) };
     this.#cancel = serveSession({ ...this.#parts, payPerCall }, request, {
-      answered: (answer: SessionAnswer) => {
+      answered: (answer, written) => {
         this.#cancel = null;
+        if (written !== undefined) this.#answer.whenWritten(written);
         this.#answer.whole(answer);
       },
-      failed: (error: unknown) => this.fail(error),
+      failed: (error) => this.fail(error),
     });
   }
 
@@ -266,8 +249,13 @@ export class RpcRequest {
   #offerToPay(reply: Reply, why: Fault, body: Buffer): void {
     const { rpcPaywall } = this.#parts;
     if (rpcPaywall === null || this.#keyContext === null) return this.#answer.reply(reply);
-    const paid = this.#purchase?.paid ?? null;
-    const refused = { request: this.#exchange, keyContext: this.#keyContext, body, why, paid };
+    const refused = {
+      request: this.#exchange,
+      keyContext: this.#keyContext,
+      body,
+      why,
+      paid: this.#paid,
+    };
     rpcPaywall.exhausted(refused).then(
       ({ fault: refusal, headers }) => {
         if (this.#answer.isBegun) return;
@@ -286,5 +274,4 @@ const NO_VIEW = new CallerView({
   usual: () => "off",
   marks: () => new SeenBlocks(),
 });
-const UNKNOWN: CallerIdentity = { key: "unknown" };
 const COMPRESSED_BODY = fault("unsupported_media_type", "the body is compressed");

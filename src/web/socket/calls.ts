@@ -8,24 +8,25 @@ import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { readRequest } from "../../core/rpc/envelope.ts";
 import { isJson, OPEN_ARRAY, skipSpace } from "../../core/rpc/json.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
-import { FREE_BYTES } from "../../upstream/transport.ts";
 import type { Activity } from "../http/activity.ts";
 import { renderFault } from "../http/render-fault.ts";
 import { type CallPayment, callPaymentOf } from "../payment/call-payment.ts";
+import { evidenceOf } from "../rpc/answers/evidence.ts";
 import { renderReply } from "../rpc/answers/render-reply.ts";
-import { type DeliveryCallback, evidenceOfReply, type Reply } from "../rpc/answers/reply.ts";
+import type { DeliveryCallback, Reply } from "../rpc/answers/reply.ts";
 import type { Authenticated } from "../rpc/authenticate.ts";
 import { CallerView, SeenBlocks } from "../rpc/caller-view.ts";
-import { planBatch, type RpcBatch, runBatch } from "../rpc/calls/batch.ts";
+import { planBatch, runBatch } from "../rpc/calls/batch.ts";
 import { runPipeline } from "../rpc/calls/pipeline.ts";
+import type { CallerMessage } from "../rpc/calls/pipeline-request.ts";
 import { NO_ROOM_FOR_REQUEST } from "../rpc/limits.ts";
 import { BATCH_DEADLINE_MS, createPacer, type Pacer, type TokenWait } from "../rpc/pacer.ts";
 import type { RpcParts } from "../rpc/parts.ts";
-import { streamCaller } from "../rpc/service-methods.ts";
+import type { RequestMemoryParts } from "../rpc/request-memory.ts";
 import type { Target } from "../rpc/target.ts";
 import { ClientSubscriptions, type NotificationSink } from "./client-subscriptions.ts";
 import { metaNotification } from "./notification.ts";
-import { RequestQueue, type SocketMemory, SocketRequest } from "./socket-request.ts";
+import { RequestQueue, SocketRequest } from "./socket-request.ts";
 
 export interface CallParts {
   readonly rpc: RpcParts;
@@ -74,7 +75,7 @@ export class SocketCalls {
   readonly #view: CallerView;
   #target: Target | Fault;
   #revision: number;
-  readonly #memory: SocketMemory;
+  readonly #memory: RequestMemoryParts;
   /** Requests in flight. */
   #underWay: Set<SocketRequest> | null = null;
   /** Requests that wait for their turn; null until one had to. */
@@ -100,9 +101,7 @@ export class SocketCalls {
     const { consistency: usual } = parts.rpc;
     this.#view = new CallerView({ wishes, key, usual, marks: () => marks });
     this.#revision = parts.rpc.resolver.revision;
-    this.#subscriptionMethods = new ClientSubscriptions(parts, connection, () =>
-      streamCaller(authenticated.caller, authenticated.keyContext !== null, parts.rpc.limits),
-    );
+    this.#subscriptionMethods = new ClientSubscriptions(parts, connection);
   }
 
   /** Serves one message. */
@@ -181,7 +180,7 @@ export class SocketCalls {
     if (this.#parts.activity.draining) return this.#refuse({ bytes, start }, STOPPING);
     const request = new SocketRequest(this.#memory, bytes, start, this.#messages++);
     const mustWait = (this.#queue?.size ?? 0) > 0 || !this.#mayStart();
-    if (!(mustWait ? request.reserveWait() : request.reserve()))
+    if (!(mustWait ? request.reserveWait() : request.takeBody(bytes.length)))
       return this.#refuse(request, NO_ROOM_FOR_REQUEST);
     this.#parts.activity.active++;
     this.#held += request.held;
@@ -264,25 +263,29 @@ export class SocketCalls {
     if (target.kind === "fault") return this.#endRefused(request, target);
     const { bytes, start } = request;
     if (bytes[start] === OPEN_ARRAY) return this.#batch(request, target);
-    const { caller, keyContext } = this.#authenticated;
+    const { keyContext } = this.#authenticated;
     const incoming = {
-      bytes,
+      ...this.#message(request, target),
       envelope: readRequest(bytes, start, bytes.length),
-      target,
-      payment: this.#payment,
-      caller,
-      view: this.#view,
-      requestId: this.#parts.requestId(),
-      mayStream: false,
-      settlesLater: false,
-      transport: "ws" as const,
-      subscriptionMethods: this.#subscriptionMethods,
+      delivery: "whole" as const,
       postpone: keyContext === null ? null : (token: TokenWait) => this.#postpone(request, token),
-      room: request,
-      freeBytes: FREE_BYTES,
     };
     const cancel = runPipeline(this.#parts.rpc, incoming, (reply) => this.#replied(request, reply));
     if (!request.isOver) request.cancel = cancel;
+  }
+
+  #message(request: SocketRequest, target: Target): CallerMessage {
+    return {
+      bytes: request.bytes,
+      target,
+      payment: this.#payment,
+      caller: this.#authenticated.caller,
+      view: this.#view,
+      requestId: this.#parts.requestId(),
+      transport: "ws",
+      subscriptionMethods: this.#subscriptionMethods,
+      room: request,
+    };
   }
 
   /** The target of the socket under the current profiles. */
@@ -339,32 +342,20 @@ export class SocketCalls {
     this.#end(request);
     const { id, target, written } = reply;
     if (id === null) return written?.(false);
-    const meta =
-      reply.notify || target.meta === "body" ? evidenceOfReply(reply, this.#parts.rpc) : null;
+    const meta = reply.notify || target.meta === "body" ? evidenceOf(reply, this.#parts.rpc) : null;
     const isSent = this.#connection.send(renderReply(reply, target.meta === "body" ? meta : null));
     if (reply.notify && meta !== null) this.#connection.send([metaNotification(id, meta)]);
     written?.(isSent && !this.#over);
   }
 
   #batch(request: SocketRequest, target: Target): void {
-    const { rpc, requestId } = this.#parts;
+    const { rpc } = this.#parts;
     const { bytes, start } = request;
     const plan = planBatch(rpc, bytes, start, this.#authenticated.keyContext);
     if (plan.kind === "fault") return this.#endRefused(request, plan);
     const followers: Follower[] = [];
-    const batch: RpcBatch = {
-      ...plan,
-      bytes,
-      target,
-      payment: this.#payment,
-      caller: this.#authenticated.caller,
-      view: this.#view.forBatch(),
-      requestId: requestId(),
-      transport: "ws",
-      subscriptionMethods: this.#subscriptionMethods,
-      room: request,
-      heard: (reply, shown) => this.#follow(followers, reply, shown),
-    };
+    const heard = (reply: Reply, shown: boolean): void => this.#follow(followers, reply, shown);
+    const batch = { ...plan, ...this.#message(request, target), heard };
     const cancel = runBatch(rpc, batch, (body, settle) =>
       this.#answered(request, { body, settle }, followers),
     );
@@ -379,7 +370,7 @@ export class SocketCalls {
   #follow(followers: Follower[], reply: Reply, shown: boolean): void {
     const { id, notify, written } = reply;
     if (notify && id !== null) {
-      const meta = metaNotification(id, evidenceOfReply(reply, this.#parts.rpc));
+      const meta = metaNotification(id, evidenceOf(reply, this.#parts.rpc));
       followers.push(() => this.#connection.send([meta]));
     }
     if (written !== null) followers.push((answered) => written(answered && shown));
@@ -405,7 +396,6 @@ export class SocketCalls {
   #end(request: SocketRequest): void {
     if (request.isOver) return;
     const { activity, rpc } = this.#parts;
-    request.isOver = true;
     this.#underWay?.delete(request);
     this.#held -= request.held;
     request.release();

@@ -3,7 +3,7 @@
 import type { Interruption } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { profileId } from "../../core/provider/profile.ts";
-import { LOCAL_SOURCE, NO_SOURCE, SHARED_SOURCE } from "../../core/routing/answer-source.ts";
+import { LOCAL_SOURCE, SHARED_SOURCE } from "../../core/routing/answer-source.ts";
 import type { Block } from "../../core/stream/chain-event.ts";
 import type { Unconfirmed } from "../../core/stream/log-verification.ts";
 import {
@@ -17,13 +17,15 @@ import type { Series } from "../../observe/series.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type Outcome, resultOf, sourceOf } from "../../upstream/engine/answer.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
-import type { StreamCaller, Subscriber } from "../../upstream/stream/subscriber.ts";
+import type { Subscriber } from "../../upstream/stream/subscriber.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { RpcParts } from "../rpc/parts.ts";
-import type {
-  MethodAnswer,
-  SubscriptionCall,
-  SubscriptionMethods,
+import {
+  type MethodAnswer,
+  type MethodCall,
+  refused,
+  type ServiceMethods,
+  streamCaller,
 } from "../rpc/service-methods.ts";
 import { unconfirmedNotification } from "./notification.ts";
 
@@ -45,23 +47,17 @@ export interface NotificationSink {
 }
 
 /** The subscriptions of one socket. */
-export class ClientSubscriptions implements SubscriptionMethods {
+export class ClientSubscriptions implements ServiceMethods {
   readonly #parts: ClientSubscriptionsParts;
   readonly #connection: NotificationSink;
-  readonly #caller: () => StreamCaller;
   #subscriptions: Map<string, ClientSubscription> | null = null;
 
-  constructor(
-    parts: ClientSubscriptionsParts,
-    connection: NotificationSink,
-    caller: () => StreamCaller,
-  ) {
+  constructor(parts: ClientSubscriptionsParts, connection: NotificationSink) {
     this.#parts = parts;
     this.#connection = connection;
-    this.#caller = caller;
   }
 
-  serve(request: SubscriptionCall, done: (answer: MethodAnswer) => void): (() => void) | null {
+  serve(request: MethodCall, done: (answer: MethodAnswer) => void): (() => void) | null {
     if (request.methodName === "eth_subscribe") return this.#subscribe(request, done);
     done(this.#unsubscribe(request));
     return null;
@@ -74,7 +70,7 @@ export class ClientSubscriptions implements SubscriptionMethods {
     for (const clientSubscription of subscriptions?.values() ?? []) clientSubscription.leave();
   }
 
-  #subscribe(request: SubscriptionCall, done: (answer: MethodAnswer) => void): (() => void) | null {
+  #subscribe(request: MethodCall, done: (answer: MethodAnswer) => void): (() => void) | null {
     const { subscriptions, rpc } = this.#parts;
     const { limits, runtime } = rpc;
     const { target, method } = request;
@@ -94,39 +90,28 @@ export class ClientSubscriptions implements SubscriptionMethods {
     this.#subscriptions ??= new Map();
     const id = newId(runtime, this.#subscriptions);
     const { profile, tracker, strategy, pin } = target;
-    const place = {
-      id,
-      notify: request.notify,
-      kind: COUNTED_KINDS.indexOf(subscription.kind),
-      series: target.series,
-      connection: this.#connection,
-      meter: meterOf(rpc.admission, request),
-    };
     const clientSubscription = new ClientSubscription(
       {
-        ...place,
+        id,
+        notify: request.notify,
+        kind: COUNTED_KINDS.indexOf(subscription.kind),
+        series: target.series,
+        connection: this.#connection,
+        meter: meterOf(rpc.admission, request),
         maxHeldBytes: limits.maxSocketQueueBytes,
         left: () => this.#subscriptions?.delete(id),
       },
       done,
     );
     this.#subscriptions.set(id, clientSubscription);
-    const wanted = {
-      profile: profileId(profile),
-      tracker,
-      subscription,
-      strategy,
-      pin,
-      caller: this.#caller(),
-    };
-    const leave = subscriptions.open(
-      { ...wanted, deadlineMs: rpc.deadlineMs(method) },
-      clientSubscription,
-    );
+    const caller = streamCaller(request.caller, request.grant !== null, limits);
+    const terms = { caller, deadlineMs: rpc.deadlineMs(method), profile: profileId(profile) };
+    const wanted = { ...terms, tracker, subscription, strategy, pin };
+    const leave = subscriptions.open(wanted, clientSubscription);
     return clientSubscription.keep(leave) ? () => clientSubscription.leave() : null;
   }
 
-  #unsubscribe(request: SubscriptionCall): MethodAnswer {
+  #unsubscribe(request: MethodCall): MethodAnswer {
     const params = subscriptionParams(request.params);
     const id: unknown = Array.isArray(params) ? params[0] : undefined;
     const clientSubscription = typeof id === "string" ? this.#subscriptions?.get(id) : undefined;
@@ -140,13 +125,13 @@ export class ClientSubscriptions implements SubscriptionMethods {
 }
 
 /** Charges notifications to the subscriber; null = they are free. */
-function meterOf(admission: Admission | null, { grant }: SubscriptionCall): Meter | null {
+function meterOf(admission: Admission | null, { grant }: MethodCall): Meter | null {
   return admission === null || grant === null
     ? null
     : (notifications) => admission.meter(grant, notifications);
 }
 
-function refusal(request: SubscriptionCall, invalid: string | null, full: boolean): Fault | null {
+function refusal(request: MethodCall, invalid: string | null, full: boolean): Fault | null {
   if (!request.answered)
     return fault(
       "invalid_request",
@@ -290,10 +275,6 @@ class ClientSubscription implements Subscriber {
     if (connection.notify(id, results))
       series.notifications[kind] = (series.notifications[kind] ?? 0) + results.length;
   }
-}
-
-function refused(why: Fault): MethodAnswer {
-  return { outcome: { kind: "fault", fault: why }, route: null, written: null, source: NO_SOURCE };
 }
 
 /** `0x` and 32 hex digits, the first not 0: the format of nodes, and of constant length. */

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import type { FilterRecord } from "../../../src/core/stream/filter-record.ts";
 import { readSubscription } from "../../../src/core/stream/subscription.ts";
 import { NO_SHARED_HOLDINGS } from "../../../src/core/workers/shared-holdings.ts";
+import { createLocalBus } from "../../../src/shared/processes/bus-endpoint.ts";
 import { FilterClaims } from "../../../src/upstream/filter/filter-claims.ts";
 import { type FilterRequest, Filters } from "../../../src/upstream/filter/filters.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
@@ -53,7 +54,8 @@ function createProcess(world: SimulatedWorld, table: FakeRecords, name: string) 
     filters,
     records: link.records,
     timerWheel,
-    workers: null,
+    bus: createLocalBus(world, (error) => assert.fail(String(error))),
+    workerOf: () => null,
     onError: (error) => errors.push(error),
   });
   const subscription = readSubscription(["newPendingTransactions"]);

@@ -52,6 +52,7 @@ function createFixture() {
         bus: bus.worker(id).bus,
         timerWheel,
         filters,
+        workerOf: (node) => node,
         pollHere: async ({ owner, id: polled }) => filters.poll(owner, polled),
       }),
     };

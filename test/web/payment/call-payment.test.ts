@@ -7,7 +7,7 @@ import { type Tariff, tariffOf } from "../../../src/core/billing/price.ts";
 import type { SourceKind } from "../../../src/core/routing/answer-source.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { callPaymentOf, KEYLESS } from "../../../src/web/payment/call-payment.ts";
-import { VoucherPayment } from "../../../src/web/rpc/paid/session-calls.ts";
+import { VoucherPayment } from "../../../src/web/rpc/paid/session-price.ts";
 
 const SOURCES: readonly SourceKind[] = (
   ["provider", "cache", "merged", "shared", "local", "none"] as const

@@ -8,7 +8,6 @@ import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerStream } from "../../../src/upstream/transport.ts";
-import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
 import { AnswerWriter, type AnswerWriterParts } from "../../../src/web/rpc/answer-writer.ts";
 import type { BodySink, CompressionJob } from "../../../src/web/rpc/answers/compression.ts";
 import type { Reply } from "../../../src/web/rpc/answers/reply.ts";
@@ -71,10 +70,7 @@ function answerFixture() {
     runtime: realRuntime,
     timerWheel: new TimerWheel(realRuntime),
   } as unknown as AnswerWriterParts;
-  const memory = new RequestMemory(
-    { budget: MemoryBudget.unbounded(), proxies: trustedProxiesOf([]) },
-    exchange,
-  );
+  const memory = new RequestMemory({ budget: MemoryBudget.unbounded(), caller: { key: "test" } });
   const writer = new AnswerWriter(parts, exchange, memory);
   return {
     sent,

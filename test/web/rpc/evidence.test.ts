@@ -4,7 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Attempt, Channel } from "../../../src/core/provider/attempt.ts";
 import type { Provider } from "../../../src/core/provider/profile.ts";
-import { type EvidenceInput, evidenceOf } from "../../../src/web/rpc/answers/evidence.ts";
+import type { AnswerSource } from "../../../src/core/routing/answer-source.ts";
+import type { Plan } from "../../../src/core/routing/plan.ts";
+import { evidenceOf as evidence } from "../../../src/web/rpc/answers/evidence.ts";
+import type { Reply } from "../../../src/web/rpc/answers/reply.ts";
 import { fakeProvider, fakeSet, verdict } from "../../fakes/providers.ts";
 
 const SECRET = "s3cr3t-in-the-address";
@@ -32,25 +35,40 @@ const answered: Attempt = {
   code: null,
 };
 
-function input(managed: boolean, overrides: Partial<EvidenceInput> = {}): EvidenceInput {
+/** A reply of a provider, and how long it took. */
+interface Given {
+  readonly plan: Plan;
+  readonly attempts: readonly Attempt[];
+  readonly source: AnswerSource;
+  readonly endToEndMs: number;
+}
+
+function input(
+  managed: boolean,
+  overrides: Partial<Given> = {},
+): Given & { readonly managed: boolean } {
   return {
-    requestId: "req-1",
-    strategy: "fastest",
-    chain: fakeSet([]).chain,
-    transport: "http",
-    profile: { slug: managed ? "public" : "team", owner: null, managed, chains: new Map() },
+    managed,
     plan: { candidates: [on(a), on(b)], excluded: [{ provider: c, reason: "lagging" }] },
     attempts: [refused, answered],
-    breakerState: "closed",
-    chargedCu: null,
     endToEndMs: 35,
     source: { kind: "provider", provider: b },
-    cacheUse: null,
-    block: null,
-    tip: null,
-    node: null,
     ...overrides,
   };
+}
+
+function evidenceOf({ managed, plan, attempts, source, endToEndMs }: ReturnType<typeof input>) {
+  const target = {
+    strategy: "fastest",
+    chain: fakeSet([]).chain,
+    profile: { slug: managed ? "public" : "team", owner: null, managed, chains: new Map() },
+    tracker: { health: () => ({ breaker: "closed" }), plan: () => plan },
+    pin: null,
+  };
+  const traces = attempts.map((attempt) => ({ attempt }));
+  const route = { request: {}, plan, traces, cacheUse: null, at: null, startedAtMs: 0 };
+  const reply = { requestId: "req-1", transport: "http", target, route, source, billing: null };
+  return evidence(reply as unknown as Reply, { runtime: { now: () => endToEndMs }, node: null });
 }
 
 test("the region of a provider is shown where it is stated, also in a managed pool", () => {
@@ -165,7 +183,6 @@ test("without an attempt there is no latency and no provider, and nothing is a m
     input(false, {
       attempts: [],
       source: { kind: "none" },
-      breakerState: null,
       plan: { candidates: [], excluded: [] },
     }),
   );

@@ -13,8 +13,8 @@ import { Filters } from "../../../src/upstream/filter/filters.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
-import { createFilterMethods } from "../../../src/web/rpc/filter-methods.ts";
-import type { FilterCall } from "../../../src/web/rpc/service-methods.ts";
+import { FilterMethods } from "../../../src/web/rpc/filter-methods.ts";
+import type { MethodCall } from "../../../src/web/rpc/service-methods.ts";
 import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { configOf } from "../../fakes/service.ts";
@@ -66,11 +66,11 @@ function methodsOver(record: FilterRecord) {
     callers: NO_SHARED_HOLDINGS,
   });
   const parts = { filters, claims, registry, admission: null };
-  const methods = createFilterMethods({ ...parts, deadlineMs: () => 1_000, limits: () => limits });
+  const methods = new FilterMethods({ ...parts, deadlineMs: () => 1_000, limits: () => limits });
   return { methods, revived };
 }
 
-function callOf(methodName: string): FilterCall {
+function callOf(methodName: string): MethodCall {
   const resolver = new TargetResolver(registry, new Observer(pino({ level: "silent" }), world));
   const target = resolver.resolve(
     {

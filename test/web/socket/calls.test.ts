@@ -7,7 +7,6 @@ import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import { Observer } from "../../../src/observe/observer.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
-import type { FilterMethods } from "../../../src/web/rpc/service-methods.ts";
 import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { type CallParts, SocketCalls } from "../../../src/web/socket/calls.ts";
 import { NO_WISHES } from "../../fakes/caller-view.ts";
@@ -35,7 +34,7 @@ assert.ok(target.kind === "target");
 function heardOf(message: unknown, takes: boolean): readonly boolean[] {
   assert.ok(target.kind === "target");
   const heard: boolean[] = [];
-  const filters: FilterMethods = {
+  const filters: typeof NO_FILTERS = {
     ...NO_FILTERS,
     serve(_, done) {
       const body = Buffer.from('["0x1"]');

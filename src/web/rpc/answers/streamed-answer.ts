@@ -1,10 +1,8 @@
 // Streams an answer from its provider to the client: passes pieces on, pauses the provider for a
 // slow reader, and cuts the answer off if neither side makes progress or if unsent bytes exceed the
 // caller's share of memory. Decides no price.
-import type { PublicNode } from "../../../core/cluster-health.ts";
 import { WIRE_ID_BYTES } from "../../../core/rpc/wire-request.ts";
 import type { Observer } from "../../../observe/observer.ts";
-import type { Runtime } from "../../../runtime.ts";
 import type { Timer, TimerWheel } from "../../../upstream/timer-wheel.ts";
 import type { AnswerStream, MemoryShare, StreamSink } from "../../../upstream/transport.ts";
 import { closing } from "../../http/render-fault.ts";
@@ -12,18 +10,16 @@ import type { Headers } from "../../http/respond.ts";
 import type { HttpExchange } from "../caller.ts";
 import { STALL_MS } from "../limits.ts";
 import type { BodySink, CompressedBody, CompressionJob } from "./compression.ts";
+import { type EvidenceParts, evidenceOf } from "./evidence.ts";
 import { renderStreamHead } from "./render-reply.ts";
-import { type DeliveryCallback, evidenceOfReply, type Reply } from "./reply.ts";
+import type { DeliveryCallback, Reply } from "./reply.ts";
 
 /** Bytes not yet sent beyond which the provider is paused. */
 const UNSENT_BYTES = 262_144;
 
-export interface StreamedAnswerParts {
-  readonly runtime: Pick<Runtime, "now">;
+export interface StreamedAnswerParts extends EvidenceParts {
   readonly timerWheel: TimerWheel;
   readonly observer: Observer;
-  /** This node in evidence; null = it serves alone. */
-  readonly node: PublicNode | null;
 }
 
 /** The reply to stream and the request that it belongs to. */
@@ -155,7 +151,7 @@ export class StreamedAnswer implements StreamSink {
   }
 
   #evidence() {
-    return this.#reply.target.meta === "body" ? evidenceOfReply(this.#reply, this.#parts) : null;
+    return this.#reply.target.meta === "body" ? evidenceOf(this.#reply, this.#parts) : null;
   }
 
   #pause(): void {

@@ -7,8 +7,9 @@ import { readRequest } from "../../../core/rpc/envelope.ts";
 import { readArray, type Span } from "../../../core/rpc/json.ts";
 import type { KeyContext } from "../../../hosted/keys/key-context.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
+import { evidenceOf } from "../answers/evidence.ts";
 import { renderReply } from "../answers/render-reply.ts";
-import { type DeliveryCallback, evidenceOfReply, type Reply } from "../answers/reply.ts";
+import type { DeliveryCallback, Reply } from "../answers/reply.ts";
 import { NOT_JSON, type RpcLimits } from "../limits.ts";
 import {
   BATCH_DEADLINE_MS,
@@ -19,7 +20,12 @@ import {
   type TokenWait,
 } from "../pacer.ts";
 import { runPipeline } from "./pipeline.ts";
-import type { CallerMessage, Cancel, PipelineParts } from "./pipeline-request.ts";
+import {
+  type CallerMessage,
+  type Cancel,
+  type PipelineParts,
+  SHORT_BYTES,
+} from "./pipeline-request.ts";
 
 /** The items of an accepted batch and the bounds under which they run. */
 export interface BatchPlan {
@@ -59,8 +65,17 @@ export function planBatch(
 ): BatchPlan | Fault {
   const spans = itemsOfBatch(bytes, start, parts.limits);
   if ("kind" in spans) return spans;
-  const why = refusalWhileWaiting(parts, keyContext);
-  if (why !== null) return why;
+  const fullForMs =
+    keyContext === null ? null : (parts.admission?.batches.fullForMs(keyContext.account) ?? null);
+  if (fullForMs !== null)
+    return fault(
+      "rate_limit_exceeded",
+      "two batches or WebSockets of this account already wait for its rate limit",
+      {
+        nextAction: "wait for the answer to an earlier batch, then send this one again",
+        retryAfterMs: Math.max(1, Math.ceil(fullForMs)),
+      },
+    );
   const { batchConcurrency: concurrency } = parts.limits;
   return { kind: "batch", spans, concurrency, pacer: createPacer(parts, keyContext) };
 }
@@ -79,28 +94,6 @@ export function itemsOfBatch(
     "invalid_request",
     `a batch may hold ${maxBatchItems} items (limits.max_batch_items)`,
     { nextAction: "send several smaller batches" },
-  );
-}
-
-/**
- * The refusal of a batch whose account already has too many batches waiting for their rate; null =
- * accepted.
- */
-function refusalWhileWaiting(
-  { admission }: Pick<PacerParts, "admission">,
-  keyContext: KeyContext | null,
-): Fault | null {
-  const fullForMs =
-    admission === null || keyContext === null
-      ? null
-      : admission.batches.fullForMs(keyContext.account);
-  if (fullForMs === null) return null;
-  const nextAction = "wait for the answer to an earlier batch, then send this one again";
-  const retryAfterMs = Math.max(1, Math.ceil(fullForMs));
-  return fault(
-    "rate_limit_exceeded",
-    "two batches or WebSockets of this account already wait for its rate limit",
-    { nextAction, retryAfterMs },
   );
 }
 
@@ -127,7 +120,8 @@ export function runBatch(
 /** A running batch: starts items and gathers their replies in the order of the requests. */
 class BatchRun {
   readonly #parts: PipelineParts;
-  readonly #batch: RpcBatch;
+  readonly #batch: Pick<RpcBatch, "spans" | "concurrency" | "pacer" | "heard">;
+  readonly #message: CallerMessage;
   readonly #done: BatchDone;
   readonly #replies: (readonly Buffer[] | null)[];
   readonly #cancels = new Map<number, Cancel>();
@@ -143,7 +137,9 @@ class BatchRun {
 
   constructor(parts: PipelineParts, batch: RpcBatch, done: BatchDone) {
     this.#parts = parts;
-    this.#batch = batch;
+    const { spans, concurrency, pacer, heard, ...message } = batch;
+    this.#batch = { spans, concurrency, pacer, heard };
+    this.#message = { ...message, view: message.view.forBatch() };
     this.#done = done;
     this.#replies = batch.spans.map(() => null);
     this.#open = batch.spans.length;
@@ -173,9 +169,7 @@ class BatchRun {
     this.#batch.spans.length - this.#next + this.#postponed.length;
 
   #begin(index: number): void {
-    const { bytes, spans, target, payment, caller, transport, subscriptionMethods, room } =
-      this.#batch;
-    const span = spans[index];
+    const span = this.#batch.spans[index];
     if (span === undefined) return;
     let ended = false;
     this.#inFlight++;
@@ -185,21 +179,11 @@ class BatchRun {
       this.#cancels.delete(index);
     };
     const item = {
-      bytes,
-      envelope: readRequest(bytes, span.start, span.end),
-      target,
-      payment,
-      caller,
-      view: this.#batch.view,
-      requestId: `${this.#batch.requestId}-${index}`,
-      ...(this.#batch.fresh === true ? { fresh: true } : {}),
-      mayStream: false,
-      settlesLater: true,
-      transport,
-      subscriptionMethods,
+      ...this.#message,
+      envelope: readRequest(this.#message.bytes, span.start, span.end),
+      requestId: `${this.#message.requestId}-${index}`,
+      delivery: "item" as const,
       postpone: (token: TokenWait) => this.#postpone(index, token, end),
-      room,
-      freeBytes: SHORT_BYTES,
     };
     const cancel = runPipeline(this.#parts, item, (reply) => {
       end();
@@ -219,7 +203,7 @@ class BatchRun {
 
   #keep(index: number, reply: Reply): void {
     this.#open--;
-    this.#batch.view.answered(reply);
+    this.#message.view.answered(reply);
     if (reply.settle !== null) this.#settles.push(reply.settle);
     if (reply.id === null) this.#batch.heard(reply, false);
     else this.#replies[index] = this.#bounded(reply);
@@ -234,8 +218,8 @@ class BatchRun {
 
   /** The reply as JSON, or a refusal if the memory budget of the request is used up. */
   #bounded(reply: Reply): readonly Buffer[] {
-    const { target, room } = this.#batch;
-    const meta = target.meta === "body" ? evidenceOfReply(reply, this.#parts) : null;
+    const { target, room } = this.#message;
+    const meta = target.meta === "body" ? evidenceOf(reply, this.#parts) : null;
     const pieces = renderReply(reply, meta);
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
     // A charged answer was found to fit a moment ago, or had a side effect: it is always shown.
@@ -247,19 +231,14 @@ class BatchRun {
   }
 }
 
-/** Answers up to this size need no room: a refusal would not be shorter. */
-const SHORT_BYTES = 1_024;
 const OPEN = Buffer.from("[");
 const COMMA = Buffer.from(",");
 const CLOSE = Buffer.from("]");
 
 function join(replies: readonly (readonly Buffer[] | null)[]): readonly Buffer[] | null {
-  const pieces: Buffer[] = [];
-  for (const reply of replies) {
-    if (reply === null) continue;
-    pieces.push(pieces.length === 0 ? OPEN : COMMA, ...reply);
-  }
+  const pieces = replies.flatMap((reply) => (reply === null ? [] : [COMMA, ...reply]));
   if (pieces.length === 0) return null;
+  pieces[0] = OPEN;
   pieces.push(CLOSE);
   return gathered(pieces);
 }

@@ -1,4 +1,4 @@
-// A request in the pipeline, in its three stages: as received, as read, and as granted.
+// A request in the pipeline, and the services that it meets there.
 import type { Interruption } from "../../../core/billing/charging.ts";
 import type { PublicNode } from "../../../core/cluster-health.ts";
 import type { Transport } from "../../../core/provider/profile.ts";
@@ -11,12 +11,13 @@ import type { Observer } from "../../../observe/observer.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Router } from "../../../upstream/engine/router.ts";
 import type { MemoryShare } from "../../../upstream/transport.ts";
-import type { CallGrant, CallPayment } from "../../payment/call-payment.ts";
+import type { CallPayment } from "../../payment/call-payment.ts";
 import type { Reply } from "../answers/reply.ts";
 import type { CallerView } from "../caller-view.ts";
+import type { FilterMethods } from "../filter-methods.ts";
 import type { LogBounds } from "../limits.ts";
 import type { TokenWait } from "../pacer.ts";
-import type { FilterMethods, SubscriptionMethods } from "../service-methods.ts";
+import type { ServiceMethods } from "../service-methods.ts";
 import type { Target, TargetResolver } from "../target.ts";
 
 /** The services that the pipeline is built from. */
@@ -29,7 +30,7 @@ export interface PipelineParts {
   readonly admission: Admission | null;
   /** The method table of the current configuration. */
   readonly methods: () => MethodTable;
-  readonly filters: FilterMethods;
+  readonly filters: Pick<FilterMethods, "serve" | "logs">;
   /** This node in evidence; null = it serves alone. */
   readonly node: PublicNode | null;
   /** How calls over ranges of blocks are asked for in parts. */
@@ -53,7 +54,7 @@ export interface CallerMessage {
   /** The transport between caller and service. */
   readonly transport: Transport;
   /** Null = the transport has no subscriptions. */
-  readonly subscriptionMethods: SubscriptionMethods | null;
+  readonly subscriptionMethods: ServiceMethods | null;
   /** Memory budget in which a gathered answer counts until it is delivered. */
   readonly room: MemoryShare;
 }
@@ -62,20 +63,16 @@ export interface CallerMessage {
 export interface PipelineRequest extends CallerMessage {
   /** What was read of `bytes`. */
   readonly envelope: Envelope | InvalidRequest;
-  /** False = the reply must be one whole body. */
-  readonly mayStream: boolean;
   /**
-   * True = the reply is one item of a longer answer, and is settled when that answer was delivered
-   * or lost.
+   * How the reply reaches the caller: as a stream or in one piece, in one piece, or as an item of a
+   * longer answer, which is settled when that answer was delivered or lost.
    */
-  readonly settlesLater: boolean;
+  readonly delivery: "streamed" | "whole" | "item";
   /**
    * Called when the rate limit refuses the request: true = the request is postponed without an
    * answer, and is run again later. Null = refused at once.
    */
   readonly postpone: ((token: TokenWait) => boolean) | null;
-  /** An answer up to this size is delivered even if the budget is used up. */
-  readonly freeBytes: number;
 }
 
 /** Cancels a request; its grant is settled or released by the table of charges. */
@@ -84,19 +81,5 @@ export type Cancel = (why: Interruption) => void;
 /** Called with the reply to a request. */
 export type ReplyCallback = (reply: Reply) => void;
 
-/** A valid request that is not admitted yet. */
-export interface ValidRequest {
-  readonly parts: PipelineParts;
-  readonly incoming: PipelineRequest;
-  readonly envelope: Envelope;
-  readonly method: Method;
-  /** The number of calls that it counts as: its planned parts. */
-  readonly calls: number;
-}
-
-/** An admitted request with its grant. */
-export interface GrantedRequest {
-  readonly envelope: Envelope;
-  readonly method: Method;
-  readonly grant: CallGrant;
-}
+/** An item up to this size is shown even if the budget is used up: a refusal is no shorter. */
+export const SHORT_BYTES = 1_024;

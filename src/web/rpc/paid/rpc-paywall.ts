@@ -3,7 +3,6 @@
 // protocol and no chain.
 import { isUtf8 } from "node:buffer";
 import { usdText } from "../../../core/billing/price.ts";
-import type { ApiFault } from "../../../core/faults/api-fault.ts";
 import { type Fault, type FaultCode, fault } from "../../../core/faults/rpc-fault.ts";
 import { readRequest } from "../../../core/rpc/envelope.ts";
 import { isJson, skipSpace } from "../../../core/rpc/json.ts";
@@ -15,8 +14,8 @@ import type {
   RequestMark,
 } from "../../../payments/payments.ts";
 import { isStoreFailure } from "../../../shared/store/store-failure.ts";
-import { addressBehind, requestInfoBaseUrl } from "../../http/client-address.ts";
-import { type GivenPayment, requestMark, withoutPayment } from "../../payment/payment-headers.ts";
+import { callerAddress, requestInfoBaseUrl } from "../../http/client-address.ts";
+import { requestMark, withoutPayment } from "../../payment/payment-headers.ts";
 import {
   type PayableRequest,
   type PaymentCode,
@@ -30,7 +29,6 @@ import {
   authenticate,
   type RequestInfo,
 } from "../authenticate.ts";
-import type { HttpExchange } from "../caller.ts";
 import { NOT_JSON } from "../limits.ts";
 
 /** A call whose key has no balance left. */
@@ -87,17 +85,9 @@ export class RpcPaywall {
     this.#parts = parts;
   }
 
-  /** The payment in a request for its key; null = the request carries none, or names no key. */
-  paymentOf({
-    payment,
-    directives,
-  }: Pick<HttpExchange, "directives" | "payment">): GivenPayment | null {
-    return directives.payPerCall || directives.secret === null ? null : payment;
-  }
-
   /** Refuses a call whose key has no balance left, with offers to fund the key. */
   exhausted(call: RefusedCall): Promise<Refusal> {
-    return exhausted(this.#parts, call).catch(storeRefusalOf);
+    return this.#exhausted(call).catch(storeRefusalOf);
   }
 
   /**
@@ -106,114 +96,106 @@ export class RpcPaywall {
   async take(call: PayingCall): Promise<PaidPurchase | RpcPaywallRefusal> {
     const { body } = call;
     if (!isUtf8(body) || !isJson(body)) return { ...refusalBy(NOT_JSON), id: "null" };
-    const taken = await take(this.#parts, call).catch(storeRefusalOf);
+    const taken = await this.#take(call).catch(storeRefusalOf);
     return taken.kind === "paid" ? taken : { ...taken, id: idOf(body) };
   }
-}
 
-async function exhausted(
-  parts: RpcPaywallParts,
-  { request, keyContext, body, why, paid }: RefusedCall,
-): Promise<Refusal> {
-  const payable = payableRequest(parts, { request, body, payment: null });
-  const order = orderOf(parts, { request, key: paidKeyOf(keyContext), mark: payable.mark });
-  const collected = paid ?? (await parts.paywall.collect<never>(payable, async () => order));
-  const baseUrl = baseUrlOf(parts, request);
-  if (collected.kind === "paid") return usedUp(collected, baseUrl);
-  if (collected.fault.code !== "payment_required") return refusalOf(collected, baseUrl);
-  const nextAction = `${SIGN}, with ${usdText(order.amountN)} USD; ${OTHER_AMOUNTS}`;
-  return {
-    kind: "rpc_paywall_refusal",
-    fault: { ...why, nextAction },
-    headers: collected.headers,
-  };
-}
-
-async function take(
-  parts: RpcPaywallParts,
-  { request, body, given }: PayingCall,
-): Promise<PaidPurchase | Refusal> {
-  const payable = payableRequest(parts, { request, body, payment: given });
-  const taken = await parts.paywall.collect(payable, () =>
-    orderOfCaller(parts, request, payable.mark),
-  );
-  switch (taken.kind) {
-    case "paid":
-      return taken;
-    case "fault":
-      return refusalBy(taken);
-    case "payment_refusal":
-      return refusalOf(taken, baseUrlOf(parts, request));
+  async #exhausted({ request, keyContext, body, why, paid }: RefusedCall): Promise<Refusal> {
+    const payable = this.#payable(request, body, null);
+    const order = this.#orderOf(request, paidKeyOf(keyContext), payable.mark);
+    const collected =
+      paid ?? (await this.#parts.paywall.collect<never>(payable, async () => order));
+    if (collected.kind === "paid") return this.#usedUp(request, collected);
+    if (collected.fault.code !== "payment_required") return this.#refusalOf(request, collected);
+    const nextAction = `${SIGN}, with ${usdText(order.amountN)} USD; ${OTHER_AMOUNTS}`;
+    return { ...refusalBy({ ...why, nextAction }), headers: collected.headers };
   }
-}
 
-/** A call as a payable request. */
-function payableRequest(
-  parts: RpcPaywallParts,
-  {
-    request,
-    body,
-    payment,
-  }: {
-    readonly request: RequestInfo;
-    readonly body: Buffer;
-    readonly payment: PaymentHeaders | null;
-  },
-): PayableRequest<RequestMark> {
-  const forwardedFor = request.header("x-forwarded-for") ?? "";
-  return {
-    payment,
-    address: addressBehind(request.address, forwardedFor, parts.proxies),
-    mark: requestMark({
-      method: "POST",
-      url: request.url,
-      body,
-      credential: request.directives.digest,
-      baseUrl: baseUrlOf(parts, request),
-    }),
-  };
-}
+  async #take({ request, body, given }: PayingCall): Promise<PaidPurchase | Refusal> {
+    const payable = this.#payable(request, body, given);
+    const taken = await this.#parts.paywall.collect(payable, () =>
+      this.#orderOfCaller(request, payable.mark),
+    );
+    switch (taken.kind) {
+      case "paid":
+        return taken;
+      case "fault":
+        return refusalBy(taken);
+      case "payment_refusal":
+        return this.#refusalOf(request, taken);
+    }
+  }
 
-function baseUrlOf({ publicUrl, proxies }: RpcPaywallParts, request: RequestInfo): string {
-  return publicUrl ?? requestInfoBaseUrl(request, proxies);
-}
+  #payable(
+    request: RequestInfo,
+    body: Buffer,
+    payment: PaymentHeaders | null,
+  ): PayableRequest<RequestMark> {
+    const { url, directives } = request;
+    const baseUrl = this.#baseUrlOf(request);
+    return {
+      payment,
+      address: callerAddress(request, this.#parts.proxies),
+      mark: requestMark({ method: "POST", url, body, credential: directives.digest, baseUrl }),
+    };
+  }
 
-/** The smallest purchase on sale, for the key of the call. */
-function orderOf(
-  { paywall }: RpcPaywallParts,
-  {
-    request,
-    key: { accountId, keyId },
-    mark,
-  }: { readonly request: RequestInfo; readonly key: PaidKey; readonly mark: RequestMark },
-): Order {
-  const amountN = paywall.payments.range.minN;
-  return {
-    purpose: { kind: "fund_key", accountId, keyId },
-    amountN,
-    request: mark,
-    description: `${usdText(amountN)} USD for the key of this call`,
-    keepsAuthorization: withoutPayment(request.header("authorization")) !== undefined,
-  };
-}
+  #baseUrlOf(request: RequestInfo): string {
+    return this.#parts.publicUrl ?? requestInfoBaseUrl(request, this.#parts.proxies);
+  }
 
-/** The order of an authenticated caller, or why there is none. */
-async function orderOfCaller(
-  parts: RpcPaywallParts,
-  request: RequestInfo,
-  mark: RequestMark,
-): Promise<Order | Fault> {
-  const found = await new Promise<Authenticated | Fault>((resolve) => {
-    authenticate(parts, request, resolve);
-  });
-  if (found.kind === "authenticated")
-    return found.keyContext === null
-      ? NO_KEY
-      : orderOf(parts, { request, key: paidKeyOf(found.keyContext), mark });
-  // The offer was made to a key that worked then: its account gets the money even if the key has
-  // ended.
-  const ended = found.code === "key_revoked" ? await parts.keyOf(request.directives.digest) : null;
-  return ended === null ? found : orderOf(parts, { request, key: ended, mark });
+  /** The smallest purchase on sale, for the key of the call. */
+  #orderOf(request: RequestInfo, { accountId, keyId }: PaidKey, mark: RequestMark): Order {
+    const amountN = this.#parts.paywall.payments.range.minN;
+    return {
+      purpose: { kind: "fund_key", accountId, keyId },
+      amountN,
+      request: mark,
+      description: `${usdText(amountN)} USD for the key of this call`,
+      keepsAuthorization: withoutPayment(request.header("authorization")) !== undefined,
+    };
+  }
+
+  /** The order of an authenticated caller, or why there is none. */
+  async #orderOfCaller(request: RequestInfo, mark: RequestMark): Promise<Order | Fault> {
+    const found = await new Promise<Authenticated | Fault>((resolve) => {
+      authenticate(this.#parts, request, resolve);
+    });
+    if (found.kind === "authenticated")
+      return found.keyContext === null
+        ? NO_KEY
+        : this.#orderOf(request, paidKeyOf(found.keyContext), mark);
+    if (found.code !== "key_revoked") return found;
+    // The offer was made to a key that worked then: its account gets the money even if the key has
+    // ended.
+    const ended = await this.#parts.keyOf(request.directives.digest);
+    return ended === null ? found : this.#orderOf(request, ended, mark);
+  }
+
+  /**
+   * The refusal of a repeated payment: it was already credited, and paying again is not the remedy.
+   */
+  #usedUp(request: RequestInfo, { purchase }: PaidPurchase): Refusal {
+    const nextAction = "send the request without this payment for a fresh challenge";
+    const details = this.#purchaseAt(request, purchase.id);
+    const message =
+      "this payment is credited and used up, and nothing is left to pay for this call";
+    return refusalBy(fault("payment_conflict", message, { nextAction, details }));
+  }
+
+  /** The same refusal as a JSON-RPC fault. */
+  #refusalOf(request: RequestInfo, refusal: PaymentRefusal): Refusal {
+    const { fault: why, headers, purchaseId } = refusal;
+    const { message, nextAction, retryAfterMs } = why;
+    const details = purchaseId === null ? {} : this.#purchaseAt(request, purchaseId);
+    const after = retryAfterMs === null ? {} : { retryAfterMs };
+    const shown = fault(RPC_CODES[why.code], message, { nextAction, details, ...after });
+    return { ...refusalBy(shown), headers };
+  }
+
+  #purchaseAt(request: RequestInfo, id: string) {
+    return { purchase_id: id, status_url: purchaseUrl(this.#baseUrlOf(request), id) };
+  }
 }
 
 function refusalBy(why: Fault): Refusal {
@@ -235,40 +217,6 @@ const SIGN =
   "with it: it funds the key";
 const OTHER_AMOUNTS = "POST /api/v1/agent/keys/{key}/fund takes other amounts";
 
-/**
- * The refusal of a repeated payment: it was already credited, and paying again is not the remedy.
- */
-function usedUp({ purchase }: PaidPurchase, baseUrl: string): Refusal {
-  const nextAction = "send the request without this payment for a fresh challenge";
-  const details = { purchase_id: purchase.id, status_url: purchaseUrl(baseUrl, purchase.id) };
-  const why = fault(
-    "payment_conflict",
-    "this payment is credited and used up, and nothing is left to pay for this call",
-    { nextAction, details },
-  );
-  return refusalBy(why);
-}
-
-function refusalOf({ fault: why, headers, purchaseId }: PaymentRefusal, baseUrl: string): Refusal {
-  const details =
-    purchaseId === null
-      ? {}
-      : { purchase_id: purchaseId, status_url: purchaseUrl(baseUrl, purchaseId) };
-  return { kind: "rpc_paywall_refusal", fault: rpcFaultOf(why, details), headers };
-}
-
-/** The same refusal as a JSON-RPC fault. */
-function rpcFaultOf(
-  { code, message, nextAction, retryAfterMs }: ApiFault<PaymentCode>,
-  details: Readonly<Record<string, unknown>>,
-): Fault {
-  return fault(RPC_CODES[code], message, {
-    nextAction,
-    details,
-    ...(retryAfterMs === null ? {} : { retryAfterMs }),
-  });
-}
-
 const RPC_CODES: Readonly<Record<PaymentCode, FaultCode>> = {
   payment_required: "balance_exhausted",
   payment_invalid: "payment_invalid",
@@ -283,40 +231,4 @@ const RPC_CODES: Readonly<Record<PaymentCode, FaultCode>> = {
 function storeRefusalOf(error: unknown): Refusal {
   if (!isStoreFailure(error)) throw error;
   return refusalBy(fault("unavailable", "payments cannot be looked up right now"));
-}
-
-/** The payment for the key of one request. */
-export class KeyPurchase {
-  readonly #paywall: RpcPaywall;
-  readonly #request: RequestInfo;
-  readonly #given: PaymentHeaders;
-  #isTaken = false;
-  #paid: PaidPurchase | null = null;
-
-  constructor(paywall: RpcPaywall, request: RequestInfo, given: PaymentHeaders) {
-    this.#paywall = paywall;
-    this.#request = request;
-    this.#given = given;
-  }
-
-  /** False until `take` was called. */
-  get isTaken(): boolean {
-    return this.#isTaken;
-  }
-
-  /** The purchase; null = not taken, or not credited. */
-  get paid(): PaidPurchase | null {
-    return this.#paid;
-  }
-
-  /**
-   * Takes the payment; resolves once the money is credited to the key, or with a refusal. Rejects
-   * only for a bug.
-   */
-  async take(body: Buffer): Promise<PaidPurchase | RpcPaywallRefusal> {
-    this.#isTaken = true;
-    const taken = await this.#paywall.take({ request: this.#request, body, given: this.#given });
-    if (taken.kind === "paid") this.#paid = taken;
-    return taken;
-  }
 }

@@ -12,7 +12,6 @@ import type {
 import { renderFault } from "../../http/render-fault.ts";
 import type { Headers } from "../../http/respond.ts";
 import { addRateLimitStatus } from "../answers/answer-headers.ts";
-import type { SessionCallsAnswer } from "./session-calls.ts";
 
 /** A whole answer. */
 export interface SessionAnswer {
@@ -20,7 +19,8 @@ export interface SessionAnswer {
   /** Null = the request was served. */
   readonly fault: Fault | null;
   readonly headers: Headers;
-  readonly body: readonly Buffer[] | null;
+  /** Null = every call was a notification. */
+  readonly body: Buffer | null;
 }
 
 const NO_CONTENT = 204;
@@ -29,30 +29,19 @@ const PAYMENT_REQUIRED = 402;
 const REFUSED = 300;
 
 /** The answer to charged calls. */
-export function chargedAnswer(
-  { status, fault: why, headers, body }: SessionCallsAnswer,
-  bill: CallBill,
-): SessionAnswer {
-  const all = [...headers];
-  addBill(all, bill, status);
-  return { status, fault: why, headers: all, body: body === null ? null : [body] };
+export function chargedAnswer(answer: SessionAnswer, bill: CallBill): SessionAnswer {
+  return { ...answer, headers: [...answer.headers, ...headersOf(bill, answer.status)] };
 }
 
 /** The answer to calls that cost nothing. */
-export function freeAnswer(
-  { status, fault: why, headers, body }: SessionCallsAnswer,
-  cu: number,
-): SessionAnswer {
-  const all = [...headers, "x-svc-cu", String(cu), "x-svc-usd", "0"];
-  return { status, fault: why, headers: all, body: body === null ? null : [body] };
+export function freeAnswer(answer: SessionAnswer, cu: number): SessionAnswer {
+  return { ...answer, headers: [...answer.headers, "x-svc-cu", String(cu), "x-svc-usd", "0"] };
 }
 
 /** The recorded answer to a request that was already charged. */
-export function recordedAnswer({ status, body, bill }: RecordedAnswer): SessionAnswer {
-  const headers: Headers = [];
-  addBill(headers, bill, status);
-  const pieces = status === NO_CONTENT ? null : [Buffer.from(body)];
-  return { status, fault: null, headers, body: pieces };
+export function recordedAnswer({ status, body: text, bill }: RecordedAnswer): SessionAnswer {
+  const body = status === NO_CONTENT ? null : Buffer.from(text);
+  return { status, fault: null, headers: headersOf(bill, status), body };
 }
 
 /** The answer to a credential that came without a call. */
@@ -67,27 +56,20 @@ export function refusedAnswer(
   id: string,
 ): SessionAnswer {
   const noStore = why.status === PAYMENT_REQUIRED ? ["Cache-Control", "no-store"] : [];
-  const body = [renderFault(why, id)];
+  const body = renderFault(why, id);
   return { status: why.status, fault: why, headers: [...headers, ...noStore], body };
 }
 
-function addBill(
-  headers: Headers,
+function headersOf(
   { cu, chargedUnits, leftUnits, rateLimitStatus, headers: receipt }: CallBill,
   status: number,
-): void {
-  headers.push(
-    "x-svc-access",
-    "premium",
-    "x-svc-cu",
-    String(cu),
-    "x-svc-usd",
-    usdText(nanoOf(chargedUnits)),
-    "x-svc-balance-usd",
-    usdText(nanoOf(leftUnits)),
-  );
+): Headers {
+  const headers = ["x-svc-access", "premium", "x-svc-cu", String(cu)];
+  headers.push("x-svc-usd", usdText(nanoOf(chargedUnits)));
+  headers.push("x-svc-balance-usd", usdText(nanoOf(leftUnits)));
   addRateLimitStatus(headers, rateLimitStatus);
   // A client would take a receipt as proof that its call was served.
   if (status < REFUSED) headers.push(...receipt);
   headers.push("Cache-Control", "private");
+  return headers;
 }

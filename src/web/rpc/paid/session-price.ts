@@ -1,14 +1,18 @@
 // The price of a pay-per-call request: the sum over its calls, each rounded up to whole base units
-// of the token. Reads envelopes only.
+// of the token; and the voucher that pays for them. Reads envelopes only.
 
-import { cuOf, type Tariff } from "../../../core/billing/price.ts";
+import { chargedParts, chargeKindOf } from "../../../core/billing/charging.ts";
+import { cachedCuOf, cuOf, type Tariff } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
+import type { SourceKind } from "../../../core/routing/answer-source.ts";
 import type { Strategy } from "../../../core/routing/strategy.ts";
 import { type Envelope, readRequest } from "../../../core/rpc/envelope.ts";
 import { OPEN_ARRAY, type Span, skipSpace } from "../../../core/rpc/json.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import type { MethodTable } from "../../../core/rpc/method-table.ts";
+import type { AdmissionRequest } from "../../../hosted/admission/admission.ts";
 import { unitsFor } from "../../../payments/session/sessions.ts";
+import type { CallPayment, VoucherGrant } from "../../payment/call-payment.ts";
 import { itemsOfBatch } from "../calls/batch.ts";
 
 /** A request with its price. */
@@ -119,7 +123,7 @@ export interface UnitPrice {
  * The price of one call in base units; 0 = no provider is asked, because the method is refused or
  * answered from the configuration.
  */
-export function priceOf(
+function priceOf(
   method: Method,
   { tariff, strategy, pinned }: Pick<Pricing, "tariff" | "strategy" | "pinned">,
   parts = 1,
@@ -129,7 +133,7 @@ export function priceOf(
 }
 
 /** Compute units in base units, rounded up. */
-export function unitsOf({ nanoPerCu }: Pick<Tariff, "nanoPerCu">, cu: number): bigint {
+function unitsOf({ nanoPerCu }: Pick<Tariff, "nanoPerCu">, cu: number): bigint {
   return unitsFor(cu * nanoPerCu);
 }
 
@@ -144,5 +148,49 @@ function isSold({ handling }: Method, pinned: boolean): boolean {
     case "blocked":
     case "socket_only":
       return false;
+  }
+}
+
+/** Pays for the calls of one request. */
+export class VoucherPayment implements CallPayment {
+  readonly countsParts = false;
+  readonly #pricing: Pick<Pricing, "tariff" | "strategy" | "pinned">;
+  readonly #parts: PartsByStart;
+  /** The price of all calls settled as charged, in base units. */
+  chargedUnits = 0n;
+  /** Compute units that calls cost less than was held: from the cache, or for parts not sent. */
+  savedCu = 0;
+
+  constructor(
+    pricing: Pick<Pricing, "tariff" | "strategy" | "pinned">,
+    parts: PartsByStart = new Map(),
+  ) {
+    this.#pricing = pricing;
+    this.#parts = parts;
+  }
+
+  /** As they were planned when the price was held; what is known by now changes nothing. */
+  partsOf(start: number): number {
+    return this.#parts.get(start) ?? 1;
+  }
+
+  admit({ method, parts = 1 }: AdmissionRequest): VoucherGrant {
+    const held = priceOf(method, this.#pricing, parts);
+    return {
+      kind: "voucher",
+      // The range of a filter is not known when the price is held.
+      maxParts: method.handling === "filter" ? 1 : undefined,
+      settle: (source: SourceKind, partsSent: number | null = null) => {
+        const kind = chargeKindOf(source);
+        if (kind === "none") return null;
+        const { tariff } = this.#pricing;
+        const sent = priceOf(method, this.#pricing, chargedParts(parts, partsSent));
+        const cu = kind === "full" ? sent.cu : cachedCuOf(tariff, sent.cu);
+        this.chargedUnits += kind === "full" ? sent.units : unitsOf(tariff, cu);
+        this.savedCu += held.cu - cu;
+        return null;
+      },
+      release: () => null,
+    };
   }
 }

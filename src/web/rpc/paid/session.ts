@@ -6,23 +6,20 @@ import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../../core/billing/charging.ts";
 import type { Tariff } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
-import type { CallerIdentity } from "../../../core/provider/silence.ts";
 import { isJson } from "../../../core/rpc/json.ts";
 import type { PaymentHeaders } from "../../../payments/payments.ts";
 import type { Hold, SessionRefusal } from "../../../payments/session/sessions.ts";
 import { isStoreFailure } from "../../../shared/store/store-failure.ts";
-import type { MemoryShare } from "../../../upstream/transport.ts";
-import { addressBehind } from "../../http/client-address.ts";
+import { callerAddress } from "../../http/client-address.ts";
 import type { CallMark, CallPaywall, CallPrice } from "../../payment/call-paywall.ts";
 import { fingerprintOf } from "../../payment/payment-headers.ts";
 import type { PayableRequest } from "../../payment/purchase-paywall.ts";
 import type { WriteListener } from "../answers/reply.ts";
 import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
 import type { HttpExchange } from "../caller.ts";
-import type { CallerView } from "../caller-view.ts";
+import type { CallerMessage } from "../calls/pipeline-request.ts";
 import { plannedCalls } from "../calls/range-bounds.ts";
 import { NOT_JSON } from "../limits.ts";
-import type { Target } from "../target.ts";
 import {
   chargedAnswer,
   freeAnswer,
@@ -31,13 +28,13 @@ import {
   refusedAnswer,
   type SessionAnswer,
 } from "./session-answer.ts";
+import { SessionCalls, type SessionCallsParts } from "./session-calls.ts";
 import {
-  SessionCalls,
-  type SessionCallsAnswer,
-  type SessionCallsParts,
+  type PricedRequest,
+  type Pricing,
+  pricedRequest,
   VoucherPayment,
-} from "./session-calls.ts";
-import { type PricedRequest, type Pricing, pricedRequest } from "./session-price.ts";
+} from "./session-price.ts";
 
 /** The paywall and the prices of pay-per-call. */
 export interface PayPerCall {
@@ -51,22 +48,16 @@ export interface SessionServingParts
   readonly payPerCall: PayPerCall;
 }
 
-/** A request with its whole body. */
+/** A request with its whole body; `message` says who makes its calls, and where. */
 export interface SessionRequest {
-  readonly caller: HttpExchange;
-  readonly identity: CallerIdentity;
-  readonly view: CallerView;
-  readonly bytes: Buffer;
-  readonly target: Target;
-  /** Memory budget for gathered answers, and for the answer until it is sent. */
-  readonly room: MemoryShare;
-  /** Calls back once it is known whether the answer was written completely. */
-  readonly whenWritten: (run: WriteListener) => void;
+  readonly exchange: HttpExchange;
+  readonly message: CallerMessage;
 }
 
 /** Called once with the answer or a bug; never after a cancel. */
 export interface SessionListener {
-  answered(answer: SessionAnswer): void;
+  /** `written` is told whether the answer was written completely; absent = nobody listens. */
+  answered(answer: SessionAnswer, written?: WriteListener): void;
   failed(error: unknown): void;
 }
 
@@ -112,30 +103,30 @@ class PaidRequest {
     this.#parts = parts;
     this.#request = request;
     this.#listener = listener;
-    const { strategy, pin } = request.target;
+    const { strategy, pin } = request.message.target;
     this.#pricing = {
       tariff: parts.payPerCall.tariff,
       methods: parts.methods(),
       strategy,
       pinned: pin !== null,
       maxBatchItems: parts.limits.maxBatchItems,
-      partsOf: (envelope, method) => plannedCalls(parts, request, envelope, method),
+      partsOf: (envelope, method) => plannedCalls(parts, request.message, envelope, method),
     };
   }
 
   async serve(): Promise<void> {
-    const { bytes, caller } = this.#request;
+    const { bytes } = this.#request.message;
+    const { payment } = this.#request.exchange;
     const isEmpty = bytes.length === 0;
     if (!isEmpty && (!isUtf8(bytes) || !isJson(bytes))) return this.#refuse(NOT_JSON, "null");
     const priced = isEmpty ? null : pricedRequest(bytes, this.#pricing);
     if (priced?.kind === "refused") return this.#refuse(priced.fault, priced.id);
-    const { payment } = caller;
-    if (payment?.kind === "unclear")
-      return this.#refuse(
-        fault("invalid_request", payment.message, { nextAction: payment.nextAction }),
-        idOf(priced),
-      );
-    if (priced !== null && priced.units === 0n && payment === null) return this.#free(priced);
+    if (payment?.kind === "unclear") {
+      const { message, nextAction } = payment;
+      return this.#refuse(fault("invalid_request", message, { nextAction }), idOf(priced));
+    }
+    // A request that costs nothing needs no payment, not even to be refused.
+    if (priced !== null && priced.units === 0n && payment === null) return this.#call(priced, null);
     return this.#pay(priced, payment?.given ?? null);
   }
 
@@ -164,7 +155,7 @@ class PaidRequest {
     if (this.#cancelled) return void (taken.kind === "hold" && taken.release());
     switch (taken.kind) {
       case "hold":
-        return priced === null ? taken.release() : this.#callOrRelease(priced, taken);
+        return priced === null ? taken.release() : this.#call(priced, taken);
       case "recorded":
         return this.#listener.answered(recordedAnswer(taken));
       case "managed":
@@ -174,79 +165,56 @@ class PaidRequest {
     }
   }
 
-  /**
-   * Serves a request that costs nothing and carries no payment. Even a refusal needs no payment
-   * here.
-   */
-  #free(priced: PricedRequest): void {
-    const calls = this.#calls(priced);
-    const isUnderWay = calls.make(priced, (answer) => {
-      this.#cancelCalls = null;
-      this.#request.whenWritten(calls.written);
-      this.#listener.answered(freeAnswer(answer, priced.cu));
-    });
-    if (isUnderWay) this.#cancelCalls = (why) => calls.cancel(why);
-  }
-
   #payable(payment: PaymentHeaders | null): PayableRequest<CallMark> {
-    const { caller, bytes } = this.#request;
-    const { url } = caller;
-    const forwardedFor = caller.header("x-forwarded-for") ?? "";
+    const { exchange, message } = this.#request;
+    const { url } = exchange;
     return {
       payment,
-      address: addressBehind(caller.address, forwardedFor, this.#parts.proxies),
+      address: callerAddress(exchange, this.#parts.proxies),
       mark: {
-        fingerprint: fingerprintOf({ method: "POST", url, body: bytes, credential: "" }),
-        channelHint: caller.header("payment-session") ?? null,
+        fingerprint: fingerprintOf({ method: "POST", url, body: message.bytes, credential: "" }),
+        channelHint: exchange.header("payment-session") ?? null,
       },
     };
   }
 
-  #calls({ parts }: PricedRequest): SessionCalls {
-    const { bytes, target, identity, room, caller, view } = this.#request;
-    const { requestId } = caller;
-    const { fresh } = caller.directives;
-    const request = { bytes, target, identity, room, requestId, fresh, view };
-    return new SessionCalls(this.#parts, request, new VoucherPayment(this.#pricing, parts));
-  }
-
-  /** Makes the calls; releases the hold if a bug stops them from starting. */
-  #callOrRelease(priced: PricedRequest, hold: Hold): void {
+  /**
+   * Makes the calls, then charges them; `hold` null = they cost nothing. Releases the hold if a bug
+   * stops them from starting.
+   */
+  #call(priced: PricedRequest, hold: Hold | null): void {
+    const payment = new VoucherPayment(this.#pricing, priced.parts);
+    const calls = new SessionCalls(this.#parts, this.#request.message, priced, payment);
     try {
-      this.#call(priced, hold);
+      const isUnderWay = calls.make((answer) => {
+        this.#cancelCalls = null;
+        if (hold === null) this.#listener.answered(freeAnswer(answer, priced.cu), calls.written);
+        else this.#charge(hold, calls, answer).catch((error: unknown) => this.fail(error));
+      });
+      if (isUnderWay) this.#cancelCalls = (why) => this.#abandon(hold, calls, why);
     } catch (error) {
-      hold.release();
+      hold?.release();
       throw error;
     }
   }
 
-  /** Makes the calls, then charges them. */
-  #call(priced: PricedRequest, hold: Hold): void {
-    const calls = this.#calls(priced);
-    const isUnderWay = calls.make(priced, (answer) => {
-      this.#cancelCalls = null;
-      this.#charge({ priced, hold, calls }, answer).catch((error: unknown) => this.fail(error));
-    });
-    if (isUnderWay) this.#cancelCalls = (why) => this.#abandon({ priced, hold, calls }, why);
-  }
-
   /** Cancels the calls and charges those that are charged without an answer. */
-  #abandon({ priced: { cu }, hold, calls }: HeldCalls, why: Interruption): void {
+  #abandon(hold: Hold | null, calls: SessionCalls, why: Interruption): void {
     calls.cancel(why);
-    const units = calls.chargedUnits;
-    if (units === 0n) return hold.release();
+    const { units, cu } = calls;
+    if (hold === null || units === 0n) return hold?.release();
     hold
-      .settle({ units, cu: cu - calls.savedCu, status: CLIENT_CLOSED, body: null, abandoned: true })
+      .settle({ units, cu, status: CLIENT_CLOSED, body: null, abandoned: true })
       .catch((error: unknown) => {
-        const { requestId } = this.#request.caller;
+        const { requestId } = this.#request.exchange;
         this.#parts.observer.log.error({ request_id: requestId, err: error }, "bug");
       });
   }
 
-  async #charge({ priced, hold, calls }: HeldCalls, answer: SessionCallsAnswer): Promise<void> {
+  async #charge(hold: Hold, calls: SessionCalls, answer: SessionAnswer): Promise<void> {
     const { status, body } = answer;
-    const { chargedUnits: units, savedCu } = calls;
-    const end = { units, cu: priced.cu - savedCu, status, body, abandoned: false };
+    const { units, cu, priced } = calls;
+    const end = { units, cu, status, body, abandoned: false };
     const settled = await hold.settle(end).catch((error: unknown) => {
       calls.written(false);
       throw error;
@@ -259,8 +227,7 @@ class PaidRequest {
       case "recorded":
         return this.#listener.answered(recordedAnswer(settled));
       case "bill":
-        this.#request.whenWritten(calls.written);
-        return this.#listener.answered(chargedAnswer(answer, settled));
+        return this.#listener.answered(chargedAnswer(answer, settled), calls.written);
     }
   }
 
@@ -272,13 +239,6 @@ class PaidRequest {
   #refuse(why: Fault, id: string): void {
     this.#refused({ fault: why, headers: [] }, id);
   }
-}
-
-/** Calls under way with the hold that pays for them. */
-interface HeldCalls {
-  readonly priced: PricedRequest;
-  readonly hold: Hold;
-  readonly calls: SessionCalls;
 }
 
 function priceToPay({ units, tokens, items }: PricedRequest): CallPrice {

@@ -14,6 +14,7 @@ import type { CallEnd, Hold } from "../../../../src/payments/session/sessions.ts
 import type { RoutedCall, Router } from "../../../../src/upstream/engine/router.ts";
 import { ProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
+import { KEYLESS } from "../../../../src/web/payment/call-payment.ts";
 import type { CallPrice, PaidCall } from "../../../../src/web/payment/call-paywall.ts";
 import { readDirectives } from "../../../../src/web/rpc/directives.ts";
 import { serveSession } from "../../../../src/web/rpc/paid/session.ts";
@@ -117,7 +118,7 @@ function sessionFixture(body: string, failing: Error | null = null, fromCache = 
       },
     },
     {
-      caller: {
+      exchange: {
         requestId: "req-1",
         connection: {},
         url: URL_PATH,
@@ -126,12 +127,17 @@ function sessionFixture(body: string, failing: Error | null = null, fromCache = 
         header: () => undefined,
         directives: readDirectives(URL_PATH, () => undefined),
       } as never,
-      view: viewOff(),
-      identity: { key: "test" },
-      bytes: Buffer.from(body),
-      target,
-      room: { take: () => true, giveBack: () => {} },
-      whenWritten: () => {},
+      message: {
+        bytes: Buffer.from(body),
+        target,
+        payment: KEYLESS,
+        caller: { key: "test" },
+        requestId: "req-1",
+        view: viewOff(),
+        transport: "http",
+        subscriptionMethods: null,
+        room: { take: () => true, giveBack: () => {} },
+      },
     },
     { answered: (answer) => heard.push(answer), failed: () => heard.push("failed") },
   );
