@@ -2,6 +2,7 @@
 // rule, and, at debug level, every call. Repetitions are limited. Knows no URLs, headers or
 // provider addresses.
 import type { Logger } from "pino";
+import type { Attempt } from "../core/provider/attempt.ts";
 import { noteSeen, noteUnknown } from "../core/provider-errors/error-samples.ts";
 import type { Failure } from "../core/rpc/failure.ts";
 import type { Runtime } from "../runtime.ts";
@@ -43,46 +44,35 @@ export class CallLog {
     this.#repeats = repeats;
   }
 
-  /** Logs a routed call at its end, and keeps samples of unknown provider errors. */
+  /** Logs a routed call at its end, and keeps samples of provider errors. */
   finished(to: Series, route: RoutedCall, answer: Answer, requestId: string): void {
-    for (const trace of route.traces) {
-      if (trace.failure === null || trace.attempt.provider.guarded) continue;
-      const record = { to, route, trace, failure: trace.failure };
-      this.#noteError(record);
-      this.#noteUnknownError(record);
-    }
-    if (isRetried(route) || answer.outcome.kind === "fault")
-      this.#warn({ to, route, answer, requestId });
-    if (this.#log.isLevelEnabled("debug"))
-      this.#log.debug(lineOf({ to, route, answer, requestId }), "request");
+    for (const { attempt, failure } of route.traces)
+      if (failure !== null && !attempt.provider.guarded)
+        this.#noteError(to, route, attempt, failure);
+    const call = { to, route, answer, requestId };
+    if (isRetried(route) || answer.outcome.kind === "fault") this.#warn(call);
+    if (this.#log.isLevelEnabled("debug")) this.#log.debug(lineOf(call), "request");
   }
 
-  /** Records an error by its category. */
-  #noteError({ to, route, trace, failure }: FailedAttempt): void {
-    const { provider, verdict } = trace.attempt;
+  /** Records an error by its category; one that matches no rule also by its shape, and logs it. */
+  #noteError(
+    to: Series,
+    { request }: RoutedCall,
+    { provider, verdict }: Attempt,
+    failure: Failure,
+  ): void {
     if (verdict === null) return;
-    const { code, httpStatus, message } = failure;
-    const about = { provider: provider.id, category: verdict.category, code, httpStatus };
-    const describe = () => ({
-      method: redactedMethod(route.request.call.methodName),
-      sample: redactedMessage(provider, String(message)),
-    });
-    noteSeen(to.errors, { ...about, describe }, this.#runtime.wallMs());
-  }
-
-  /** Records and logs an error that matches no rule. */
-  #noteUnknownError({ to, route, trace, failure }: FailedAttempt): void {
-    const { provider, verdict } = trace.attempt;
-    if (!UNKNOWN_CATEGORIES.has(verdict?.category ?? "")) return;
-    const occurrence = {
-      provider: provider.id,
-      method: route.request.call.methodName,
-      code: failure.code,
-      httpStatus: failure.httpStatus,
-      message: String(failure.message),
-      redact: (text: string) => redactedMessage(provider, text),
-    };
-    const shape = noteUnknown(to.unknown, occurrence, this.#runtime.wallMs());
+    const { code, httpStatus } = failure;
+    const { methodName: method } = request.call;
+    const { category } = verdict;
+    const message = String(failure.message);
+    const nowMs = this.#runtime.wallMs();
+    const about = { provider: provider.id, code, httpStatus };
+    const redact = (text: string): string => redactedMessage(provider, text);
+    const describe = () => ({ method: redactedMethod(method), sample: redact(message) });
+    noteSeen(to.errors, { ...about, category, describe }, nowMs);
+    if (!UNKNOWN_CATEGORIES.has(category)) return;
+    const shape = noteUnknown(to.unknown, { ...about, method, message, redact }, nowMs);
     const cause = `unknown error of ${provider.id}`;
     if (shape === null || !this.#repeats.mayLog(to.profile, cause)) return;
     this.#log.warn(
@@ -100,14 +90,6 @@ export class CallLog {
     const cause = `${text}: ${profile} on ${chain}: ${whyOf(route)}`;
     if (this.#repeats.mayLog(profile, cause)) this.#log.warn({ cause, ...lineOf(call) }, text);
   }
-}
-
-/** An attempt that failed at a provider which is not a user's own. */
-interface FailedAttempt {
-  readonly to: Series;
-  readonly route: RoutedCall;
-  readonly trace: RoutedCall["traces"][number];
-  readonly failure: Failure;
 }
 
 interface FinishedCall {

@@ -1,16 +1,11 @@
 // Writes metrics in the text format of Prometheus. Knows no metric of its own.
 import { HISTOGRAM_BOUNDS_MS, type Histogram } from "../core/provider/latency.ts";
-import { collectFamilies, type MetricFamily } from "./metric-families.ts";
+import type { MetricFamily } from "./metric-families.ts";
 import type { Metric } from "./metrics.ts";
-import type { MetricFacts, NodeLabels } from "./readings.ts";
+import type { NodeLabels } from "./readings.ts";
 
 /** Media type of the text. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
-
-/** Reads all metrics and renders them. */
-export function expositionText(metrics: readonly Metric[], facts: MetricFacts): string {
-  return familiesText(metrics, collectFamilies(metrics, facts), facts.node);
-}
 
 /** Renders samples, in the order of the metrics; `of` = the node that they are of. */
 export function familiesText(

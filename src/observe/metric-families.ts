@@ -1,6 +1,5 @@
 // The samples of all metrics as values: collected in one process, merged over the workers of a
 // service, and kept for workers that have ended.
-import { HISTOGRAM_BOUNDS_MS, type Histogram } from "../core/provider/latency.ts";
 import type { Metric, Sample } from "./metrics.ts";
 import { type MetricFacts, takeReadings } from "./readings.ts";
 
@@ -47,9 +46,9 @@ export function countsOfFamilies(
   return families.filter(({ name }) => counting.has(name));
 }
 
-/** Parses what another process has collected; null = invalid. */
+/** What a process has collected; null = it has not. */
 export function parseFamilies(value: unknown): readonly MetricFamily[] | null {
-  return Array.isArray(value) && value.every(isFamily) ? value : null;
+  return Array.isArray(value) ? value : null;
 }
 
 function mergeSamples({ merge }: Metric, samples: readonly Sample[]): readonly Sample[] {
@@ -73,27 +72,4 @@ function mergedSample([labels, a]: Sample, [, b]: Sample, merge: Metric["merge"]
   if (typeof a === "number" || typeof b === "number") return [labels, a];
   const counts = a.counts.map((n, bucket) => n + (b.counts[bucket] ?? 0));
   return [labels, { counts, sumMs: a.sumMs + b.sumMs }];
-}
-
-function isFamily(value: unknown): value is MetricFamily {
-  if (typeof value !== "object" || value === null) return false;
-  if (!("name" in value && "samples" in value) || typeof value.name !== "string") return false;
-  return value.samples === null || (Array.isArray(value.samples) && value.samples.every(isSample));
-}
-
-function isSample(value: unknown): value is Sample {
-  if (!Array.isArray(value) || value.length !== 2) return false;
-  const [labels, amount]: readonly unknown[] = value;
-  if (!Array.isArray(labels) || !labels.every((label) => typeof label === "string")) return false;
-  return typeof amount === "number" || isHistogram(amount);
-}
-
-function isHistogram(value: unknown): value is Histogram {
-  if (typeof value !== "object" || value === null) return false;
-  if (!("counts" in value && "sumMs" in value)) return false;
-  return (
-    value.counts instanceof Float64Array &&
-    value.counts.length === HISTOGRAM_BOUNDS_MS.length + 1 &&
-    typeof value.sumMs === "number"
-  );
 }

@@ -49,14 +49,26 @@ const TIER_VALUE = { off: 2, ready: 0, connecting: 1, open: 2 } as const;
 const CHAIN: readonly string[] = ["profile", "chain"];
 const PROVIDER: readonly string[] = [...CHAIN, "provider", "transport"];
 
-type Row = [name: string, labels: readonly string[], help: string, collect: Metric["collect"]];
-
-function counter(...[name, labels, help, collect]: Row): Metric {
-  return { name, type: "counter", labels, help, collect };
+/** Reads the samples of a metric, with the labels that it gives them. */
+interface Source {
+  readonly labels: readonly string[];
+  readonly collect: Metric["collect"];
 }
 
-function gauge(...[name, labels, help, collect]: Row): Metric {
-  return { name, type: "gauge", labels, help, collect };
+/** A function alone gives no labels. */
+type Row = [name: string, help: string, source: Source | Metric["collect"]];
+
+function metric(type: Metric["type"], [name, help, source]: Row): Metric {
+  const of = typeof source === "function" ? labelled([], source) : source;
+  return { name, type, labels: of.labels, help, collect: of.collect };
+}
+
+function counter(...row: Row): Metric {
+  return metric("counter", row);
+}
+
+function gauge(...row: Row): Metric {
+  return metric("gauge", row);
 }
 
 /** A gauge of which a service of several workers has the highest. */
@@ -69,107 +81,97 @@ function lowest(...row: Row): Metric {
   return { ...gauge(...row), merge: "min" };
 }
 
-function histogram(...[name, labels, help, collect]: Row): Metric {
-  return { name, type: "histogram", labels, help, collect };
+function histogram(...row: Row): Metric {
+  return metric("histogram", row);
 }
 
 /** All metrics. */
 export const METRICS: readonly Metric[] = [
   counter(
     "svc_requests_total",
-    [...CHAIN, "method", "outcome"],
     "Requests by profile, chain, method and outcome.",
-    ({ observer, methods }) => {
+    labelled([...CHAIN, "method", "outcome"], ({ observer, methods }) => {
       const { labels } = methods();
       return observer.allSeries().flatMap((series) => requestSamples(series, labels));
-    },
+    }),
   ),
   counter(
     "svc_answers_total",
-    [...CHAIN, "source"],
     "Answers by where they came from: a provider, the cache, several providers, a call or " +
       "subscription that was there already, the heads of providers, a transaction that was " +
       "handed in, or the configuration.",
-    perSeries(({ sources }) =>
-      Object.entries(sources)
-        .filter(([source, n]) => source !== NO_SOURCE.kind && n > 0)
-        .map(([source, n]) => [[source], n]),
+    perSeries(
+      ({ sources }) =>
+        Object.entries(sources)
+          .filter(([source, n]) => source !== NO_SOURCE.kind && n > 0)
+          .map(([source, n]) => [[source], n]),
+      "source",
     ),
   ),
   histogram(
     "svc_request_duration_seconds",
-    CHAIN,
     "Time from routing to outcome.",
     perSeries(({ durations }) => [[[], durations]]),
   ),
   counter(
     "svc_unknown_provider_errors_total",
-    CHAIN,
     "Provider errors that no rule of the classification knows; samples: /api/metrics/{chain} " +
       "for the operator.",
     perSeries(({ unknown }) => one(unknown.total)),
   ),
   counter(
     "svc_panic_calls_total",
-    [...CHAIN, "result"],
     "Calls while every circuit was open, by what became of them: sent all the same, or " +
       "refused.",
-    perSeries(({ panics }) => byName(panics)),
+    perSeries(({ panics }) => byName(panics), "result"),
   ),
   counter(
     "svc_hedges_total",
-    [...CHAIN, "result"],
     "Calls that were asked of a second provider because the first took long, by whether that " +
       "one answered first (won) or not (lost); over_budget = it, or one with a higher head after null, was not asked.",
-    perSeries(({ hedges }) => byName(hedges)),
+    perSeries(({ hedges }) => byName(hedges), "result"),
   ),
   counter(
     "svc_null_rechecks_total",
-    [...CHAIN, "result"],
     "Calls for a transaction, receipt or block that were asked of a provider with a higher head " +
       "because the first answered null, by whether that one had it. Out of the budget of hedges.",
-    perSeries(({ rechecked }) => byName(rechecked)),
+    perSeries(({ rechecked }) => byName(rechecked), "result"),
   ),
   counter(
     "svc_cache_calls_total",
-    [...CHAIN, "result"],
     "Calls of methods whose answers are kept, by how they met the cache: hit, miss, or bypass " +
       "(pinned, or the caller wanted a provider asked).",
-    perSeries(({ cacheUses }) => byName(cacheUses)),
+    perSeries(({ cacheUses }) => byName(cacheUses), "result"),
   ),
-  gauge("svc_cache_bytes", [], "Memory of kept answers, in bytes.", ({ cache }) =>
+  gauge("svc_cache_bytes", "Memory of kept answers, in bytes.", ({ cache }) =>
     oneOrNone(cache?.().bytes),
   ),
-  gauge("svc_cache_entries", [], "Kept answers.", ({ cache }) => oneOrNone(cache?.().entries)),
+  gauge("svc_cache_entries", "Kept answers.", ({ cache }) => oneOrNone(cache?.().entries)),
   counter(
     "svc_cache_removed_total",
-    ["reason"],
     "Kept answers that were removed: for the room of others, or because their block was " +
       "abandoned.",
-    ({ cache }) => {
+    labelled(["reason"], ({ cache }) => {
       if (cache === undefined) return null;
       const { evicted, abandoned } = cache();
       return byName({ room: evicted, abandoned });
-    },
+    }),
   ),
   counter(
     "svc_cache_redis_lookups_total",
-    ["result"],
     "Look-ups in the second tier of the cache, by result: hit, miss, unusable (what is there is " +
       "no answer to the question, or not final here), timeout (20 ms), error, skipped (too many " +
       "were under way). All but hit were asked of providers.",
-    ({ cache }) => byNameOrNone(cache?.().secondTier?.lookUps),
+    labelled(["result"], ({ cache }) => byNameOrNone(cache?.().secondTier?.lookUps)),
   ),
   counter(
     "svc_cache_redis_writes_total",
-    ["result"],
     "Answers for the second tier of the cache, by result: stored, dropped (too many were under " +
       "way), timeout (20 ms), error.",
-    ({ cache }) => byNameOrNone(cache?.().secondTier?.stores),
+    labelled(["result"], ({ cache }) => byNameOrNone(cache?.().secondTier?.stores)),
   ),
   highest(
     "svc_cache_redis_state",
-    [],
     "The circuit of the second tier of the cache: 0 = closed, 1 = a connection is being opened, " +
       "2 = open. Of several workers the worst.",
     ({ cache }) => {
@@ -179,9 +181,8 @@ export const METRICS: readonly Metric[] = [
   ),
   highest(
     "svc_cluster_nodes",
-    ["state"],
     "Nodes that serve together: connected, responding, and how many there should be.",
-    ({ cluster }) => {
+    labelled(["state"], ({ cluster }) => {
       const health = cluster();
       if (health === null) return null;
       return byName({
@@ -189,11 +190,10 @@ export const METRICS: readonly Metric[] = [
         responding: health.responding,
         total: health.total,
       });
-    },
+    }),
   ),
   highest(
     "svc_cluster_database_silent_seconds",
-    [],
     "For how long the database that the nodes share has not answered this node.",
     ({ cluster }) => {
       const health = cluster();
@@ -202,353 +202,335 @@ export const METRICS: readonly Metric[] = [
   ),
   counter(
     "svc_split_calls_total",
-    ["outcome"],
     "Calls over ranges of blocks that were asked for in parts, by how they ended; `cut` = broken " +
       "off after the first byte.",
-    ({ observer: { splits } }) => inOrder(SPLIT_OUTCOMES, splits),
+    labelled(["outcome"], ({ observer: { splits } }) => inOrder(SPLIT_OUTCOMES, splits)),
   ),
   counter(
     "svc_split_parts_total",
-    ["result"],
     "Parts of such calls: `asked` in all, and of those `refused` as too large, asked for `again` " +
       "after a failure, and `foreign`: of another fork, or false.",
-    ({ observer: { splits } }) =>
+    labelled(["result"], ({ observer: { splits } }) =>
       byName({
         asked: splits.parts,
         refused: splits.refused,
         again: splits.again,
         foreign: splits.foreign,
       }),
+    ),
   ),
   counter(
     "svc_upstream_batches_total",
-    ["result"],
     "Requests to providers that carried several calls: `sent` in all, and of those `refused`: " +
       "as a whole, for their size, or with calls left out.",
-    ({ observer: { batches } }) => byName({ sent: batches.sent, refused: batches.refused }),
+    labelled(["result"], ({ observer: { batches } }) =>
+      byName({ sent: batches.sent, refused: batches.refused }),
+    ),
   ),
   counter(
     "svc_upstream_batched_calls_total",
-    ["result"],
     "Calls that went to providers in such requests: `sent` in all, and of those asked `alone` " +
       "after all.",
-    ({ observer: { batches } }) => byName({ sent: batches.calls, alone: batches.alone }),
+    labelled(["result"], ({ observer: { batches } }) =>
+      byName({ sent: batches.calls, alone: batches.alone }),
+    ),
   ),
   counter(
     "svc_refusals_total",
-    ["code"],
     "Requests refused before routing, by code.",
-    ({ observer }) => Array.from(observer.refusals(), ([code, n]) => [[code], n]),
+    labelled(["code"], ({ observer }) => Array.from(observer.refusals, ([code, n]) => [[code], n])),
   ),
   counter(
     "svc_buffer_double_returns_total",
-    [],
     "Answers whose memory was returned twice, which was ignored: a defect of the service.",
-    ({ observer }) => one(observer.returnsTwice()),
+    ({ observer }) => one(observer.returnsTwice),
   ),
   counter(
     "svc_old_form_requests_total",
-    ["form"],
     "Requests of older forms that were served, by form; a WebSocket counts once.",
-    ({ legacyForms }) => Array.from(legacyForms.counts(), ([form, n]) => [[form], n]),
+    labelled(["form"], ({ legacyForms }) =>
+      Array.from(legacyForms.counts(), ([form, n]) => [[form], n]),
+    ),
   ),
-  gauge("svc_sockets", [], "Client WebSockets open.", ({ observer }) => one(observer.sockets.open)),
+  gauge("svc_sockets", "Client WebSockets open.", ({ observer }) => one(observer.sockets.open)),
   counter(
     "svc_socket_closes_total",
-    ["code"],
     "Client WebSockets closed, by close code.",
-    ({ observer }) => Array.from(observer.sockets.closes, ([code, n]) => [[code], n]),
+    labelled(["code"], ({ observer }) =>
+      Array.from(observer.sockets.closes, ([code, n]) => [[code], n]),
+    ),
   ),
   counter(
     "svc_notifications_total",
-    [...CHAIN, "kind"],
     "Subscription notifications delivered, by profile, chain and kind.",
-    perSeries(({ notifications }) =>
-      COUNTED_KINDS.flatMap((kind, i): readonly Sample[] => {
-        const n = notifications[i] ?? 0;
-        return n === 0 ? [] : [[[kind], n]];
-      }),
+    perSeries(
+      ({ notifications }) =>
+        COUNTED_KINDS.flatMap((kind, i): readonly Sample[] => {
+          const n = notifications[i] ?? 0;
+          return n === 0 ? [] : [[[kind], n]];
+        }),
+      "kind",
     ),
   ),
   gauge(
     "svc_subscriptions",
-    [...CHAIN, "kind", "state"],
     "Upstream subscriptions, each shared by any number of subscribers.",
-    ({ reports }) => perStream(reports, () => 1),
+    labelled([...CHAIN, "kind", "state"], ({ reports }) => perStream(reports, () => 1)),
   ),
   gauge(
     "svc_subscribers",
-    [...CHAIN, "kind", "state"],
     "Subscriptions of callers.",
-    ({ reports }) => perStream(reports, ({ subscribers }) => subscribers),
+    labelled([...CHAIN, "kind", "state"], ({ reports }) =>
+      perStream(reports, ({ subscribers }) => subscribers),
+    ),
   ),
   counter(
     "svc_subscription_failovers_total",
-    [...CHAIN, "reason"],
     "Subscriptions that went on at another provider, by reason.",
-    ({ subscriptions }) =>
+    labelled([...CHAIN, "reason"], ({ subscriptions }) =>
       perChain(subscriptions.counts(), ({ failovers }) => inOrder(FAILOVER_REASONS, failovers)),
+    ),
   ),
   counter(
     "svc_subscription_blocks_filled_total",
-    CHAIN,
     "Blocks that nobody pushed and that were asked for, so that there is no gap.",
-    ({ subscriptions, reports }) =>
+    labelled(CHAIN, ({ subscriptions, reports }) =>
       subscriptions.counts().map(({ profile, chain, filledBlocks }) => {
         const live = reports
           .filter((report) => report.profile === profile && report.chain === chain)
           .reduce((sum, report) => sum + report.filledBlocks, 0);
         return [[profile, chain], filledBlocks + live];
       }),
+    ),
   ),
   counter(
     "svc_subscriptions_ended_total",
-    CHAIN,
     "Subscriptions that could not go on within their bounds (close code 1011).",
-    ({ subscriptions }) => perChain(subscriptions.counts(), ({ ended }) => one(ended)),
+    labelled(CHAIN, ({ subscriptions }) =>
+      perChain(subscriptions.counts(), ({ ended }) => one(ended)),
+    ),
   ),
   counter(
     "svc_log_checks_total",
-    [...CHAIN, "result"],
     "Blocks whose logs were checked with another provider, by result; missing = the provider " +
       "of the stream left logs out.",
-    ({ subscriptions }) =>
+    labelled([...CHAIN, "result"], ({ subscriptions }) =>
       perChain(subscriptions.checks(), (counts) =>
         CHECK_RESULTS.map(([result, member]) => [[result], counts[member]]),
       ),
+    ),
   ),
   counter(
     "svc_log_check_calls_total",
-    CHAIN,
     "Calls that these checks took. Nobody is charged for them.",
-    ({ subscriptions }) => perChain(subscriptions.checks(), ({ calls }) => one(calls)),
+    labelled(CHAIN, ({ subscriptions }) =>
+      perChain(subscriptions.checks(), ({ calls }) => one(calls)),
+    ),
   ),
   gauge(
     "svc_filters",
-    [...CHAIN, "kind"],
     "Filters of callers, by profile, chain and kind.",
-    ({ filters }) => perChain(filters.counts(), ({ open }) => inOrder(FILTER_KINDS, open)),
+    labelled([...CHAIN, "kind"], ({ filters }) =>
+      perChain(filters.counts(), ({ open }) => inOrder(FILTER_KINDS, open)),
+    ),
   ),
   counter(
     "svc_filters_ended_total",
-    [...CHAIN, "reason"],
     "Filters that ended, by reason.",
-    ({ filters }) => perChain(filters.counts(), ({ ended }) => inOrder(FILTER_ENDS, ended)),
+    labelled([...CHAIN, "reason"], ({ filters }) =>
+      perChain(filters.counts(), ({ ended }) => inOrder(FILTER_ENDS, ended)),
+    ),
   ),
   gauge(
     "svc_filter_unread_bytes",
-    [],
     "Bytes that wait to be polled in all filters, and those of very long filters themselves.",
     ({ filters }) => one(filters.unreadBytes),
   ),
   counter(
     "svc_upstream_attempts_total",
-    [...PROVIDER, "outcome"],
     "Attempts by provider, transport and outcome.",
-    perProvider(({ health }) =>
-      Object.entries(health.outcomes).map(([outcome, n]) => [[snakeCase(outcome)], n]),
+    perProvider(
+      ({ health }) =>
+        Object.entries(health.outcomes).map(([outcome, n]) => [[snakeCase(outcome)], n]),
+      "outcome",
     ),
   ),
   highest(
     "svc_circuit_breaker_state",
-    PROVIDER,
     "0 closed, 1 half-open, 2 open.",
     perProvider(({ health }) => one(BREAKER_VALUE[health.breaker])),
   ),
   highest(
     "svc_circuit_recovered",
-    PROVIDER,
     "1 if good probes closed the circuit and calls have not confirmed it yet, else 0.",
     perProvider(({ health }) => one(health.circuit === "recovered" ? 1 : 0)),
   ),
   highest(
     "svc_provider_never_answered",
-    PROVIDER,
     "1 if neither a probe nor a call was answered since the start or the last change of the " +
       "provider, and its circuit is not open; else 0.",
     perProvider(({ health }) => one(health.circuit === "never_answered" ? 1 : 0)),
   ),
   counter(
     "svc_circuit_opened_total",
-    [...PROVIDER, "cause"],
     "Times the circuit was opened, by cause; silence: nothing was answered for longer than " +
       "usual.",
-    perProvider(({ health }) => byName(health.openings)),
+    perProvider(({ health }) => byName(health.openings), "cause"),
   ),
   highest(
     "svc_stalled",
-    PROVIDER,
     "1 while calls hang at it, although it may answer probes; it is asked after others.",
     perProvider(({ health }) => one(Number(health.stalled))),
   ),
   highest(
     "svc_rate_limited_seconds",
-    PROVIDER,
     "Remaining time of the rate-limit state.",
     perProvider(({ health }) => one(health.rateLimitedForMs / 1000)),
   ),
   highest(
     "svc_provider_limit",
-    [...CHAIN, "provider", "limit"],
     "Declared limits of providers (rps, concurrency: requests; daily, monthly: credits); for " +
       "the operator.",
     perBudget(({ limit }) => limit),
   ),
   gauge(
     "svc_provider_limit_in_use",
-    [...CHAIN, "provider", "limit"],
     "Requests of the last second (rps), and requests at once (concurrency); for the operator.",
     perBudget(({ used }, name) => (isQuota(name) ? null : used)),
   ),
   highest(
     "svc_provider_credits_spent",
-    [...CHAIN, "provider", "limit"],
     "Credits spent of this day (daily) and this month (monthly); for the operator.",
     perBudget(({ used }, name) => (isQuota(name) ? used : null)),
   ),
   highest(
     "svc_cordoned",
-    PROVIDER,
     "1 while excluded for a wrong chain or dead credentials.",
     perProvider(({ health }) => one(health.cordon === null ? 0 : 1)),
   ),
   highest(
     "svc_provider_head_block",
-    PROVIDER,
     "Latest known height.",
     perProvider(({ health }) => known(health.height)),
   ),
   highest(
     "svc_provider_lag_blocks",
-    PROVIDER,
     "Blocks behind the agreed height.",
     perProvider(({ health }) => known(health.lagBlocks)),
   ),
   highest(
     "svc_upstream_socket_open",
-    PROVIDER,
     "1 while the provider's WebSocket is open.",
     perProvider(({ socket }) => known(socket === null ? null : Number(socket.state === "open"))),
   ),
   counter(
     "svc_upstream_socket_opened_total",
-    PROVIDER,
     "Times the provider's WebSocket was opened.",
     perProvider(({ socket }) => known(socket?.opened ?? null)),
   ),
   gauge(
     "svc_upstream_socket_subscriptions",
-    PROVIDER,
     "Subscriptions on the provider's WebSocket.",
     perProvider(({ socket }) => known(socket?.subscriptions ?? null)),
   ),
   counter(
     "svc_upstream_stray_frames_total",
-    PROVIDER,
     "Frames on the provider's WebSocket that belonged to nothing.",
     perProvider(({ socket }) => known(socket?.strayFrames ?? null)),
   ),
   histogram(
     "svc_upstream_latency_seconds",
-    PROVIDER,
     "Time from sending a request to a provider to its answer, of those that delivered one.",
     perProvider(({ health }) => [[[], health.latencies]]),
   ),
   highest(
     "svc_head_block",
-    CHAIN,
     "Height the providers of a profile agree on.",
     perTracker((tracker) => tracker.head()),
   ),
   highest(
     "svc_tip_block",
-    CHAIN,
     "The newest block that callers are shown, the highest that two operators of providers " +
       "report. Of several workers the highest.",
     perTracker(({ blocks }) => blocks.view.tip?.number ?? null),
   ),
   lowest(
     "svc_tip_in_force",
-    CHAIN,
     "1 while that block was confirmed lately, and block tags name it; 0 while tags go to " +
       "providers as written. Of several workers 0 if it is so at one.",
     perTracker(({ blocks }) => Number(blocks.view.current() !== null)),
   ),
   highest(
     "svc_tip_alone",
-    CHAIN,
     "1 while one operator alone defines that block although others are configured. Of several " +
       "workers 1 if it is so at one.",
     perTracker(({ blocks }) => Number(blocks.view.current()?.isAlone === true)),
   ),
   counter(
     "svc_view_reasks_total",
-    ["reason"],
     "Calls that were asked for again so that all callers keep one view: `missing` = a provider " +
       "lacked the block, `stale` = nobody had it, so the tag went out as written, `own` = a " +
       "provider did not know a transaction that was sent through this service.",
-    ({ observer: { reasks } }) => REASK_REASONS.map((reason) => [[reason], reasks.of(reason)]),
+    labelled(["reason"], ({ observer: { reasks } }) =>
+      REASK_REASONS.map((reason) => [[reason], reasks.of(reason)]),
+    ),
   ),
   counter(
     "svc_metered_compute_units_total",
-    ["price"],
     "Compute units that callers with a key used, by price: `full`, or `cached`, the share " +
       "`hosted.cache_price` of a call that was answered from the cache.",
-    ({ metered }) => byNameOrNone(metered?.()),
+    labelled(["price"], ({ metered }) => byNameOrNone(metered?.())),
   ),
   highest(
     "svc_purchases",
-    ["state"],
     "Payments that are under way, by state, and those whose money is held for somebody who is " +
       "gone.",
-    ({ payments }) => {
+    labelled(["state"], ({ payments }) => {
       const gauges = payments();
       return gauges === null ? null : inOrder(["accepted", "submitted", "held"], gauges);
-    },
+    }),
   ),
   highest(
     "svc_settlement_wallet_low",
-    ["chain_id"],
     "1 while a wallet that pays for gas has too little.",
     perWallet(({ low }) => low),
   ),
   highest(
     "svc_settlement_wallet_empty",
-    ["chain_id"],
     "1 while it has nothing, and payments by its rail are not offered.",
     perWallet(({ empty }) => empty),
   ),
-  gauge("svc_session_channels", [], "Channels of pay-per-call in memory.", ({ sessions }) =>
+  gauge("svc_session_channels", "Channels of pay-per-call in memory.", ({ sessions }) =>
     oneOrNone(sessions()?.channels),
   ),
-  gauge("svc_session_calls_held", [], "Paid requests under way.", ({ sessions }) =>
+  gauge("svc_session_calls_held", "Paid requests under way.", ({ sessions }) =>
     oneOrNone(sessions()?.held),
   ),
   highest(
     "svc_session_chain_down",
-    [],
     "1 while the chain of pay-per-call cannot be asked, and nothing is settled.",
     ({ sessions }) => oneOrNone(sessions()?.chainDown),
   ),
   highest(
     "svc_session_wallet_low",
-    [],
     "1 while the wallet that settles can hardly pay for its transactions.",
     ({ sessions }) => oneOrNone(sessions()?.walletLow),
   ),
-  gauge("svc_in_flight_bytes", [], "Bytes held for requests under way.", ({ inFlightBytes }) =>
+  gauge("svc_in_flight_bytes", "Bytes held for requests under way.", ({ inFlightBytes }) =>
     one(inFlightBytes),
   ),
-  gauge("process_resident_memory_bytes", [], "Resident memory.", ({ residentBytes }) =>
+  gauge("process_resident_memory_bytes", "Resident memory.", ({ residentBytes }) =>
     one(residentBytes),
   ),
-  counter("process_cpu_seconds_total", [], "User and system CPU time.", ({ cpuSeconds }) =>
+  counter("process_cpu_seconds_total", "User and system CPU time.", ({ cpuSeconds }) =>
     one(cpuSeconds),
   ),
-  highest("svc_uptime_seconds", [], "Time since the start.", ({ uptimeMs }) =>
-    one(uptimeMs / 1000),
+  highest("svc_uptime_seconds", "Time since the start.", ({ uptimeMs }) => one(uptimeMs / 1000)),
+  highest(
+    "svc_build_info",
+    "Always 1.",
+    labelled(["version"], ({ version }) => [[[version], 1]]),
   ),
-  highest("svc_build_info", ["version"], "Always 1.", ({ version }) => [[[version], 1]]),
 ];
 
 /** A sample whose value is a number. */
@@ -596,25 +578,37 @@ function perChain<Of extends { readonly profile: string; readonly chain: string 
   return rows.flatMap((row) => prefixed([row.profile, row.chain], samplesOf(row)));
 }
 
+function labelled(labels: readonly string[], collect: Metric["collect"]): Source {
+  return { labels, collect };
+}
+
 /** Collects from the counters of every profile and chain. */
-function perSeries(samplesOf: (series: Series) => readonly Sample[]): Metric["collect"] {
-  return ({ observer }) => perChain(observer.allSeries(), samplesOf);
+function perSeries(
+  samplesOf: (series: Series) => readonly Sample[],
+  ...further: readonly string[]
+): Source {
+  return labelled([...CHAIN, ...further], ({ observer }) =>
+    perChain(observer.allSeries(), samplesOf),
+  );
 }
 
 /** Collects from the tracker of every profile and chain; null = unknown. */
-function perTracker(readingOf: (tracker: Tracker) => number | null): Metric["collect"] {
-  return ({ registry }) =>
+function perTracker(readingOf: (tracker: Tracker) => number | null): Source {
+  return labelled(CHAIN, ({ registry }) =>
     trackersOf(registry).flatMap(({ labels, tracker }) =>
       prefixed(labels, known(readingOf(tracker))),
-    );
+    ),
+  );
 }
 
 /** Collects from every provider on every transport. */
 function perProvider(
   samplesOf: (reading: ProviderReading) => readonly Sample[],
-): Metric["collect"] {
-  return ({ providers }) =>
-    providers.flatMap((reading) => prefixed(reading.labels, samplesOf(reading)));
+  ...further: readonly string[]
+): Source {
+  return labelled([...PROVIDER, ...further], ({ providers }) =>
+    providers.flatMap((reading) => prefixed(reading.labels, samplesOf(reading))),
+  );
 }
 
 /** Collects from every declared limit of every provider; null = not of this one. */
@@ -623,15 +617,16 @@ function perBudget(
     limit: { readonly limit: number; readonly used: number },
     name: LimitName,
   ) => number | null,
-): Metric["collect"] {
-  return ({ budgets }) =>
+): Source {
+  return labelled([...CHAIN, "provider", "limit"], ({ budgets }) =>
     budgets.flatMap(({ labels, budget }) =>
       LIMIT_NAMES.flatMap((name): readonly Sample[] => {
         const limit = budget[name];
         const value = limit === null ? null : readingOf(limit, name);
         return value === null ? [] : [[[...labels, name], value]];
       }),
-    );
+    ),
+  );
 }
 
 function isQuota(name: LimitName): boolean {
@@ -639,11 +634,12 @@ function isQuota(name: LimitName): boolean {
 }
 
 /** Collects a flag of every wallet that pays for gas. */
-function perWallet(
-  flagOf: (wallet: PaymentGauges["wallets"][number]) => boolean,
-): Metric["collect"] {
-  return ({ payments }) =>
-    payments()?.wallets.map((wallet) => [[String(wallet.chainId)], Number(flagOf(wallet))]) ?? null;
+function perWallet(flagOf: (wallet: PaymentGauges["wallets"][number]) => boolean): Source {
+  return labelled(
+    ["chain_id"],
+    ({ payments }) =>
+      payments()?.wallets.map((of) => [[String(of.chainId)], Number(flagOf(of))]) ?? null,
+  );
 }
 
 function prefixed(labels: readonly string[], samples: readonly Sample[]): readonly Sample[] {

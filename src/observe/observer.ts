@@ -18,7 +18,7 @@ import { CallLog } from "./call-log.ts";
 import { EventFeed, type UnplacedEvent } from "./feed/event-feed.ts";
 import { HistoryCounts } from "./history/history-counts.ts";
 import { RepeatLimiter } from "./repeat-limiter.ts";
-import { newSeries, OUTCOMES, type Series } from "./series.ts";
+import { OUTCOMES, Series } from "./series.ts";
 
 /** Counts of client WebSockets. */
 export interface SocketCounts {
@@ -65,12 +65,14 @@ export class Observer {
   /** Calls that went to providers several in one request. */
   readonly batches = new BatchCounts();
   readonly sockets: SocketCounts = { open: 0, closes: new Map() };
+  /** Requests refused before their chain was known. */
+  readonly refusals = new Map<FaultCode, number>();
+  /** Answers whose memory was returned twice. */
+  returnsTwice = 0;
   readonly #runtime: Runtime;
   readonly #repeats: RepeatLimiter;
   readonly #calls: CallLog;
   readonly #series = new Map<string, Series>();
-  readonly #refusals = new Map<FaultCode, number>();
-  #returnsTwice = 0;
 
   constructor(log: Logger, runtime: Runtime, place: ObserverPlace = ALONE) {
     this.log = log;
@@ -87,7 +89,7 @@ export class Observer {
     const key = `${profile} ${chain}`;
     const known = this.#series.get(key);
     if (known !== undefined) return known;
-    const created = newSeries(this.history.chain(profile, chain));
+    const created = new Series(this.history.chain(profile, chain));
     this.#series.set(key, created);
     return created;
   }
@@ -128,21 +130,13 @@ export class Observer {
 
   /** Counts a request refused before its chain was known. */
   refused(code: FaultCode): void {
-    this.#refusals.set(code, (this.#refusals.get(code) ?? 0) + 1);
-  }
-
-  refusals(): ReadonlyMap<FaultCode, number> {
-    return this.#refusals;
+    this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1);
   }
 
   /** Counts and logs an answer whose memory was returned twice: a defect of ours. */
   returnedTwice(): void {
-    this.#returnsTwice++;
+    this.returnsTwice++;
     if (this.#repeats.mayLog("", RETURNED_TWICE)) this.log.error(RETURNED_TWICE);
-  }
-
-  returnsTwice(): number {
-    return this.#returnsTwice;
   }
 
   /** Logs that a circuit opened or closed, or that a provider was cordoned or released. */

@@ -6,7 +6,6 @@ import { type Provider, transportsOf } from "../core/provider/profile.ts";
 import type { MethodTable } from "../core/rpc/method-table.ts";
 import type { PaymentGauges } from "../payments/payments.ts";
 import type { SessionGauges } from "../payments/session/sessions.ts";
-import type { BudgetReport } from "../upstream/budget/provider-budget.ts";
 import type { CacheReport } from "../upstream/engine/cache/cached-answers.ts";
 import type { Filters } from "../upstream/filter/filters.ts";
 import type { HealthReport } from "../upstream/health/health-report.ts";
@@ -68,19 +67,12 @@ export interface ProviderReading {
   readonly socket: SocketReport | null;
 }
 
-/** A provider of a profile on one chain, and what may be sent to it. */
-export interface BudgetReading {
-  /** Values of the labels `profile`, `chain` and `provider`. */
-  readonly labels: readonly string[];
-  readonly budget: BudgetReport;
-}
-
 /** The sources, with what several metrics share already read. */
 export interface Readings extends MetricFacts {
   readonly providers: readonly ProviderReading[];
   readonly reports: readonly SubscriptionReport[];
-  /** Of the providers with limits. */
-  readonly budgets: readonly BudgetReading[];
+  /** Of the providers with limits, with the labels `profile`, `chain` and `provider`. */
+  readonly budgets: ReturnType<typeof budgetsOf>;
 }
 
 /** Reads what several metrics share. */
@@ -105,10 +97,10 @@ export function trackersOf({ profiles }: MetricFacts["registry"]) {
 }
 
 /** What operators bought of their vendors is theirs to see. */
-function budgetsOf({ registry, realIds }: MetricFacts): readonly BudgetReading[] {
+function budgetsOf({ registry, realIds }: MetricFacts) {
   if (!realIds) return [];
   return trackersOf(registry).flatMap(({ tracker, labels }) =>
-    tracker.set.providers.flatMap((provider): readonly BudgetReading[] => {
+    tracker.set.providers.flatMap((provider) => {
       const budget = tracker.budget(provider);
       return budget === null ? [] : [{ labels: [...labels, provider.id], budget }];
     }),

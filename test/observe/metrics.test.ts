@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { Histogram } from "../../src/core/provider/latency.ts";
 import { UnknownErrors } from "../../src/core/provider-errors/error-samples.ts";
-import { expositionText } from "../../src/observe/exposition.ts";
+import { familiesText } from "../../src/observe/exposition.ts";
 import { ChainCounts } from "../../src/observe/history/history-counts.ts";
 import {
   collectFamilies,
@@ -86,8 +86,8 @@ function factsWith(over: Partial<MetricFacts>): MetricFacts {
     registry: { profiles: [] },
     observer: {
       allSeries: () => [SERIES],
-      refusals: () => new Map([["unknown_chain", 2] as const]),
-      returnsTwice: () => 0,
+      refusals: new Map([["unknown_chain", 2] as const]),
+      returnsTwice: 0,
       splits: new SplitCounts(),
       reasks: new ViewReasks(),
       batches: { sent: 3, calls: 40, refused: 1, alone: 8 },
@@ -124,6 +124,10 @@ function factsWith(over: Partial<MetricFacts>): MetricFacts {
   };
 }
 
+function textOf(facts: MetricFacts): string {
+  return familiesText(METRICS, collectFamilies(METRICS, facts), facts.node);
+}
+
 function declaredIn(text: string): readonly string[] {
   return Array.from(text.matchAll(/^# TYPE (\S+)/gm), ([, name = ""]) => name);
 }
@@ -132,18 +136,18 @@ test("every metric is declared once and in order; those of payments only where t
   const isOfPayments = ({ name }: Metric): boolean =>
     /^svc_(purchases|settlement_wallet|session)/.test(name);
   assert.deepEqual(
-    declaredIn(expositionText(METRICS, factsWith({}))),
+    declaredIn(textOf(factsWith({}))),
     METRICS.map(({ name }) => name),
   );
   const without = factsWith({ payments: () => null, sessions: () => null });
   assert.deepEqual(
-    declaredIn(expositionText(METRICS, without)),
+    declaredIn(textOf(without)),
     METRICS.filter((metric) => !isOfPayments(metric)).map(({ name }) => name),
   );
 });
 
 test("values are written with their labels, escaped, and histograms end with their sum", () => {
-  const text = expositionText(METRICS, factsWith({}));
+  const text = textOf(factsWith({}));
   for (const line of [
     'svc_requests_total{profile="team",chain="ethereum",method="odd\\"name\\\\of\\na method",' +
       'outcome="success"} 3',
@@ -178,7 +182,7 @@ const WITHOUT_PROMTOOL =
 
 test("promtool accepts every metric of the table", { skip: WITHOUT_PROMTOOL }, () => {
   const { status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], {
-    input: expositionText(METRICS, factsWith({})),
+    input: textOf(factsWith({})),
     encoding: "utf8",
   });
   assert.deepEqual([status, stdout, stderr], [0, "", ""]);

@@ -11,6 +11,7 @@ import { CallSample, type CallWorth } from "./call-sample.ts";
 import {
   callEventOf,
   type DecisionOrigin,
+  decisionId,
   decisionOf,
   type EndedCall,
   filteredCallOf,
@@ -190,9 +191,7 @@ export class EventFeed implements PlanRecording {
 
   /** A decision that is still kept. */
   decision(id: string): RoutingDecision | null {
-    const { idPrefix } = this.#origin;
-    const number = id.startsWith(idPrefix) ? Number.parseInt(id.slice(idPrefix.length), 36) : -1;
-    return this.#kept.find(number);
+    return this.#kept.all().find((decision) => decisionId(decision) === id) ?? null;
   }
 
   /** The decisions that are kept, latest first. */

@@ -44,8 +44,8 @@ export interface HubParts {
 export const MAX_READERS = 16;
 /** Most filters at a time, with those that wait for readers who may come back. */
 export const MAX_AUDIENCES = 32;
-/** Bytes that are kept for readers of one filter who come back. */
-const MAX_KEPT_BYTES = 1_048_576;
+/** Characters of events that are kept for readers who come back, for each filter. */
+const MAX_KEPT_CHARS = 1_048_576;
 /** How long a filter is watched without readers, so that one who comes back misses nothing. */
 const LINGER_MS = 15_000;
 /** How long the events of several workers are gathered before they are written. */
@@ -53,25 +53,19 @@ const GATHER_MS = 50;
 const SECOND_MS = 1_000;
 const BEAT_SECONDS = 5;
 
-/** Events that were written together. */
-interface WrittenEvents {
-  readonly bytes: Buffer;
-  /** The numbers of all of them. */
-  readonly numbers: readonly number[];
+/** An event with its number, as it is written, and the keys of the filters that it passed. */
+interface PlacedEvent {
+  readonly number: number;
+  readonly text: string;
+  readonly keys: readonly string[];
 }
 
 /** The readers of one filter. */
 interface Audience {
   readonly filter: CallFilter;
   readonly readers: Set<HubReader>;
-  /** Number of the last event that readers who come back cannot be given. */
-  after: number;
-  /** Events that are to be written, and their numbers. */
-  texts: string[];
-  numbers: number[];
-  /** What was written last, for readers who come back. */
-  written: WrittenEvents[];
-  writtenBytes: number;
+  /** Number of the last event before this filter was followed. */
+  readonly after: number;
   /** In the present second. */
   shown: number;
   matched: number;
@@ -90,6 +84,13 @@ export class FeedHub {
   /** What workers told lately: each tells of the same change. */
   readonly #changes = new RecentChanges();
   #lastNumber = 0;
+  /** Events that are to be written. */
+  #placed: PlacedEvent[] = [];
+  /** What was written last, for readers who come back. */
+  readonly #written: PlacedEvent[] = [];
+  #writtenChars = 0;
+  /** Number of the last event that was kept and is no more. */
+  #dropped = 0;
   #readers = 0;
   #watchedElsewhere: readonly CallFilter[] = [];
   #isGathering = false;
@@ -152,19 +153,13 @@ export class FeedHub {
       return { kind: "resync", reason: "unknown_id" };
     const audience = this.#audiences.get(key);
     // Nothing is heard of a filter while nobody watches.
-    if (audience === undefined || number < audience.after)
+    if (audience === undefined || number < Math.max(audience.after, this.#dropped))
       return { kind: "resync", reason: "too_old" };
-    const missed = audience.written.flatMap((written) => this.#after(number, written) ?? []);
-    const events = missed.reduce((sum, { numbers }) => sum + numbers.length, 0);
-    return { kind: "continued", bytes: Buffer.concat(missed.map(({ bytes }) => bytes)), events };
-  }
-
-  /** Those after a number; null = there are none. */
-  #after(number: number, { bytes, numbers }: WrittenEvents): WrittenEvents | null {
-    const first = numbers.findIndex((each) => each > number);
-    if (first === -1) return null;
-    const at = first === 0 ? 0 : bytes.indexOf(`id: ${this.#prefix}${numbers[first]}\n`);
-    return { bytes: bytes.subarray(at), numbers: numbers.slice(first) };
+    const missed = textsFor(
+      key,
+      this.#written.filter((event) => event.number > number),
+    );
+    return { kind: "continued", bytes: Buffer.from(missed.join("")), events: missed.length };
   }
 
   #newAudience(key: string, filter: CallFilter): Audience {
@@ -174,10 +169,6 @@ export class FeedHub {
       filter,
       readers: new Set(),
       after: this.#lastNumber,
-      texts: [],
-      numbers: [],
-      written: [],
-      writtenBytes: 0,
       shown: 0,
       matched: 0,
       beatShown: 0,
@@ -295,11 +286,7 @@ export class FeedHub {
     if (this.#isToldAgain(item)) return;
     const number = ++this.#lastNumber;
     const text = `id: ${this.#prefix}${number}\n${passing(event.type, event.data)}`;
-    for (const key of keys) {
-      const audience = this.#audiences.get(key);
-      audience?.texts.push(text);
-      audience?.numbers.push(number);
-    }
+    this.#placed.push({ number, text, keys });
   }
 
   /** Whether another worker told of the same change. */
@@ -321,14 +308,21 @@ export class FeedHub {
   }
 
   #write(): void {
-    for (const audience of this.#audiences.values()) {
-      const { texts, numbers } = audience;
-      if (texts.length === 0) continue;
-      audience.texts = [];
-      audience.numbers = [];
-      const bytes = Buffer.from(texts.join(""));
-      keep(audience, { bytes, numbers });
-      send(audience, bytes, numbers.length);
+    const placed = this.#placed;
+    this.#placed = [];
+    for (const event of placed) this.#keep(event);
+    for (const [key, audience] of this.#audiences) send(audience, textsFor(key, placed));
+  }
+
+  /** Keeps an event for readers who come back; what is too much goes, the oldest first. */
+  #keep(event: PlacedEvent): void {
+    this.#written.push(event);
+    this.#writtenChars += event.text.length;
+    while (this.#writtenChars > MAX_KEPT_CHARS * this.#audiences.size) {
+      const oldest = this.#written.shift();
+      if (oldest === undefined) return;
+      this.#writtenChars -= oldest.text.length;
+      this.#dropped = oldest.number;
     }
   }
 
@@ -357,7 +351,7 @@ export class FeedHub {
       }
       audience.shown = 0;
       audience.matched = 0;
-      if (texts.length > 0) send(audience, Buffer.from(texts.join("")), texts.length);
+      send(audience, texts);
     }
     if (isBeat) this.#beatEnded = 0;
     this.#sinceMs = nowMs;
@@ -366,20 +360,14 @@ export class FeedHub {
 
 const NOT_RUNNING = (): void => {};
 
-function send({ readers }: Audience, bytes: Buffer, events: number): void {
-  for (const reader of [...readers]) reader.receive(bytes, events);
+function textsFor(key: string, placed: readonly PlacedEvent[]): readonly string[] {
+  return placed.flatMap(({ keys, text }) => (keys.includes(key) ? [text] : []));
 }
 
-/** Keeps what was written for readers who come back; what is too much goes, the oldest first. */
-function keep(audience: Audience, written: WrittenEvents): void {
-  audience.written.push(written);
-  audience.writtenBytes += written.bytes.length;
-  while (audience.writtenBytes > MAX_KEPT_BYTES) {
-    const oldest = audience.written.shift();
-    if (oldest === undefined) return;
-    audience.writtenBytes -= oldest.bytes.length;
-    audience.after = oldest.numbers.at(-1) ?? audience.after;
-  }
+function send({ readers }: Audience, texts: readonly string[]): void {
+  if (texts.length === 0) return;
+  const bytes = Buffer.from(texts.join(""));
+  for (const reader of [...readers]) reader.receive(bytes, texts.length);
 }
 
 /** An event as it is sent. JSON that is not indented has no line breaks. */

@@ -45,10 +45,6 @@ export class KeptDecisions {
     else (isChosen ? this.#chosen : this.#good).add(decision);
   }
 
-  find(number: number): RoutingDecision | null {
-    return this.all().find((decision) => decision.number === number) ?? null;
-  }
-
   /** Newest first. */
   all(): readonly RoutingDecision[] {
     const all = [this.#good, this.#chosen, this.#notable].flatMap(({ list }) => list);

@@ -69,7 +69,7 @@ export class RowSums {
     if (known === undefined) {
       if (this.#rows.size >= most) return false;
       this.#rows.set(key, { ...subject, numbers: [...numbers] });
-    } else addRow(layoutOfRow(subject), known.numbers, 0, { numbers, at: 0 });
+    } else addRow(layoutOfRow(subject), known.numbers, numbers);
     return true;
   }
 
@@ -177,7 +177,7 @@ export class ChainCounts {
       const subject = { profile, chain, provider: { id, alias } };
       const classes = counts.classes.flatMap((numbers, at): readonly CountedRow[] => {
         if (numbers[0] === 0) return [];
-        addRow(ATTEMPT_ROW, counts.state, 0, { numbers, at: 0 });
+        addRow(ATTEMPT_ROW, counts.state, numbers);
         return [{ ...subject, class: METHOD_CLASSES[at] ?? null, numbers: taken(numbers) }];
       });
       if (classes.length === 0 && counts.state.every((value) => value === 0)) this.#forget(counts);

@@ -11,7 +11,7 @@ import {
   latencyOf,
   layoutOfRow,
   overheadOf,
-  type RowIn,
+  type ReadNumbers,
   type RowLayout,
 } from "./history-row.ts";
 import { HOUR_MS, SERVICE } from "./hour-book.ts";
@@ -75,14 +75,13 @@ export function historyReport(history: History, query: HistoryQuery): readonly S
   const end = query.firstStep + query.count * query.joined;
   for (const series of history.series()) {
     const { subject, layout } = series;
-    const numbers = series.rows[resolution] ?? null;
-    if (numbers === null && series.isClass) continue;
+    if ((series.rows[resolution] ?? null) === null && series.isClass) continue;
     const isOfService = query.chain === null && subject.provider === null;
     const rows = report.rowsOf(isOfService ? SERVICE : subject);
-    if (rows === null || numbers === null) continue;
+    if (rows === null) continue;
     for (let step = query.firstStep; step < end; step++) {
-      const at = history.rowAt(series, resolution, step);
-      if (at !== null) report.addTo(rows, layout, step, { numbers, at });
+      const row = history.rowAt(series, resolution, step);
+      if (row !== null) report.addTo(rows, layout, step, row);
     }
   }
   return report.series();
@@ -134,15 +133,15 @@ export class HistoryReport {
   /** Adds a row of a step, unless it is not asked for. */
   add(step: number, row: RowSubject, numbers: readonly number[]): void {
     const rows = this.rowsOf(row);
-    if (rows !== null) this.addTo(rows, layoutOfRow(row), step, { numbers, at: 0 });
+    if (rows !== null) this.addTo(rows, layoutOfRow(row), step, numbers);
   }
 
-  addTo(rows: Rows, layout: RowLayout, step: number, row: RowIn): void {
+  addTo(rows: Rows, layout: RowLayout, step: number, row: ReadNumbers): void {
     const { firstStep, joined, count } = this.#query;
     const at = Math.floor((step - firstStep) / joined);
     if (at < 0 || at >= count) return;
     const sum = rows[at] ?? Array.from({ length: layout.width }, () => 0);
-    addRow(layout, sum, 0, row);
+    addRow(layout, sum, row);
     rows[at] = sum;
   }
 
@@ -197,12 +196,9 @@ function columnsOf(
   const layout = layoutOfRow(subject);
   const column = <T>(read: (row: readonly number[], at: number) => T | null): Column<T> =>
     rows.map((row, at) => (row === null ? null : read(row, at)));
-  const latency = (share: number) =>
-    column((numbers) => rounded(latencyOf({ numbers, at: 0 }, layout, share)));
+  const latency = (share: number) => column((row) => rounded(latencyOf(row, layout, share)));
   const added = (share: number) =>
-    layout.addedAt === null
-      ? null
-      : column((numbers) => rounded(overheadOf({ numbers, at: 0 }, layout, share)));
+    layout.addedAt === null ? null : column((row) => rounded(overheadOf(row, layout, share)));
   const isProvider = subject.kind === "provider";
   return {
     ...subject,
@@ -218,8 +214,8 @@ function columnsOf(
       isProvider && callsAt !== null
         ? column((row, at) => shareOf(row[0] ?? 0, callsAt(at)))
         : null,
-    lag_blocks: isProvider ? column((numbers) => lagOf({ numbers, at: 0 }, layout)) : null,
-    circuit: isProvider ? column((numbers) => circuitOf({ numbers, at: 0 }, layout)) : null,
+    lag_blocks: isProvider ? column((row) => lagOf(row, layout)) : null,
+    circuit: isProvider ? column((row) => circuitOf(row, layout)) : null,
   };
 }
 

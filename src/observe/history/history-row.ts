@@ -89,10 +89,11 @@ export function layoutOfRow({ provider }: { readonly provider: unknown }): RowLa
   return provider === null ? CALL_ROW : ATTEMPT_ROW;
 }
 
-/** Any numbers at positions: a row, or many rows in turn. */
-export type Numbers = Uint32Array | Float64Array | number[];
+/** A row that is counted in, and one that is read. */
+export type Numbers = Uint32Array | number[];
+export type ReadNumbers = Uint32Array | readonly number[];
 
-/** Adds one call that took `ms` to the histogram of latencies of the row at `at`. */
+/** Adds one call that took `ms` to the histogram of latencies at `at`. */
 export function addLatency(row: Numbers, at: number, ms: number): void {
   addToHistogram(row, at, LATENCY_BOUNDS_MS, ms);
 }
@@ -113,45 +114,34 @@ export function increment(row: Numbers, at: number): void {
   row[at] = (row[at] ?? 0) + 1;
 }
 
-/** Adds the row of `from` at `fromAt` to the row of `to` at `toAt`; of states the worst stays. */
-export function addRow(
-  { width, stateAt }: RowLayout,
-  to: Numbers,
-  toAt: number,
-  { numbers, at }: RowIn,
-): void {
+/** Adds a row to another one; of states the worst stays. */
+export function addRow({ width, stateAt }: RowLayout, to: Numbers, row: ReadNumbers): void {
   const summed = stateAt ?? width;
   for (let column = 0; column < summed; column++)
-    to[toAt + column] = (to[toAt + column] ?? 0) + (numbers[at + column] ?? 0);
+    to[column] = (to[column] ?? 0) + (row[column] ?? 0);
   for (let column = summed; column < width; column++)
-    to[toAt + column] = Math.max(to[toAt + column] ?? 0, numbers[at + column] ?? 0);
-}
-
-/** A row among others. */
-export interface RowIn {
-  readonly numbers: Numbers | readonly number[];
-  readonly at: number;
+    to[column] = Math.max(to[column] ?? 0, row[column] ?? 0);
 }
 
 /** The latency (ms) within which a share of the answers of a row came; null = there were none. */
-export function latencyOf(row: RowIn, { latencyAt }: RowLayout, share: number): number | null {
-  return percentileOf(row, latencyAt, LATENCY_BOUNDS_MS, share);
+export function latencyOf(row: ReadNumbers, layout: RowLayout, share: number): number | null {
+  return percentileOf(row, layout.latencyAt, LATENCY_BOUNDS_MS, share);
 }
 
 /** The same of what the service added. */
-export function overheadOf(row: RowIn, { addedAt }: RowLayout, share: number): number | null {
+export function overheadOf(row: ReadNumbers, { addedAt }: RowLayout, share: number): number | null {
   return addedAt === null ? null : percentileOf(row, addedAt, ADDED_BOUNDS_MS, share);
 }
 
 /** The head lag of a row; null = unknown. */
-export function lagOf({ numbers, at }: RowIn, { stateAt }: RowLayout): number | null {
-  const lag = stateAt === null ? 0 : (numbers[at + stateAt] ?? 0);
+export function lagOf(row: ReadNumbers, { stateAt }: RowLayout): number | null {
+  const lag = stateAt === null ? 0 : (row[stateAt] ?? 0);
   return lag === 0 ? null : lag - 1;
 }
 
 /** The worst circuit of a row; null = unknown. */
-export function circuitOf({ numbers, at }: RowIn, { stateAt }: RowLayout): CircuitOrCordon | null {
-  const state = stateAt === null ? 0 : (numbers[at + stateAt + 1] ?? 0);
+export function circuitOf(row: ReadNumbers, { stateAt }: RowLayout): CircuitOrCordon | null {
+  const state = stateAt === null ? 0 : (row[stateAt + 1] ?? 0);
   return CIRCUIT_STATES[state - 1] ?? null;
 }
 
@@ -166,12 +156,12 @@ export function noteState(row: Numbers, lag: number | null, circuit: CircuitOrCo
 
 /** Interpolated within its column. */
 function percentileOf(
-  { numbers, at }: RowIn,
+  row: ReadNumbers,
   from: number,
   bounds: readonly number[],
   share: number,
 ): number | null {
-  const countAt = (column: number): number => numbers[at + from + column] ?? 0;
+  const countAt = (column: number): number => row[from + column] ?? 0;
   let total = 0;
   for (let column = 0; column <= bounds.length; column++) total += countAt(column);
   if (total === 0) return null;

@@ -70,9 +70,7 @@ export class History {
   /** The present step by resolution, as its number since the epoch. */
   readonly #steps: number[];
   #bytes = 0;
-  #methodClasses = true;
-  #day = true;
-  #providers = true;
+  readonly #kept = { methodClasses: true, day: true, providers: true };
 
   constructor(wallMs: number, maxBytes: number = MAX_HISTORY_BYTES) {
     this.#maxBytes = maxBytes;
@@ -88,9 +86,7 @@ export class History {
     return {
       bytes: this.#bytes,
       maxBytes: this.#maxBytes,
-      methodClasses: this.#methodClasses,
-      day: this.#day,
-      providers: this.#providers,
+      ...this.#kept,
       providerBytes: ofProviders.reduce((sum, { bytes }) => sum + bytes, 0),
       providerCount: ofProviders.filter(({ isClass }) => !isClass).length,
     };
@@ -104,13 +100,9 @@ export class History {
       series.sinceMs = Math.min(series.sinceMs, atMs);
       series.seenMs = Math.max(series.seenMs, atMs);
       this.#allocate(series);
-      for (const [resolution, { stepMs, steps }] of RESOLUTIONS.entries()) {
-        const kept = series.rows[resolution] ?? null;
-        const step = Math.floor(atMs / stepMs);
-        const last = this.lastStep(resolution);
-        if (kept === null || step > last || step <= last - steps) continue;
-        const at = (step % steps) * series.layout.width;
-        addRow(series.layout, kept, at, { numbers, at: 0 });
+      for (const [resolution, { stepMs }] of RESOLUTIONS.entries()) {
+        const row = this.#rowAt(series, resolution, Math.floor(atMs / stepMs));
+        if (row !== null) addRow(series.layout, row, numbers);
       }
     }
   }
@@ -136,13 +128,20 @@ export class History {
     return this.#steps[resolution] ?? 0;
   }
 
-  /** Where the row of a step begins in the rows of a series; null = nothing is known of it. */
-  rowAt(series: SeriesRows, resolution: number, step: number): number | null {
-    const { stepMs, steps } = RESOLUTIONS[resolution] ?? RESOLUTIONS[0];
+  /** The row of a step of a series; null = nothing is known of it. */
+  rowAt(series: SeriesRows, resolution: number, step: number): Uint32Array | null {
+    const { stepMs } = RESOLUTIONS[resolution] ?? RESOLUTIONS[0];
+    const isKnown = step >= Math.floor(series.sinceMs / stepMs);
+    return isKnown ? this.#rowAt(series, resolution, step) : null;
+  }
+
+  /** The place of a step in the rows of a series; null = it has none. */
+  #rowAt({ rows, layout }: SeriesRows, resolution: number, step: number): Uint32Array | null {
+    const { steps } = RESOLUTIONS[resolution] ?? RESOLUTIONS[0];
     const last = this.lastStep(resolution);
-    if (series.rows[resolution] == null || step > last || step <= last - steps) return null;
-    if (step < Math.floor(series.sinceMs / stepMs)) return null;
-    return (step % steps) * series.layout.width;
+    if (step > last || step <= last - steps) return null;
+    const at = (step % steps) * layout.width;
+    return rows[resolution]?.subarray(at, at + layout.width) ?? null;
   }
 
   #seriesOf(subject: RowSubject, atMs: number): SeriesRows {
@@ -169,17 +168,17 @@ export class History {
   /** Takes the memory of a series that has none, as far as there is room. */
   #allocate(series: SeriesRows): void {
     if (series.rows[0] !== null) return;
-    while (!(series.isClass && !this.#methodClasses) && !this.#hasRoom(series)) {
-      if (this.#methodClasses) this.#dropClasses();
-      else if (this.#day) this.#dropDay();
+    while (!(series.isClass && !this.#kept.methodClasses) && !this.#hasRoom(series)) {
+      if (this.#kept.methodClasses) this.#dropClasses();
+      else if (this.#kept.day) this.#dropDay();
       else {
-        this.#providers = false;
+        this.#kept.providers = false;
         return;
       }
     }
-    if (series.isClass && !this.#methodClasses) return;
+    if (series.isClass && !this.#kept.methodClasses) return;
     for (const [resolution, { steps }] of RESOLUTIONS.entries()) {
-      if (resolution === DAY && !this.#day) continue;
+      if (resolution === DAY && !this.#kept.day) continue;
       const rows = new Uint32Array(steps * series.layout.width);
       series.rows[resolution] = rows;
       this.#bytes += rows.byteLength;
@@ -188,19 +187,19 @@ export class History {
 
   #hasRoom({ layout }: SeriesRows): boolean {
     const steps = RESOLUTIONS.reduce(
-      (sum, each, resolution) => sum + (resolution === DAY && !this.#day ? 0 : each.steps),
+      (sum, each, resolution) => sum + (resolution === DAY && !this.#kept.day ? 0 : each.steps),
       0,
     );
     return this.#bytes + steps * layout.width * Uint32Array.BYTES_PER_ELEMENT <= this.#maxBytes;
   }
 
   #dropClasses(): void {
-    this.#methodClasses = false;
+    this.#kept.methodClasses = false;
     for (const series of this.#series.values()) if (series.isClass) this.#free(series);
   }
 
   #dropDay(): void {
-    this.#day = false;
+    this.#kept.day = false;
     for (const { rows } of this.#series.values()) {
       this.#bytes -= rows[DAY]?.byteLength ?? 0;
       rows[DAY] = null;
