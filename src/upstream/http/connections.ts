@@ -28,22 +28,15 @@ export interface RequestHandler extends AnswerHandler {
   onOver: () => void;
 }
 
-/** Sends one request. */
-export type Send = (body: RequestBody, handler: RequestHandler) => void;
-
-/** Sends requests with one path and one set of headers. */
-export interface Senders {
-  readonly send: Send;
-  /** Sends a probe, which may use an extra connection. */
-  readonly sendProbe: Send;
-}
+/** Sends one request with a path and a set of headers; a probe may use an extra connection. */
+export type Send = (body: RequestBody, handler: RequestHandler, isProbe: boolean) => void;
 
 /** Name and value of one header. */
 export type HeaderField = readonly [name: string, value: string];
 
 /** Connections to one origin. */
 export interface Connections {
-  prepare(path: string, headers: readonly HeaderField[]): Senders;
+  prepare(path: string, headers: readonly HeaderField[]): Send;
   /** Whether a request would be sent without waiting for another one's answer. */
   isFree(): boolean;
   /**
@@ -59,7 +52,7 @@ export interface Connections {
 export function noConnections(refusal: Error): Connections {
   const send: Send = (_, handler) => queueMicrotask(() => handler.onResponseError(null, refusal));
   return {
-    prepare: () => ({ send, sendProbe: send }),
+    prepare: () => send,
     isFree: () => true,
     distrust() {},
     drain() {},

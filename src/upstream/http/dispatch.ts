@@ -12,7 +12,7 @@ import {
   readLongResult,
   TAIL_BYTES,
 } from "../../core/rpc/answer.ts";
-import type { Failure } from "../../core/rpc/failure.ts";
+import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { ValueScan } from "../../core/rpc/value-scan.ts";
 import type {
   AnswerListener,
@@ -483,18 +483,9 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     about: Pick<Failure, "crowded" | "incident"> = {},
   ): void {
     this.cancel();
-    this.#listener.failed(
-      {
-        kind,
-        httpStatus: this.#status,
-        retryAfter: this.#retryAfter,
-        code: null,
-        message,
-        data: null,
-        ...about,
-      },
-      null,
-    );
+    const [httpStatus, retryAfter] = [this.#status, this.#retryAfter];
+    const failure = { ...plainFailure(kind, message), httpStatus, retryAfter, ...about };
+    this.#listener.failed(failure, null);
   }
 }
 

@@ -24,7 +24,7 @@ import {
   type ConnectionLimits,
   type Connections,
   noConnections,
-  type Senders,
+  type Send,
 } from "./connections.ts";
 import { type AnswerLimits, type AnswerParts, HttpDispatch } from "./dispatch.ts";
 import { HttpBatch } from "./http-batch.ts";
@@ -69,8 +69,9 @@ const MAX_GUARDED_ANSWER_BYTES = 67_108_864;
 const LONGEST_DEADLINE_MS = 45_000;
 
 /** How requests to one provider are sent. */
-interface Route extends Senders {
+interface Route {
   readonly connections: Connections;
+  readonly send: Send;
 }
 
 /** Reaches providers by their `url`. */
@@ -125,7 +126,7 @@ export class HttpUpstream implements Upstream {
 
   #send(outgoing: OutgoingRequest, listener: AnswerListener): Dispatch {
     const { provider, mayStream, body: bytes, idStart, idEnd, passed = [] } = outgoing;
-    const { send, sendProbe, connections } = this.#routeTo(provider, passed);
+    const { send, connections } = this.#routeTo(provider, passed);
     const body = { bytes, id: this.#runtime.wireId(), idStart, idEnd };
     const room = outgoing.room ?? (provider.guarded ? this.#usersRoom : this.#serviceRoom);
     const expected = {
@@ -138,8 +139,7 @@ export class HttpUpstream implements Upstream {
     const limits = provider.guarded ? this.#guardedLimits : this.#limits;
     const dispatch = new HttpDispatch(expected, listener, limits, this.#answerParts);
     dispatch.queued = !connections.isFree();
-    if (outgoing.isProbe === true) sendProbe(body, dispatch);
-    else send(body, dispatch);
+    send(body, dispatch, outgoing.isProbe === true);
     return dispatch;
   }
 
@@ -160,7 +160,7 @@ export class HttpUpstream implements Upstream {
     };
     const dispatch = new HttpBatch(expected, listener, this.#answerParts);
     dispatch.queued = !connections.isFree();
-    send(body, dispatch);
+    send(body, dispatch, false);
     return dispatch;
   }
 
@@ -198,8 +198,7 @@ export class HttpUpstream implements Upstream {
       ...lowerCased(provider.headers),
       ...(provider.guarded ? { [PASSED_HEADER]: passedOn(passed, this.#guard.mark) } : {}),
     });
-    const senders = connections.prepare(url.pathname + url.search, headers);
-    const route = { connections, ...senders };
+    const route = { connections, send: connections.prepare(url.pathname + url.search, headers) };
     if (passed.length === 0) this.#routes.set(provider, route);
     return route;
   }

@@ -5,7 +5,7 @@ import { bareHost } from "../../core/public-address.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Allowance } from "../shares.ts";
 import type { BufferPool } from "./buffer-pool.ts";
-import type { ConnectionParts, Connections, HeaderField, Senders } from "./connections.ts";
+import type { ConnectionParts, Connections, HeaderField, Send } from "./connections.ts";
 import {
   type AnswerHandler,
   coded,
@@ -66,40 +66,33 @@ export class Origin implements Connections, PoolHooks {
     });
   }
 
-  prepare(path: string, headers: readonly HeaderField[]): Senders {
+  prepare(path: string, headers: readonly HeaderField[]): Send {
     const lines = [["host", this.#host] as const, ...headers]
       .map(([name, value]) => `${name}: ${value}\r\n`)
       .join("");
     const head = `POST ${path} HTTP/1.1\r\n${lines}content-length: `;
-    return {
-      send: (body, handler) => this.send(head, body, handler),
-      sendProbe: (body, handler) => this.sendProbe(head, body, handler),
-    };
+    return (body, handler, isProbe) => this.send(head, body, handler, isProbe);
   }
 
   /** Nothing to do: `onResponseComplete` has already ended the connection. */
   readonly distrust = (): void => {};
 
-  /** Sends `head` (request line and headers, up to and including `content-length: `) and `body`. */
-  send(head: string, body: RequestBody, handler: AnswerHandler): void {
+  /**
+   * Sends `head` (request line and headers, up to and including `content-length: `) and `body`; a
+   * probe over an extra connection if all usual ones are busy.
+   */
+  send(head: string, body: RequestBody, handler: AnswerHandler, isProbe = false): void {
     if (this.#destroyed)
       return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
-    const connection = this.#takeIdle() ?? this.#connect(this.#share.limit);
-    if (connection !== null) return this.#sendOn(connection, { head, body, handler });
+    const most = this.#share.limit + (isProbe ? PROBE_CONNECTIONS : 0);
+    const connection = this.#takeIdle() ?? this.#connect(most);
+    if (connection !== null && !connection.send(head, body, handler)) this.free(connection);
+    if (connection !== null) return;
     if (this.#queue.length >= this.#maxWaiting)
       this.#queue = this.#queue.filter(({ handler: waiting }) => !waiting.abandoned);
     if (this.#queue.length >= this.#maxWaiting)
       return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
     this.#queue.push({ head, body, handler });
-  }
-
-  /** Like `send`, over an extra connection if all usual ones are busy. */
-  sendProbe(head: string, body: RequestBody, handler: AnswerHandler): void {
-    const connection = this.#destroyed
-      ? null
-      : (this.#takeIdle() ?? this.#connect(this.#share.limit + PROBE_CONNECTIONS));
-    if (connection === null) this.send(head, body, handler);
-    else this.#sendOn(connection, { head, body, handler });
   }
 
   /** Whether a request would be sent without waiting for another one's answer. */
@@ -165,10 +158,6 @@ export class Origin implements Connections, PoolHooks {
     let next = this.#queue.shift();
     while (next?.handler.abandoned === true) next = this.#queue.shift();
     return next;
-  }
-
-  #sendOn(connection: Http1Connection, { head, body, handler }: QueuedRequest): void {
-    if (!connection.send(head, body, handler)) this.free(connection);
   }
 
   /**

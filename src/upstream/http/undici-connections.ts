@@ -12,9 +12,9 @@ import type {
   Connections,
   HeaderField,
   RequestHandler,
-  Senders,
+  Send,
 } from "./connections.ts";
-import { coded, type RequestBody } from "./http1-connection.ts";
+import { coded } from "./http1-connection.ts";
 
 /** Idle connections are kept this long, or less if the provider announces less. */
 const IDLE_MS = 30_000;
@@ -71,17 +71,13 @@ export class UndiciConnections implements Connections {
     });
   }
 
-  prepare(path: string, headers: readonly HeaderField[]): Senders {
+  prepare(path: string, headers: readonly HeaderField[]): Send {
     const flat = headers.flat();
-    const requestOf = ({ bytes, id, idStart, idEnd }: RequestBody): Dispatcher.DispatchOptions => ({
-      path,
-      method: "POST",
-      headers: flat,
-      body: withWireId({ body: bytes, idStart, idEnd }, id),
-    });
-    return {
-      send: (body, handler) => this.#send(requestOf(body), handler),
-      sendProbe: (body, handler) => this.#sendProbe(requestOf(body), handler),
+    return ({ bytes, id, idStart, idEnd }, handler, isProbe) => {
+      const body = withWireId({ body: bytes, idStart, idEnd }, id);
+      const request = { path, method: "POST", headers: flat, body } as const;
+      if (isProbe && !this.isFree()) this.#sendProbe(request, handler);
+      else this.#send(request, handler);
     };
   }
 
@@ -115,12 +111,7 @@ export class UndiciConnections implements Connections {
   }
 
   #send(request: Dispatcher.DispatchOptions, handler: RequestHandler): void {
-    const { connectionsPerOrigin, maxWaiting } = this.#limits;
-    const { limit } = this.#share;
-    const isShared = limit < connectionsPerOrigin;
-    if (isShared && this.#out >= limit) return this.#wait({ request, handler });
-    if (this.#out >= connectionsPerOrigin + maxWaiting)
-      return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
+    if (!this.isFree()) return this.#wait({ request, handler });
     this.#out++;
     handler.onOver = () => {
       this.#out--;
@@ -148,7 +139,6 @@ export class UndiciConnections implements Connections {
   }
 
   #sendProbe(request: Dispatcher.DispatchOptions, handler: RequestHandler): void {
-    if (this.isFree()) return this.#send(request, handler);
     this.#probes ??= this.#newPool(PROBE_CONNECTIONS);
     this.#probes.dispatch(request, handler);
   }

@@ -102,18 +102,16 @@ const MAX_ABANDONED = 1_000;
 const EXCERPT_BYTES = 512;
 const MAX_ERROR_BYTES = 1_048_576;
 
+function fail(listener: CallListener, message: string): void {
+  listener.failed(plainFailure("body", message), null);
+}
+
 function judge(id: string, body: Buffer, listener: CallListener): void {
   const answer = readLongResult(body, id) ?? readAnswer(body, id);
-  if (answer.kind === "bad")
-    return listener.failed(
-      plainFailure("body", body.toString("utf8", 0, EXCERPT_BYTES).trim()),
-      null,
-    );
-  if (answer.kind === "foreign")
-    return listener.failed(plainFailure("body", "the answer carries another id"), null);
+  if (answer.kind === "bad") return fail(listener, body.toString("utf8", 0, EXCERPT_BYTES).trim());
+  if (answer.kind === "foreign") return fail(listener, "the answer carries another id");
   if (answer.kind === "result") return listener.result(body, answer);
-  if (answer.end - answer.start > MAX_ERROR_BYTES)
-    return listener.failed(plainFailure("body", "the error is too long"), null);
+  if (answer.end - answer.start > MAX_ERROR_BYTES) return fail(listener, "the error is too long");
   const raw = body.subarray(answer.start, answer.end);
   listener.failed({ ...plainFailure("error", ""), ...readError(raw) }, raw);
 }

@@ -8,21 +8,16 @@ import { WebSocket } from "ws";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { readSocketMessage } from "../../core/rpc/socket-message.ts";
 import type { WireRequest } from "../../core/rpc/wire-request.ts";
-import type { Runtime } from "../../runtime.ts";
-import type { Timer, TimerWheel } from "../timer-wheel.ts";
+import type { Timer } from "../timer-wheel.ts";
 import type { MemoryShare, SocketListener, SocketReport } from "../transport.ts";
 import { ArrivingMessage } from "./arriving-message.ts";
 import { dial, nameOf, type SocketEndpoint } from "./dial.ts";
 import { Heartbeat, type HeartbeatSample } from "./heartbeat.ts";
 import { type CallListener, type PendingCall, PendingCalls } from "./pending-calls.ts";
-import type { SocketLimits } from "./socket-limits.ts";
-import { SocketSubscriptions } from "./subscriptions.ts";
+import { SocketSubscriptions, type SocketSubscriptionsParts } from "./subscriptions.ts";
 
 /** Dependencies of a socket. */
-export interface ProviderSocketParts {
-  readonly runtime: Runtime;
-  readonly timerWheel: TimerWheel;
-  readonly limits: SocketLimits;
+export interface ProviderSocketParts extends SocketSubscriptionsParts {
   /** The room that an arriving message counts toward until it is complete. */
   readonly room: MemoryShare;
 }
@@ -67,14 +62,9 @@ export class ProviderSocket {
     };
   }
 
-  /** Whether it accepts no new requests. */
-  get isDraining(): boolean {
-    return this.#drainedSinceMs !== null;
-  }
-
   /** Whether it is draining and has nothing left to do. */
   get done(): boolean {
-    return this.isDraining && this.#state === "idle";
+    return this.#drainedSinceMs !== null && this.#state === "idle";
   }
 
   keep(socketListener: SocketListener): () => void {

@@ -23,7 +23,6 @@ export interface SocketsParts {
 export function createSockets(parts: SocketsParts): Sockets {
   const newSocket = socketFactory(parts);
   const sockets = new Map<string, ProviderSocket>();
-  const byProvider = new WeakMap<Provider, ProviderSocket>();
   const keys = new WeakMap<Provider, string>();
   const draining = new Set<ProviderSocket>();
   let closed = false;
@@ -35,13 +34,10 @@ export function createSockets(parts: SocketsParts): Sockets {
   }
 
   function socketTo(provider: Provider): ProviderSocket {
-    const known = byProvider.get(provider);
-    if (known !== undefined && !known.isDraining) return known;
     const key = keyOf(provider);
     const socket = sockets.get(key) ?? newSocket(provider);
     if (closed) socket.drain();
     sockets.set(key, socket);
-    byProvider.set(provider, socket);
     return socket;
   }
 

@@ -141,11 +141,7 @@ export class SocketSubscriptions {
       if (feed.call?.sent !== true) return this.#watch(feed, 0);
       const totalMs = silentMs + askAgainMs;
       if (totalMs >= acknowledgeMs)
-        return this.#refused(
-          feed,
-          plainFailure("timeout", "the subscription was not acknowledged in time"),
-          null,
-        );
+        return this.#fail(feed, "timeout", "the subscription was not acknowledged in time");
       if (feed.asked < MAX_ASKED) {
         feed.asked++;
         this.#send(feed);
@@ -156,18 +152,9 @@ export class SocketSubscriptions {
 
   #acknowledged(feed: Feed, body: Buffer, start: number, end: number): void {
     const id = readSubscriptionId(body, start, end);
-    if (id === null)
-      return this.#refused(
-        feed,
-        plainFailure("body", "the provider gave no subscription id"),
-        null,
-      );
+    if (id === null) return this.#fail(feed, "body", "the provider gave no subscription id");
     if (this.#byId.has(id))
-      return this.#refused(
-        feed,
-        plainFailure("body", "the provider gave one subscription id twice"),
-        null,
-      );
+      return this.#fail(feed, "body", "the provider gave one subscription id twice");
     feed.id = id;
     this.#settle(feed);
     feed.rawId = body.toString("utf8", start, end);
@@ -176,6 +163,10 @@ export class SocketSubscriptions {
     const early = this.#takeHeld(id);
     feed.tell((listener) => listener.started());
     for (const result of early) feed.tell((listener) => listener.event(result));
+  }
+
+  #fail(feed: Feed, kind: Failure["kind"], message: string): void {
+    this.#refused(feed, plainFailure(kind, message), null);
   }
 
   #refused(feed: Feed, failure: Failure, raw: Buffer | null): void {
