@@ -3,6 +3,7 @@
 // provider. Sends no probes.
 
 import type { Channel } from "../../core/provider/attempt.ts";
+import { NEVER_MS } from "../../core/provider/health.ts";
 import type { Consistency, Transport } from "../../core/provider/profile.ts";
 import { DECISIONS, isMissingBlock } from "../../core/provider-errors/category.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
@@ -91,7 +92,8 @@ export class BackgroundQueries {
     const { runtime, tell } = this.#parts;
     const { provider } = this.target;
     const nowMs = runtime.now();
-    const isDue = nowMs - this.#tracker.namedAtMs(provider, tag) >= EVERY_MS;
+    const namedAtMs = this.#tracker.stateOf(provider)?.[tag]?.atMs ?? NEVER_MS;
+    const isDue = nowMs - namedAtMs >= EVERY_MS;
     if (nowMs < this.#againAtMs[tag] || !isDue) return;
     this.#againAtMs[tag] = nowMs + EVERY_MS;
     const cancel = callNumber(this.#parts, this.target, namedCall(tag), (height) => {
@@ -110,8 +112,8 @@ export class BackgroundQueries {
     const { provider } = this.target;
     const { blocks } = this.#tracker;
     const nowMs = this.#parts.runtime.now();
-    const known = this.#tracker.hashReads(provider);
-    const isKnown = known !== null && (known.served || nowMs - known.atMs < REFUSED_MS);
+    const { takesHash = false, hashReadsAtMs = NEVER_MS } = this.#tracker.stateOf(provider) ?? {};
+    const isKnown = takesHash || nowMs - hashReadsAtMs < REFUSED_MS;
     const view = blocks.view.current();
     const hash = view?.hash ?? null;
     if (isKnown || nowMs < this.#hashReadsAtMs || this.#asking.has(provider.id)) return;

@@ -106,12 +106,12 @@ export class KnownBlocks {
    * or disputed.
    */
   agreedHash(number: number): string | null {
-    return agreedHash(this.#current().pushing, number);
+    return agreedHash(this.snapshot().pushing, number);
   }
 
   /** Whether providers that push their heads have different blocks at this height. */
   isDisputed(number: number): boolean {
-    return isDisputed(this.#current().pushing, number);
+    return isDisputed(this.snapshot().pushing, number);
   }
 
   /** For how long (ms) this hash has been the only one that was heard of at its height. */
@@ -130,11 +130,6 @@ export class KnownBlocks {
     const blocks = this.#of(provider);
     if (blocks === null || blocks.branch.tip === -1 || !this.#pushes(blocks)) return null;
     return blocks.branch.tip;
-  }
-
-  /** The newest blocks, to be compared with those when an answer comes. */
-  snapshot(): BlocksSnapshot {
-    return this.#current();
   }
 
   /** The newest height of a provider is another one. */
@@ -190,8 +185,11 @@ export class KnownBlocks {
     return this.#providers.find(({ provider }) => provider.id === id) ?? null;
   }
 
-  /** Found anew only when something was heard, or has become too old: every call asks for it. */
-  #current(): Newest {
+  /**
+   * The newest blocks, to be compared with those when an answer comes. Found anew only when
+   * something was heard, or has become too old: every call asks for it.
+   */
+  snapshot(): Newest {
     const nowMs = this.#runtime.now();
     const known = this.#newest;
     if (known !== null && nowMs >= known.fromMs && nowMs < known.untilMs) return known;

@@ -12,7 +12,6 @@ import { type Breaker, CLOSED, openRemainingMs } from "../../core/provider/break
 import {
   type Condition,
   capability,
-  type ExclusionReason,
   mayLackOldLogs,
   rangeLimit,
   type SetView,
@@ -448,16 +447,6 @@ export class Plans extends ProviderRecords {
     };
   }
 
-  #reasonAgainst(
-    state: ProviderState,
-    { call, view, pinned }: PlanQuery,
-    condition: Condition,
-  ): ExclusionReason | null {
-    return pinned
-      ? unreachable(state.provider, condition)
-      : (state.region.reason ?? capability(state.provider, call, view, condition));
-  }
-
   /** When a provider can serve a call on one transport, if at all; a panic waits for no circuit. */
   #awaitedOn(
     state: ProviderState,
@@ -467,13 +456,14 @@ export class Plans extends ProviderRecords {
   ): Awaited {
     const health = state[transport];
     if (health === null) return { reason: "transport_missing", waitMs: 0 };
-    const { nowMs } = query.view;
+    const { call, view, pinned } = query;
+    const { nowMs } = view;
     // Conditions that a probe may end are worth waiting for.
-    const reason = this.#reasonAgainst(state, query, {
-      ...this.#conditionOf(state, transport, health, query),
-      wrongChain: false,
-      cordoned: false,
-    });
+    const now = this.#conditionOf(state, transport, health, query);
+    const condition = { ...now, wrongChain: false, cordoned: false };
+    const reason = pinned
+      ? unreachable(state.provider, condition)
+      : (state.region.reason ?? capability(state.provider, call, view, condition));
     const wrongChainMs = health.wrongChain ? this.set.probeIntervalMs : 0;
     const excluded = health.cordon === null ? wrongChainMs : CORDON_PROBE_MS;
     const untilProbeMs =
@@ -482,10 +472,10 @@ export class Plans extends ProviderRecords {
       reason,
       waitMs: Math.max(
         untilProbeMs,
-        state.budget?.waitMs(query.call.methodName) ?? 0,
+        state.budget?.waitMs(call.methodName) ?? 0,
         isPanic
           ? 0
-          : circuitWaitMs(circuitOf(health, nowMs), patienceMs(health, query.call.method), nowMs),
+          : circuitWaitMs(circuitOf(health, nowMs), patienceMs(health, call.method), nowMs),
       ),
     };
   }

@@ -2,6 +2,7 @@
 // requests are never counted among callers' requests.
 
 import type { Channel } from "../../core/provider/attempt.ts";
+import { NEVER_MS } from "../../core/provider/health.ts";
 import { type Provider, transportsOf } from "../../core/provider/profile.ts";
 import { DECISIONS } from "../../core/provider-errors/category.ts";
 import { isAnswer } from "../../core/rpc/failure.ts";
@@ -94,9 +95,9 @@ class SetProbes {
     const { providers, probeIntervalMs } = tracker.set;
     const targets = isOurs ? providers.flatMap(targetsOf) : [];
     const spreadMs = Math.min(2_000, probeIntervalMs) / targets.length;
-    const restMs = ({ provider, transport }: Channel): number =>
+    const restMs = (target: Channel): number =>
       isTakenOver
-        ? tracker.probedAtMs(provider, transport) + probeIntervalMs - parts.runtime.now()
+        ? (tracker.healthOf(target)?.probedAtMs ?? NEVER_MS) + probeIntervalMs - parts.runtime.now()
         : 0;
     const asking = new Set<string>();
     this.isOurs = isOurs;

@@ -227,11 +227,6 @@ export class ProviderRecords {
     this.blocks.clear(state);
   }
 
-  /** When the provider was last probed; -Infinity = never. */
-  probedAtMs(provider: Provider, transport: Transport): number {
-    return this.healthOf({ provider, transport })?.probedAtMs ?? NEVER_MS;
-  }
-
   /** Records what another worker has found out; opens no circuit. */
   recordHint(provider: Provider, transport: Transport, hint: HealthHint): void {
     const channel = this.channelOf({ provider, transport });
@@ -272,10 +267,6 @@ export class ProviderRecords {
     this.blocks.clear(state);
   }
 
-  isListening(provider: Provider): boolean {
-    return this.stateOf(provider)?.listening === true;
-  }
-
   /** Records a pushed head; without `block` its hash is not known. */
   recordHead(provider: Provider, height: number, block?: PushedBlock): void {
     const state = this.stateOf(provider);
@@ -297,11 +288,6 @@ export class ProviderRecords {
     const state = this.stateOf(provider);
     if (state === null || !isHeight(height) || state.cordon !== null || state.isWrongChain) return;
     this.blocks.reported(state, tag, height);
-  }
-
-  /** When the provider last reported the block that a tag names; -Infinity = never. */
-  namedAtMs(provider: Provider, tag: NamedTag): number {
-    return this.stateOf(provider)?.[tag]?.atMs ?? NEVER_MS;
   }
 
   /** A provider has answered at a block: its head is at least this. */
@@ -341,13 +327,6 @@ export class ProviderRecords {
     if (state === null) return;
     state.takesHash = served;
     state.hashReadsAtMs = this.runtime.now();
-  }
-
-  /** Whether it does, and when that was found; null = not known. */
-  hashReads(provider: Provider): { readonly served: boolean; readonly atMs: number } | null {
-    const state = this.stateOf(provider);
-    if (state === null || state.hashReadsAtMs === NEVER_MS) return null;
-    return { served: state.takesHash, atMs: state.hashReadsAtMs };
   }
 
   /** The consensus height; null = unknown. */
@@ -444,12 +423,14 @@ export class ProviderRecords {
     for (const health of [state?.http, state?.ws]) if (health) endWaits(health, this.runtime.now());
   }
 
-  protected stateOf(provider: Provider): ProviderState | null {
+  /** The live record of a provider, to be read; null = it is not of this set. */
+  stateOf(provider: Provider): ProviderState | null {
     const state = this.states[provider.index];
     return state?.provider.id === provider.id ? state : this.inherit(provider);
   }
 
-  protected healthOf({ provider, transport }: Channel): Health | null {
+  /** That of one of its transports. */
+  healthOf({ provider, transport }: Channel): Health | null {
     return this.stateOf(provider)?.[transport] ?? null;
   }
 

@@ -196,7 +196,10 @@ export class SharedHealth {
     switch (fact.kind) {
       case "probe":
         // One that is told again, since another worker has started, counts once.
-        if (fact.ageMs === 0 || tracker.probedAtMs(provider, fact.transport) === NEVER_MS)
+        if (
+          fact.ageMs === 0 ||
+          tracker.stateOf(provider)?.[fact.transport]?.probedAtMs === NEVER_MS
+        )
           tracker.recordProbe({ ...fact, provider });
         return;
       case "head": {
@@ -234,7 +237,7 @@ export class SharedHealth {
       owned: ours.map(({ key }) => key),
       listening: ours.flatMap(({ key, tracker }) =>
         tracker.set.providers
-          .filter((provider) => tracker.isListening(provider))
+          .filter((provider) => tracker.stateOf(provider)?.listening)
           .map(({ id }) => [key, id] as const),
       ),
     });
@@ -301,9 +304,9 @@ export class SharedHealth {
   /** Providers are asked once, so a worker that serves the set later would not hear of it. */
   #tellHashReads({ tracker }: SharedSet): void {
     for (const provider of tracker.set.providers) {
-      const known = tracker.hashReads(provider);
-      if (known !== null)
-        this.tell(tracker, provider, { kind: "hash_reads", served: known.served });
+      const { takesHash: served = false, hashReadsAtMs = NEVER_MS } =
+        tracker.stateOf(provider) ?? {};
+      if (hashReadsAtMs !== NEVER_MS) this.tell(tracker, provider, { kind: "hash_reads", served });
     }
   }
 

@@ -128,7 +128,7 @@ test("who refuses that is asked by number, and again after ten minutes", () => {
   says.balance = REFUSED;
   pass(590_000);
   assert.equal(count("eth_getBalance"), 1, "on one transport");
-  assert.equal(tracker.hashReads(provider)?.served, false);
+  assert.equal(tracker.stateOf(provider)?.takesHash, false);
   assert.equal(form(), "number");
   says.balance = '"0x1"';
   pass(150_000);
@@ -141,10 +141,10 @@ test("a missing block and a limit say nothing of it: the provider is asked again
     says.balance = failure;
     pass(90_000);
     assert.ok(count("eth_getBalance") > 0);
-    assert.equal(tracker.hashReads(provider), null);
+    assert.equal(tracker.stateOf(provider)?.hashReadsAtMs, Number.NEGATIVE_INFINITY);
     says.balance = '"0x1"';
     pass(90_000);
-    assert.equal(tracker.hashReads(provider)?.served, true, failure.message);
+    assert.equal(tracker.stateOf(provider)?.takesHash, true, failure.message);
   }
 });
 

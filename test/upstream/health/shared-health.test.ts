@@ -184,7 +184,7 @@ test("four workers probe as often as one, and all of them know what was found", 
     for (const provider of PROVIDERS) {
       const { height, probeMs } = tracker.health(provider, "http");
       assert.deepEqual([height, probeMs], [100, 5]);
-      assert.ok(world.now() - tracker.probedAtMs(provider, "ws") < 14_000);
+      assert.ok(world.now() - (tracker.stateOf(provider)?.ws?.probedAtMs ?? 0) < 14_000);
     }
 });
 
