@@ -77,18 +77,13 @@ export async function backfillTo(
   }
 }
 
-/** Fetches the provider's newest block; null = it did not answer. */
-export async function newestBlock({ query }: Pick<Backfill, "query">): Promise<Head | null> {
-  const raw = await query("eth_getBlockByNumber", '["latest",false]');
-  return raw === null ? null : readHead(raw);
-}
-
-/** Fetches the hash of the provider's block with a number; null = it did not answer. */
+/** Fetches the provider's block with a number, or its newest one; null = it did not answer. */
 export async function blockAt(
-  { query }: Pick<Backfill, "query">,
-  number: number,
+  from: Pick<Backfill, "query">,
+  number: number | "latest",
 ): Promise<Head | null> {
-  const raw = await query("eth_getBlockByNumber", `["0x${number.toString(16)}",false]`);
+  const block = number === "latest" ? number : `0x${number.toString(16)}`;
+  const raw = await from.query("eth_getBlockByNumber", `["${block}",false]`);
   return raw === null ? null : readHead(raw);
 }
 

@@ -29,14 +29,7 @@ import {
   stateAt,
   unsureIn,
 } from "../../core/stream/stream-mark.ts";
-import {
-  type Backfill,
-  backfillTo,
-  blockAt,
-  logsOf,
-  newestBlock,
-  withBackfillDeadline,
-} from "./backfill.ts";
+import { type Backfill, backfillTo, blockAt, logsOf, withBackfillDeadline } from "./backfill.ts";
 import { PendingLogs } from "./checks/pending-logs.ts";
 import type { Continuity, ContinuityParts, EventSink, SourceFailure } from "./continuity.ts";
 import type { Source } from "./source.ts";
@@ -145,7 +138,7 @@ export class ChainContinuity implements Continuity {
   }
 
   async #catchUp(source: Source): Promise<Found> {
-    const newest = await newestBlock(source);
+    const newest = await blockAt(source, "latest");
     if (newest === null) return "unanswered";
     this.#onProgress();
     const state = this.#state;

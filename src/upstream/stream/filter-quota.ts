@@ -11,13 +11,14 @@ export const SHORT_CHARS = 4_096;
 /** Most characters of the different filters of one caller. */
 export const MAX_CALLER_CHARS = 4_000_000;
 
+/** Of one caller. */
+type OpenFilters = Map<string, { count: number; readonly chars: number }>;
+
 /** Counts the open log filters of all callers. */
 export class FilterQuota {
   readonly #holdings: Holdings<readonly string[]>;
-  /** Number of subscriptions by caller and filter. */
-  readonly #callers = new Map<string, Map<string, number>>();
-  /** Characters of the different filters of each caller. */
-  readonly #chars = new Map<string, number>();
+  /** Number of subscriptions, and characters of the filter, by caller and filter. */
+  readonly #callers = new Map<string, OpenFilters>();
 
   /** `holdings`: the filters that callers have at other workers. */
   constructor(holdings: Holdings<readonly string[]>) {
@@ -27,11 +28,11 @@ export class FilterQuota {
   /** Whether one more filter is within the caller's limit. */
   allows({ id, maxLogFilters }: StreamCaller, key: string): boolean {
     const filter = nameOf(key);
-    const filters = this.#callers.get(id) ?? new Map<string, number>();
+    const filters: OpenFilters = this.#callers.get(id) ?? new Map();
     const elsewhere = new Set(this.#holdings.elsewhere(id).flat());
     if (filters.has(filter) || elsewhere.has(filter)) return true;
-    if (key.length > SHORT_CHARS && (this.#chars.get(id) ?? 0) + key.length > MAX_CALLER_CHARS)
-      return false;
+    const open = [...filters.values()].reduce((sum, { chars }) => sum + chars, 0);
+    if (key.length > SHORT_CHARS && open + key.length > MAX_CALLER_CHARS) return false;
     return elsewhere.union(filters).size < maxLogFilters;
   }
 
@@ -46,19 +47,15 @@ export class FilterQuota {
     join: (counted: Subscriber) => () => void,
   ): () => void {
     const filter = nameOf(key);
-    // The functions below keep the length, not the key: any number of equal filters may be open.
-    const { length } = key;
-    const filters = this.#callers.get(id) ?? new Map<string, number>();
+    // The functions below do not keep the key: any number of equal filters may be open.
+    const filters: OpenFilters = this.#callers.get(id) ?? new Map();
     this.#callers.set(id, filters);
-    const before = filters.get(filter) ?? 0;
-    filters.set(filter, before + 1);
-    if (before === 0) {
-      this.#addChars(id, length);
-      this.#tell(id, filters);
-    }
+    const open = filters.get(filter) ?? { count: 0, chars: key.length };
+    filters.set(filter, open);
+    if (open.count++ === 0) this.#tell(id, filters);
     let held = true;
     const release = (): void => {
-      if (held) this.#give(id, filter, length);
+      if (held) this.#give(id, filter);
       held = false;
     };
     const leave = join(releasing(subscriber, release));
@@ -68,25 +65,17 @@ export class FilterQuota {
     };
   }
 
-  #give(id: string, filter: string, length: number): void {
+  #give(id: string, filter: string): void {
     const filters = this.#callers.get(id);
-    const left = (filters?.get(filter) ?? 0) - 1;
-    if (filters === undefined) return;
-    if (left > 0) return void filters.set(filter, left);
+    const open = filters?.get(filter);
+    if (filters === undefined || open === undefined || --open.count > 0) return;
     filters.delete(filter);
-    this.#addChars(id, -length);
     this.#tell(id, filters);
     if (filters.size === 0) this.#callers.delete(id);
   }
 
   #tell(id: string, filters: ReadonlyMap<string, unknown>): void {
     this.#holdings.tell(id, filters.size === 0 ? null : [...filters.keys()].slice(0, MAX_TOLD));
-  }
-
-  #addChars(id: string, count: number): void {
-    const held = (this.#chars.get(id) ?? 0) + count;
-    if (held > 0) this.#chars.set(id, held);
-    else this.#chars.delete(id);
   }
 }
 

@@ -53,10 +53,9 @@ export class Polls {
           const refused = { outcome: refusalOf(outcome, route), route, lacking: provider };
           return events.opened({ kind: "refused", ...refused });
         }
-        const source = new PolledSource(router, events, (polled) => this.#pollOf(polled));
-        source.begin({ tracker, provider, counts });
-        opened = source;
-        events.opened({ kind: "open", source: source.of(provider), route });
+        const pollOf = (polled: PolledProvider): HeadPoll => this.#pollOf(polled);
+        opened = new PolledSource(router, events, pollOf, { tracker, provider, counts });
+        events.opened({ kind: "open", source: opened, route });
       },
     );
     return () => {
@@ -102,50 +101,50 @@ function queryOf(
 }
 
 /** One provider as the source of one stream. */
-class PolledSource {
+class PolledSource implements Source {
+  readonly provider: Provider;
+  readonly pushesLogs = false;
   readonly #events: SourceEvents;
   readonly #pollOf: (polled: PolledProvider) => HeadPoll;
   readonly #queries: OpenQueries;
-  #polled: PolledProvider | null = null;
-  #leave: () => void = () => {};
+  #polled: PolledProvider;
+  #leave: () => void;
   #closed = false;
 
   constructor(
     router: Pick<Router, "route">,
     events: SourceEvents,
     pollOf: (polled: PolledProvider) => HeadPoll,
+    polled: PolledProvider,
   ) {
+    this.provider = polled.provider;
     this.#queries = new OpenQueries(router);
     this.#events = events;
     this.#pollOf = pollOf;
+    this.#polled = polled;
+    this.#leave = this.#begin();
   }
 
-  /** Polls a provider from now on, in place of the one before. */
-  begin(polled: PolledProvider): void {
+  query(method: string, params: string): Promise<Buffer | null> {
+    return this.#queries.run(queryOf(this.#polled, { method, params }));
+  }
+
+  follow(tracker: Tracker, provider: Provider): void {
+    if (this.#closed) return;
     const leaveLast = this.#leave;
-    this.#polled = polled;
-    this.#leave = this.#pollOf(polled).join({
+    this.#polled = { ...this.#polled, tracker, provider };
+    this.#leave = this.#begin();
+    leaveLast();
+  }
+
+  #begin(): () => void {
+    return this.#pollOf(this.#polled).join({
       head: (raw) => this.#events.head(raw),
       lost: () => {
         this.close();
         this.#events.lost();
       },
     });
-    leaveLast();
-  }
-
-  of(provider: Provider): Source {
-    return {
-      provider,
-      pushesLogs: false,
-      query: async (method, params) =>
-        this.#polled === null ? null : this.#queries.run(queryOf(this.#polled, { method, params })),
-      follow: (tracker, now) => {
-        if (this.#polled !== null && !this.#closed)
-          this.begin({ ...this.#polled, tracker, provider: now });
-      },
-      close: () => this.close(),
-    };
   }
 
   close(): void {

@@ -18,7 +18,7 @@ import { CountsByChain, zeros } from "./counts-by-chain.ts";
 import { FilterQuota, MAX_CALLER_CHARS, SHORT_CHARS } from "./filter-quota.ts";
 import { Polls } from "./polled-source.ts";
 import type { StreamParts } from "./source.ts";
-import { CANNOT_RESUME, Stream, type StreamOwner } from "./stream.ts";
+import { CANNOT_RESUME, Stream } from "./stream.ts";
 import {
   FAILOVER_REASONS,
   type FailoverReason,
@@ -85,29 +85,28 @@ export interface StreamMove extends Pick<SubscriptionReport, "profile" | "chain"
   readonly reason: FailoverReason;
 }
 
-/** Joins subscribers to streams. */
+/** Joins subscribers to streams. These are bounded: for a new one the longest idle one ends. */
 export class Subscriptions {
-  readonly #clocks: Pick<SubscriptionParts, "runtime" | "timerWheel">;
+  readonly #parts: SubscriptionParts;
+  readonly #polls: Polls | null;
   readonly #counted = new CountsByChain(noCounts);
   readonly #filterQuota: FilterQuota;
   readonly #checks: LogCheckRegistry;
-  readonly #table: StreamTable;
+  readonly #maxStreams: number;
+  readonly #entries = new Map<string, Entry>();
+  /** Streams without subscribers, longest idle first. */
+  readonly #idle = new Map<string, Stream>();
+  /** Of all long filters. */
+  #chars = 0;
   /** Streams that were begun for one subscriber alone. */
   #ownStreams = 0;
 
-  constructor({ onMove, ...rest }: SubscriptionParts) {
-    const polls = rest.router.reaches("http") ? new Polls(rest) : null;
-    const checks = new LogCheckRegistry(rest);
-    this.#clocks = rest;
-    this.#filterQuota = new FilterQuota(rest.logFilters ?? NO_SHARED_HOLDINGS);
-    this.#checks = checks;
-    this.#table = new StreamTable({
-      counted: this.#counted,
-      onMove,
-      maxStreams: Math.floor(MAX_STREAMS / (rest.workers ?? 1)),
-      newStream: (request, owner) =>
-        new Stream({ ...rest, polls }, request, checks.of(request.profile, request.tracker), owner),
-    });
+  constructor(parts: SubscriptionParts) {
+    this.#parts = parts;
+    this.#polls = parts.router.reaches("http") ? new Polls(parts) : null;
+    this.#filterQuota = new FilterQuota(parts.logFilters ?? NO_SHARED_HOLDINGS);
+    this.#checks = new LogCheckRegistry(parts);
+    this.#maxStreams = Math.floor(MAX_STREAMS / (parts.workers ?? 1));
   }
 
   /**
@@ -130,7 +129,7 @@ export class Subscriptions {
 
   /** Moves every stream to the profiles that the registry serves now. */
   rebind(registry: ProfileRegistry): void {
-    for (const { stream, request } of [...this.#table.entries.values()]) {
+    for (const { stream, request } of [...this.#entries.values()]) {
       const served = servedNow(registry, request);
       if (served === null) stream.end("the configuration no longer serves it");
       else {
@@ -141,7 +140,7 @@ export class Subscriptions {
   }
 
   reports(): readonly SubscriptionReport[] {
-    return [...this.#table.entries.values()].map(({ stream, request }) => ({
+    return Array.from(this.#entries.values(), ({ stream, request }) => ({
       ...stream.report(),
       ...shown(request),
     }));
@@ -162,14 +161,13 @@ export class Subscriptions {
   }
 
   close(): void {
-    for (const { stream } of [...this.#table.entries.values()]) stream.end("the service stops");
+    for (const { stream } of [...this.#entries.values()]) stream.end("the service stops");
   }
 
   #join(key: string, request: SubscribeRequest, subscriber: Subscriber): () => void {
     const { resume, deadlineMs } = request;
     if (resume !== undefined) return this.#joinAt(resume, key, request, subscriber);
-    const table = this.#table;
-    const stream = table.entries.get(key)?.stream ?? table.begin(key, request, true);
+    const stream = this.#entries.get(key)?.stream ?? this.#begin(key, request, true);
     return stream === null ? refuse(subscriber, FULL) : stream.join(subscriber, deadlineMs);
   }
 
@@ -184,17 +182,17 @@ export class Subscriptions {
     request: SubscribeRequest,
     subscriber: Subscriber,
   ): () => void {
-    const { runtime, timerWheel } = this.#clocks;
+    const { runtime, timerWheel } = this.#parts;
     const untilMs = runtime.now() + BEHIND_MS;
     let again: Timer | null = null;
     let leave = (): void => again?.clear();
     const begin = (ownKey: string, isShared: boolean): void => {
-      const stream = this.#table.begin(ownKey, request, isShared);
+      const stream = this.#begin(ownKey, request, isShared);
       if (stream === null) refuse(subscriber, FULL);
       else leave = stream.join(subscriber, request.deadlineMs, true);
     };
     const join = (): void => {
-      const stream = this.#table.entries.get(key)?.stream;
+      const stream = this.#entries.get(key)?.stream;
       if (stream === undefined) return begin(key, true);
       const difference = stream.since(mark);
       if (difference.kind === "events") {
@@ -208,72 +206,51 @@ export class Subscriptions {
     join();
     return () => leave();
   }
-}
-
-interface StreamTableParts {
-  readonly onMove: SubscriptionParts["onMove"] | undefined;
-  readonly counted: CountsByChain<ReturnType<typeof noCounts>>;
-  readonly maxStreams: number;
-  readonly newStream: (request: SubscribeRequest, owner: StreamOwner) => Stream;
-}
-
-/** The open streams by key, bounded; when room is needed, the longest idle one ends. */
-class StreamTable {
-  readonly entries = new Map<string, Entry>();
-  readonly #parts: StreamTableParts;
-  /** Streams without subscribers, longest idle first. */
-  readonly #idle = new Map<string, Stream>();
-  #chars = 0;
-
-  constructor(parts: StreamTableParts) {
-    this.#parts = parts;
-  }
 
   /**
    * Begins a stream; one that nobody else can join ends with its last subscriber. Null = too many
    * streams are open, or too long ones.
    */
-  begin(key: string, request: SubscribeRequest, isShared: boolean): Stream | null {
+  #begin(key: string, request: SubscribeRequest, isShared: boolean): Stream | null {
     if (!this.#makeRoom(key)) return null;
-    const { counted, maxStreams, newStream, onMove } = this.#parts;
-    const counts = counted.of(request.profile, request.tracker);
-    const stream = newStream(request, {
+    const { profile, tracker } = request;
+    const counts = this.#counted.of(profile, tracker);
+    const parts = { ...this.#parts, polls: this.#polls };
+    const stream: Stream = new Stream(parts, request, this.#checks.of(profile, tracker), {
       over: () => {
         this.#idle.delete(key);
         counts.filledBlocks += stream.report().filledBlocks;
-        if (this.entries.delete(key)) this.#chars -= longChars(key);
+        if (this.#entries.delete(key)) this.#chars -= longChars(key);
       },
       idle: () => {
         if (this.#idle.size >= MAX_IDLE) this.#endLongestIdle();
         this.#idle.set(key, stream);
         if (!isShared) return 0;
-        return this.entries.size > maxStreams / 2 ? PRESSED_LINGER_MS : LINGER_MS;
+        return this.#entries.size > this.#maxStreams / 2 ? PRESSED_LINGER_MS : LINGER_MS;
       },
       used: () => void this.#idle.delete(key),
-      failedOver(reason) {
+      failedOver: (reason) => {
         counts.failovers[reason]++;
-        onMove?.({ ...shown(request), to: stream.report().provider?.id ?? null, reason });
+        const to = stream.report().provider?.id ?? null;
+        this.#parts.onMove?.({ ...shown(request), to, reason });
       },
-      ended() {
-        counts.ended++;
-      },
+      ended: () => void counts.ended++,
     });
-    this.entries.set(key, { stream, request });
+    this.#entries.set(key, { stream, request });
     this.#chars += longChars(key);
     return stream;
   }
 
   #makeRoom(key: string): boolean {
-    const { maxStreams } = this.#parts;
     const most = MAX_CHARS - longChars(key);
-    if (this.entries.size >= maxStreams) this.#endLongestIdle();
+    if (this.#entries.size >= this.#maxStreams) this.#endLongestIdle();
     for (const stream of [...this.#idle.values()]) if (this.#chars > most) stream.endIfIdle();
-    return this.entries.size < maxStreams && (this.#chars <= most || longChars(key) === 0);
+    return this.#entries.size < this.#maxStreams && (this.#chars <= most || longChars(key) === 0);
   }
 
   #endLongestIdle(): void {
-    const longest = this.#idle.values().next();
-    if (longest.done !== true) longest.value.endIfIdle();
+    const [longest] = this.#idle.values();
+    longest?.endIfIdle();
   }
 }
 
@@ -295,14 +272,8 @@ const FULL = fault("unavailable", "too many different subscriptions are open", {
 
 function tooManyFilters({ maxLogFilters }: StreamCaller): Fault {
   const nextAction = "unsubscribe from a filter, or put several addresses or topics into one";
-  return fault(
-    "rate_limit_exceeded",
-    `${maxLogFilters} different filters, or very long ones, are open`,
-    {
-      status: 200,
-      nextAction,
-    },
-  );
+  const why = `${maxLogFilters} different filters, or very long ones, are open`;
+  return fault("rate_limit_exceeded", why, { status: 200, nextAction });
 }
 
 function refuse(subscriber: Subscriber, why: Fault): () => void {
@@ -325,12 +296,8 @@ function shown({
 }
 
 function keyOf({ profile, tracker, subscription, pin }: SubscribeRequest): string {
-  return JSON.stringify([
-    profile,
-    tracker.set.chain.chainName,
-    pin?.id ?? null,
-    subscription.params,
-  ]);
+  const { chainName } = tracker.set.chain;
+  return JSON.stringify([profile, chainName, pin?.id ?? null, subscription.params]);
 }
 
 // Block bounds of a log subscriber. The stream itself has no bounds, so that equal filters share

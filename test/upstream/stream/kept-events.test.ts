@@ -60,8 +60,8 @@ test("a source that is asked alone confirms nothing, unless nobody else could ev
         queryLogs: async () => [],
         queryAll: async () => [],
         kept: () => null,
-        affordable: true,
-        roomy: true,
+        isAffordable: () => true,
+        isRoomy: () => true,
       });
       const results = Array.from({ length: filters }, (_, n) => {
         const subscription = readSubscription(["logs", { address: [ADDRESS, `0x${n}${FILL}`] }]);
@@ -98,8 +98,8 @@ test("the logs that a check found do not keep the whole answer", async () => {
       queryLogs: ask,
       queryAll: () => blockLogs.fetch("all", ask),
       kept: () => blockLogs.kept("all"),
-      affordable: true,
-      roomy: true,
+      isAffordable: () => true,
+      isRoomy: () => true,
     });
     const results = Array.from({ length: filters }, (_, n) => {
       const subscription = readSubscription(["logs", { address: [ADDRESS, `0x${n}${FILL}`] }]);

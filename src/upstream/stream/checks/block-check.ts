@@ -45,8 +45,8 @@ export interface BlockLogsSource {
   /** All logs of the block as a provider returned them before; null = they are not kept. */
   kept(channel: Channel): readonly KeyedLog[] | null;
   /** Whether one more call may be made now, and whether optional calls may. */
-  readonly affordable: boolean;
-  readonly roomy: boolean;
+  isAffordable(): boolean;
+  isRoomy(): boolean;
 }
 
 /** Most providers queried for one block, and answers that settle it. */
@@ -98,7 +98,7 @@ export class BlockCheck {
   run(): void {
     const open = [...this.#filters.values()].filter((filter) => filter.state === "open");
     this.#isWhole ||=
-      this.#filters.size >= LEAST_FILTERS_TOGETHER || (open.length > 1 && !this.#source.roomy);
+      this.#filters.size >= LEAST_FILTERS_TOGETHER || (open.length > 1 && !this.#source.isRoomy());
     if (this.#isWhole) return void this.#queryAll();
     for (const filter of open) {
       filter.state = "alone";
@@ -110,7 +110,7 @@ export class BlockCheck {
     const { subscription, sources } = filter;
     const params = logsOfBlock(subscription.filter ?? ALL_LOGS, this.#block.hash);
     let silent = 0;
-    if (!this.#source.affordable)
+    if (!this.#source.isAffordable())
       return this.#finish(filter, { kind: "unchecked", why: "over_budget" });
     for (const channel of this.#source.candidates(sources).slice(0, MOST_ASKED)) {
       const logs = await this.#source.queryLogs(channel, params);
@@ -184,18 +184,15 @@ export class BlockCheck {
     const next =
       others.find(isThere) ?? others.find(({ provider: { id } }) => !all.has(id)) ?? left[0];
     if (next === undefined || isThere(next)) return next ?? null;
-    return this.#source.affordable && silent.size + answers.size < MOST_ASKED ? next : null;
+    return this.#source.isAffordable() && silent.size + answers.size < MOST_ASKED ? next : null;
   }
 
   /** Finishes a filter with what was answered. `isComplete`: everybody who was asked answered. */
   #conclude(filter: FilterCheck, isComplete: boolean): void {
     const { found, answeredBy, sources } = filter;
-    const { affordable } = this.#source;
-    if (answeredBy.size === 0)
-      return this.#finish(filter, {
-        kind: "unchecked",
-        why: affordable ? "unanswered" : "over_budget",
-      });
+    const affordable = this.#source.isAffordable();
+    const why = affordable ? "unanswered" : "over_budget";
+    if (answeredBy.size === 0) return this.#finish(filter, { kind: "unchecked", why });
     const logs = [...found.values()].sort((left, right) => left.logIndex - right.logIndex);
     const independent = !answeredBy.isSubsetOf(sources);
     const isEnough = this.#isSettled(filter) || (isComplete && affordable);
@@ -216,7 +213,9 @@ export class BlockCheck {
   #isSettled({ found, answeredBy, second }: FilterCheck): boolean {
     if (answeredBy.size >= ENOUGH_ANSWERS) return true;
     const isEnough =
-      found.size > 0 || second === "no" || (second === "if there is room" && !this.#source.roomy);
+      found.size > 0 ||
+      second === "no" ||
+      (second === "if there is room" && !this.#source.isRoomy());
     return answeredBy.size > 0 && isEnough;
   }
 }

@@ -97,11 +97,15 @@ export function matching(filter: LogFilter, logs: readonly KeyedLog[]): readonly
 // Queries one provider for the logs of one block, for a check. A block that the provider does not
 // know yet is queried again; failures do not count against the provider.
 
-/** The logs to query and the provider. */
-export interface BlockLogsQuery {
+/** A block whose logs are queried, and the provider. */
+export interface SourceBlock {
   readonly tracker: Tracker;
   readonly channel: Channel;
   readonly block: Block;
+}
+
+/** Which of its logs. */
+export interface BlockLogsQuery extends SourceBlock {
   /** The JSON array of `eth_getLogs`. */
   readonly params: string;
   /** Takes one call from the budget. False = no call may be made now. */
@@ -110,11 +114,6 @@ export interface BlockLogsQuery {
 
 /** What a provider said once. */
 type BlockAnswer = readonly Log[] | "unknown block" | "failed";
-
-/** A query, and what its outcome counts for. */
-interface OneQuery extends Omit<BlockLogsQuery, "spend"> {
-  readonly counts: Counting;
-}
 
 /** Waits before retries for a block that the provider does not know yet. */
 const AGAIN_MS = [100, 300, 900] as const;
@@ -139,25 +138,21 @@ export async function queryBlockLogs(
 /** Queries all logs of a block from the provider of streams, once. Never rejects. */
 export function queryBlock(
   { router }: Pick<StreamParts, "router">,
-  { tracker, channel, block }: Pick<BlockLogsQuery, "tracker" | "channel" | "block">,
+  source: SourceBlock,
 ): Promise<BlockAnswer> {
-  const counts = channel.transport === "ws" ? "nothing" : "limits";
-  const params = logsOfBlock(ALL_LOGS, block.hash);
-  return queryOnce(router, { tracker, channel, counts, block, params });
+  const counts = source.channel.transport === "ws" ? "nothing" : "limits";
+  return queryOnce(router, {
+    ...source,
+    counts,
+    params: logsOfBlock(ALL_LOGS, source.block.hash),
+  });
 }
 
 function queryOnce(
-  router: Pick<Router, "route" | "reaches">,
-  { tracker, channel, counts, block, params }: OneQuery,
+  router: Pick<Router, "route">,
+  { block, ...asked }: Omit<BlockLogsQuery, "spend"> & { readonly counts: Counting },
 ): Promise<BlockAnswer> {
-  const query = {
-    tracker,
-    channel,
-    counts,
-    method: "eth_getLogs",
-    params,
-    deadlineMs: DEADLINE_MS,
-  };
+  const query = { ...asked, method: "eth_getLogs", deadlineMs: DEADLINE_MS };
   return new Promise((resolve) => {
     queryProvider(router, query, (result, route) => {
       if (result === null) resolve(lacksBlock(route) ? "unknown block" : "failed");

@@ -40,6 +40,7 @@ import {
   matching,
   queryBlock,
   queryBlockLogs,
+  type SourceBlock,
 } from "./block-logs.ts";
 
 /** Counts of the checks of one profile on one chain since the start. */
@@ -64,13 +65,6 @@ type CheckCounts = typeof NO_CHECKS & CountedChain;
 export interface CheckedStream {
   readonly tracker: Tracker;
   readonly pin: Provider | null;
-}
-
-/** A block whose logs are queried from the provider of a stream. */
-export interface SourceBlock {
-  readonly tracker: Tracker;
-  readonly channel: Channel;
-  readonly block: Block;
 }
 
 /** A block to check, and how urgently. */
@@ -241,19 +235,20 @@ export class LogChecks {
    * not return them, and else, `queryAlone` queries those of the filter.
    */
   async logsFrom(
-    { tracker, channel, block }: SourceBlock,
+    source: SourceBlock,
     filter: LogFilter,
     queryAlone: () => Promise<readonly Log[] | null>,
   ): Promise<readonly Log[] | null> {
-    const { id } = channel.provider;
+    const { provider } = source.channel;
+    const { id } = provider;
     this.#noteFilter(JSON.stringify(filter));
-    const key = this.#keyOf(channel.provider, block);
+    const key = this.#keyOf(provider, source.block);
     const isTogether =
       this.#blockLogs.kept(key) !== null ||
       (this.#filters.size >= LEAST_FILTERS_TOGETHER && !this.#isAskedAlone(id));
     if (!isTogether) return queryAlone();
     const all = await this.#blockLogs.fetch(key, async () => {
-      const said = await queryBlock(this.#parts, { tracker, channel, block });
+      const said = await queryBlock(this.#parts, source);
       if (said === "failed") this.#alone.set(id, this.#parts.runtime.now() + ALONE_MS);
       return typeof said === "string" ? null : said;
     });
@@ -341,8 +336,6 @@ export class LogChecks {
   }
 
   #askerFor(block: Block, { tracker, pin }: CheckedStream): BlockLogsSource {
-    const tokens = (): number => this.#tokens(tracker);
-    const isRoomy = (): boolean => this.isRoomy(tracker);
     const keyOf = ({ provider }: Channel): string => this.#keyOf(provider, block);
     const queryLogs: BlockLogsSource["queryLogs"] = (channel, params) => {
       // Removed meanwhile: a query would open an unnecessary connection.
@@ -364,12 +357,8 @@ export class LogChecks {
           queryLogs(channel, logsOfBlock(ALL_LOGS, block.hash)),
         ),
       kept: (channel) => this.#blockLogs.kept(keyOf(channel)),
-      get affordable() {
-        return tokens() >= 1;
-      },
-      get roomy() {
-        return isRoomy();
-      },
+      isAffordable: () => this.#tokens(tracker) >= 1,
+      isRoomy: () => this.isRoomy(tracker),
     };
   }
 
