@@ -16,13 +16,10 @@ import {
   NO_SHARED_HOLDINGS,
   SharedHoldings,
 } from "../core/workers/shared-holdings.ts";
-import { OperatorRecords } from "../hosted/operator/stored-records.ts";
-import { Observer, type ObserverPlace } from "../observe/observer.ts";
+import { Observer } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { serviceMark } from "../secrets/service-mark.ts";
-import type { Changes } from "../shared/changes/changes.ts";
 import { storedFilters } from "../shared/nodes/stored-filters.ts";
-import type { Store } from "../shared/store/store.ts";
 import { batchingUpstream } from "../upstream/batch/batching-upstream.ts";
 import { meteredSockets, meteredUpstream } from "../upstream/budget/metered-upstream.ts";
 import { ProviderBudgets } from "../upstream/budget/provider-budgets.ts";
@@ -42,7 +39,6 @@ import {
   type ProfileRegistrySettings,
 } from "../upstream/registry/profile-registry.ts";
 import { SecondTier } from "../upstream/second-tier/second-tier.ts";
-import type { Shares } from "../upstream/shares.ts";
 import { SOCKET_LIMITS, type SocketLimits } from "../upstream/socket/socket-limits.ts";
 import { createSockets } from "../upstream/socket/sockets.ts";
 import { SsrfGuard } from "../upstream/ssrf-guard.ts";
@@ -60,15 +56,13 @@ import {
   trustedProxiesOf,
 } from "../web/http/client-address.ts";
 import type { ServedCallers } from "../web/pages/instance.ts";
-import { type PageParts, Pages } from "../web/pages/routes.ts";
-import type { CallPaywall } from "../web/payment/call-paywall.ts";
+import { Pages } from "../web/pages/routes.ts";
 import { LegacyForms } from "../web/rpc/answers/answer-headers.ts";
 import { Compression } from "../web/rpc/answers/compression.ts";
 import type { AuthenticationParts } from "../web/rpc/authenticate.ts";
 import { SeenByCallers } from "../web/rpc/caller-view.ts";
 import { FilterMethods } from "../web/rpc/filter-methods.ts";
 import { RpcPaywall } from "../web/rpc/paid/rpc-paywall.ts";
-import type { PayPerCall } from "../web/rpc/paid/session.ts";
 import type { RpcParts } from "../web/rpc/parts.ts";
 import { TargetResolver } from "../web/rpc/target.ts";
 import { listenForMetrics } from "../web/server/metrics-listener.ts";
@@ -87,7 +81,7 @@ import type { Hosting, HostingParts } from "./hosted.ts";
 import { OperatorView } from "./live/operator-view.ts";
 import { createCachePurge, createOwnPurge } from "./operators/cache-purge.ts";
 import { OperatorChanges } from "./operators/operator-changes.ts";
-import { OperatorConsole } from "./operators/operator-console.ts";
+import { type OperatorConsole, openConsole } from "./operators/operator-console.ts";
 import {
   type OpenOperatorProviders,
   openOperatorProviders,
@@ -98,12 +92,14 @@ import {
   reloadOver,
   serveReload,
 } from "./operators/reload-service.ts";
-import { limitsOf, type ServiceParts, serviceAlone, workerOf } from "./service-parts.ts";
 import {
-  type JoinedNode,
-  openProviderLimits,
-  type ProviderLimits,
-} from "./store/provider-limits.ts";
+  limitsOf,
+  processIdOf,
+  type ServiceParts,
+  serviceAlone,
+  workerOf,
+} from "./service-parts.ts";
+import { openProviderLimits, type ProviderLimits } from "./store/provider-limits.ts";
 import { workerDocuments } from "./workers/service-readings.ts";
 import { workerConfig } from "./workers/worker-limits.ts";
 
@@ -150,19 +146,14 @@ interface LiveState {
 }
 
 /** Everything built before the service listens. */
-interface Foundation {
+interface Foundation extends Stored {
   /** The configuration at the start; after a reload see `live.config`. */
   readonly config: Config;
   readonly live: LiveState;
   readonly outside: Outside;
   readonly providers: ReturnType<typeof upstreamSide>;
-  readonly hosting: Hosting | null;
-  /** Null = this service is one node. */
-  readonly node: NodeView | null;
-  readonly console: OperatorConsole;
   readonly filterClaims: FilterClaims;
   readonly operatorProviders: OpenOperatorProviders;
-  readonly operatorChanges: OperatorChanges;
   readonly legacyForms: LegacyForms;
   readonly proxies: TrustedProxies;
   readonly compression: Compression | null;
@@ -176,8 +167,8 @@ export async function build(given: Config, start: Start): Promise<App> {
   const outside = { ...start, service, log: labelled(start.log, config) };
   const { runtime, log } = outside;
   const live: LiveState = { config, methods: methodTable(config.methods), isDraining: false };
-  const bounds = boundsOf(config, outside);
-  const providers = upstreamSide(config, { ...outside, ...bounds }, live);
+  const sent = openProviderLimits({ config, runtime, log, service });
+  const providers = upstreamSide(config, { ...outside, sent }, live);
   const serving = servingOf({ ...providers, rules: addressRulesOf(config) });
   if (isAlone(outside)) warnOfKeyless(config, log);
   const stored = await openStored(config, {
@@ -185,7 +176,7 @@ export async function build(given: Config, start: Start): Promise<App> {
     serving,
     methods: () => live.methods,
   });
-  await bounds.sent.join(stored.store, stored.joined);
+  await sent.join(stored.store, stored.joined);
   providers.viewExchange.join(stored.joined?.hints ?? null);
   await providers.budgets.ready();
   const { hosting, console } = stored;
@@ -225,16 +216,14 @@ export async function build(given: Config, start: Start): Promise<App> {
     subscriptions: providers.subscriptions,
   }).catch(closing);
   providers.profileUpdater.begin();
-  return appOf(foundation, listening, stored.close);
+  return appOf(foundation, listening);
 }
 
 /** The store, and what lies on it. */
-interface Stored {
+interface Stored extends Pick<ServiceNode, "store" | "changes" | "joined"> {
   readonly hosting: Hosting | null;
-  readonly store: Store;
-  readonly changes: Changes;
+  /** Null = this service is one node. */
   readonly node: NodeView | null;
-  readonly joined: JoinedNode | null;
   /** The name of this process in the store. */
   readonly processName: string;
   readonly console: OperatorConsole;
@@ -247,20 +236,12 @@ async function openStored(
   config: Config,
   parts: Omit<HostingParts, "config" | "settings" | "console" | keyof ServiceNode>,
 ): Promise<Stored> {
-  const { runtime, log, service } = parts;
+  const { runtime, service } = parts;
   const opened = await openServiceNode({ ...parts, config });
   const { store, view, joined, changes, onError } = opened;
   const node = view?.identity.id ?? null;
-  const process = processName(opened, service);
-  const console = new OperatorConsole({
-    config,
-    runtime,
-    log,
-    records: new OperatorRecords(store),
-    accounts: config.hosted === null ? null : store,
-    openLimit: limitsOf({ runtime, service }),
-    node,
-  });
+  const process = joined?.id ?? processIdOf(service);
+  const console = openConsole(store, { ...parts, config, node });
   const shared = { store, changes, node: view, joined, processName: process, console };
   const operatorChanges = new OperatorChanges({ store, changes, runtime, process, node, onError });
   try {
@@ -277,13 +258,6 @@ async function openStored(
     await store.close();
     throw error;
   }
-}
-
-/** Unique among the processes that use the store; a worker's successor has the same name. */
-function processName({ joined, view }: ServiceNode, service: ServiceParts): string {
-  if (joined !== null) return joined.id;
-  const node = view?.identity.id ?? service.id;
-  return service.workers === 1 ? node : `${node}/${service.bus.self}`;
 }
 
 /** Records filters, so that other processes go on with them, or this one after a restart. */
@@ -317,16 +291,10 @@ async function operatorProvidersOf({
 }: OperatorFoundation): Promise<OpenOperatorProviders> {
   const { runtime, log, service } = outside;
   const { bus } = service;
-  const { timerWheel, upstreams, registry, cordons, subscriptions } = providers;
   const opened = await openOperatorProviders({
+    ...providers,
+    ...console,
     runtime,
-    timerWheel,
-    upstreams,
-    registry,
-    cordons,
-    subscriptions,
-    records: console.records,
-    recordAction: console.recordAction,
     changes: operatorChanges,
     onError: (error) =>
       log.warn({ problem: errorText(error) }, "what operators did elsewhere cannot be read now"),
@@ -368,16 +336,13 @@ async function instanceApiOf(foundation: Foundation): Promise<Api> {
   const { config, live, outside, hosting, node, console, providers } = foundation;
   const { operatorProviders, operatorChanges, view } = foundation;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
-  const { sessions, recordAction } = console;
   return createInstanceApi({
+    ...console,
     runtime: outside.runtime,
     log: outside.log,
     publicUrl,
     trustedProxies,
     operatorToken,
-    sessions,
-    recordAction,
-    records: console.records,
     providers: operatorProviders,
     methods: () => live.methods,
     openLimit: limitsOf(outside),
@@ -399,9 +364,8 @@ async function instanceApiOf(foundation: Foundation): Promise<Api> {
 }
 
 function appOf(
-  { config, live, outside, providers, filterClaims, view }: Foundation,
+  { config, live, outside, providers, filterClaims, view, close }: Foundation,
   { server, metrics }: Awaited<ReturnType<typeof listenTo>>,
-  closeStores: () => Promise<void>,
 ): App {
   return {
     port: server.port,
@@ -425,7 +389,7 @@ function appOf(
       await view.end();
       await filterClaims.close();
       // Before the stores close: shares are given back there for other nodes.
-      await providers.close().finally(closeStores);
+      await providers.close().finally(close);
       providers.cache.secondTier?.close();
     },
   };
@@ -478,12 +442,32 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
 }
 
 /** The pages and documents that answer GET; of several workers each answers for the service. */
-function pagesOf(foundation: Foundation): Pages {
-  const { service, runtime } = foundation.outside;
-  const uptimeBeforeMs = Math.max(0, runtime.wallMs() - service.startedWallMs);
-  if (isAlone({ service })) return pagesWith(foundation, { service: null, uptimeBeforeMs });
-  const documents = workerDocuments(service.bus, (query) => pages.own(query));
-  const pages = pagesWith(foundation, { service: documents, uptimeBeforeMs });
+function pagesOf({ config, live, outside, providers, hosting, ...foundation }: Foundation): Pages {
+  const { runtime, service, version } = outside;
+  const { compression, legacyForms, node } = foundation;
+  const pages: Pages = new Pages({
+    ...providers,
+    runtime,
+    service: isAlone(outside) ? null : workerDocuments(service.bus, (query) => pages.own(query)),
+    uptimeBeforeMs: Math.max(0, runtime.wallMs() - service.startedWallMs),
+    version,
+    compression,
+    legacyForms,
+    methods: () => live.methods,
+    metricsApart: config.server.metricsListen !== null,
+    documents: documentsOf(live, config.hosted, version),
+    isDraining: () => live.isDraining,
+    serves: () => servedBy(hosting),
+    node: node?.identity ?? null,
+    publicNode: node?.shown ?? null,
+    region: config.cluster.region,
+    cluster: () => node?.health() ?? null,
+    socketOf: providers.sockets.report,
+    cache: () => providers.cache.report(),
+    payments: () => hosting?.paywall?.payments.gauges() ?? null,
+    sessions: () => hosting?.sessions?.gauges() ?? null,
+    metered: () => hosting?.credit.metered() ?? null,
+  });
   return pages;
 }
 
@@ -493,38 +477,6 @@ function servedBy(hosting: Hosting | null): ServedCallers {
   const some = contact !== "cut_off" || hosting?.admission.keyless === true;
   const keys = contact === "heard" && hosting?.credit.maySpend() !== false;
   return { keys, some };
-}
-
-function pagesWith(
-  foundation: Foundation,
-  ofService: Pick<PageParts, "service" | "uptimeBeforeMs">,
-): Pages {
-  const { config, live, outside, providers, hosting } = foundation;
-  const { registry, observer, budget, subscriptions, filters, sockets } = providers;
-  return new Pages({
-    ...ofService,
-    runtime: outside.runtime,
-    registry,
-    observer,
-    budget,
-    version: outside.version,
-    compression: foundation.compression,
-    legacyForms: foundation.legacyForms,
-    methods: () => live.methods,
-    metricsApart: config.server.metricsListen !== null,
-    documents: documentsOf(live, config.hosted, outside.version),
-    isDraining: () => live.isDraining,
-    serves: () => servedBy(hosting),
-    node: foundation.node?.identity ?? null,
-    publicNode: foundation.node?.shown ?? null,
-    region: config.cluster.region,
-    cluster: () => foundation.node?.health() ?? null,
-    subscriptions,
-    filters,
-    socketOf: sockets.report,
-    cache: () => providers.cache.report(),
-    ...gaugesOf(hosting),
-  });
 }
 
 /** Lines of several nodes end in one place: each names its own. */
@@ -539,23 +491,6 @@ export function warnOfKeyless({ production, hosted }: Config, log: Logger): void
       "hosted.keyless is true: callers without a key are served unmetered; keep this port private",
     );
 }
-
-/** Bounds that hold for more than this process. */
-interface Bounds {
-  /** How bounds of this machine are divided between its workers. */
-  readonly shares: Shares;
-  /** What may be sent to providers. */
-  readonly sent: ProviderLimits;
-}
-
-function boundsOf(config: Config, outside: Outside): Bounds {
-  const { runtime, log, service } = outside;
-  const sent = openProviderLimits({ config, runtime, log, service });
-  return { shares: sent.ofMachine, sent };
-}
-
-/** The surroundings of what talks to providers. */
-type UpstreamOutside = Omit<Outside, "version"> & Bounds;
 
 /** Sends batches where providers take them, and nothing beyond the limits of providers. */
 function limitedHttp(
@@ -577,16 +512,18 @@ function limitedHttp(
 /** Everything that talks to providers, with its observer. */
 function upstreamSide(
   config: Config,
-  { runtime, log, service, shares, sent }: UpstreamOutside,
+  { runtime, log, service, sent }: Outside & { readonly sent: ProviderLimits },
   live: Pick<LiveState, "config">,
 ) {
+  const shares = sent.ofMachine;
   const timerWheel = new TimerWheel(runtime);
   const guard = new SsrfGuard({ rules: addressRulesOf(config), mark: markOf(config) });
   const budget = new MemoryBudget(() => live.config.limits);
   const budgets = new ProviderBudgets({ ...sent, runtime });
   const socketParts = { runtime, timerWheel, guard, budget, limits: socketLimits(live) };
   const sockets = meteredSockets(createSockets(socketParts), { runtime, budgets });
-  const observer = new Observer(log, runtime, placeOf(service));
+  const { bus, workers } = service;
+  const observer = new Observer(log, runtime, { worker: bus.self, workers });
   const buffers = new BufferPool(() => observer.returnedTwice());
   const httpParts = { budget, timerWheel, client: config.upstream.http, shares, buffers };
   const http = new HttpUpstream(runtime, httpLimits(live), guard, {
@@ -595,16 +532,13 @@ function upstreamSide(
   });
   const upstreams = { http, ws: sockets };
   const cordons = new CordonTable();
-  const ofRegistry = { ...hearing(observer), shares, budgets, cordons };
-  const registry = registryOf(config, runtime, ofRegistry);
+  const registry = registryOf(config, { runtime, observer, shares, budgets, cordons });
   const limits = (): Config["limits"] => live.config.limits;
   const parts = { runtime, timerWheel, upstreams, limits, log, buffers };
   const { router, cache, accepted } = liveRouter(parts, observer, live);
-  const bus = service.workers === 1 ? null : service.bus;
   const common = { runtime, timerWheel, registry, consistency: () => live.config.consistency };
-  const streams = streamSide(bus, {
-    ...{ ...common, router, sockets, shares, limits, log, budget },
-    workers: service.workers,
+  const streams = streamSide(workers === 1 ? null : bus, {
+    ...{ ...common, router, sockets, shares, limits, log, budget, workers },
     onMove: (move) => observer.streamMoved(move),
   });
   const { subscriptions } = streams;
@@ -636,31 +570,27 @@ function upstreamSide(
   };
 }
 
+/** The profiles served; the observer hears of the health of providers, and of every attempt. */
 function registryOf(
   { chains, profiles, selection }: Config,
-  runtime: Runtime,
-  settings: Pick<
-    ProfileRegistrySettings,
-    "onChange" | "shares" | "budgets" | "cordons" | "attemptsOf"
-  >,
+  {
+    runtime,
+    observer,
+    ...settings
+  }: Pick<ProfileRegistrySettings, "shares" | "budgets" | "cordons"> & {
+    readonly runtime: Runtime;
+    readonly observer: Observer;
+  },
 ): ProfileRegistry {
-  return new ProfileRegistry(chains, profiles, runtime, { ...selection, ...settings });
-}
-
-/** The observer hears of the health of providers, and of every attempt at them. */
-function hearing(observer: Observer): Pick<ProfileRegistrySettings, "onChange" | "attemptsOf"> {
-  return {
+  return new ProfileRegistry(chains, profiles, runtime, {
+    ...selection,
+    ...settings,
     onChange: (profile, chain, change) => observer.channelChanged(profile, chain, change),
     attemptsOf: (profile, chain) => {
       const of = observer.history.chain(profile, chain);
       return (attempt, method) => of.attempted(attempt, method);
     },
-  };
-}
-
-/** This process among the workers of its service. */
-function placeOf(service: Outside["service"]): ObserverPlace {
-  return { worker: service.bus.self, workers: service.workers };
+  });
 }
 
 /** The router with its cache, as the live configuration says. */
@@ -669,11 +599,7 @@ function liveRouter(
     Pick<Outside, "log"> & { readonly buffers: BufferPool },
   { splits, reasks, feed }: Observer,
   live: Pick<LiveState, "config">,
-): {
-  readonly router: Router;
-  readonly cache: CachedAnswers;
-  readonly accepted: AcceptedTransactions;
-} {
+) {
   const { secret, redisUrl } = live.config;
   const secondTier = new SecondTier({ ...parts, secret });
   secondTier.use(redisUrl);
@@ -769,15 +695,6 @@ async function listenTo(
   }
 }
 
-/** Figures of payments, of pay-per-call sessions and of what was metered. */
-function gaugesOf(hosting: Hosting | null) {
-  return {
-    payments: () => hosting?.paywall?.payments.gauges() ?? null,
-    sessions: () => hosting?.sessions?.gauges() ?? null,
-    metered: () => hosting?.credit.metered() ?? null,
-  };
-}
-
 /** How calls are paid: by funding a key, or per call; null = not available. */
 function payingOf(
   hosting: Hosting | null,
@@ -790,12 +707,9 @@ function payingOf(
     paywall === null
       ? null
       : new RpcPaywall({ ...authentication, keyOf, paywall, publicUrl: server.publicUrl });
-  return { rpcPaywall, payPerCall: payPerCallOf(callPaywall, hosted) };
-}
-
-/** Pay-per-call; null = not available. */
-function payPerCallOf(paywall: CallPaywall | null, hosted: Config["hosted"]): PayPerCall | null {
-  return paywall === null || hosted === null ? null : { paywall, tariff: hosted.tariff };
+  const hasCalls = callPaywall !== null && hosted !== null;
+  const payPerCall = hasCalls ? { paywall: callPaywall, tariff: hosted.tariff } : null;
+  return { rpcPaywall, payPerCall };
 }
 
 /**

@@ -16,10 +16,9 @@ import { openHeartbeat } from "../shared/nodes/heartbeat.ts";
 import { type NodeIdentity, publicNode, serviceNodeOf } from "../shared/nodes/identity.ts";
 import { claimsOf, type JobClaims } from "../shared/nodes/job-claims.ts";
 import type { Membership } from "../shared/nodes/membership.ts";
-import { newProcessId } from "../shared/nodes/node-rows.ts";
 import { startRetention } from "../shared/nodes/retention.ts";
 import { type Store, urgently } from "../shared/store/store.ts";
-import { type ServiceParts, workerOf } from "./service-parts.ts";
+import { processIdOf, type ServiceParts, workerOf } from "./service-parts.ts";
 import type { JoinedNode } from "./store/provider-limits.ts";
 import {
   openServiceStore,
@@ -60,7 +59,7 @@ async function joinCluster(parts: JoinParts): Promise<Cluster | null> {
   const joined = await openCluster({
     ...parts,
     node,
-    processId: processIdOf(parts),
+    processId: processIdOf(parts.service),
     settings: {
       expectedNodes: cluster.expectedNodes,
       heartbeatMs: hosted?.flushIntervalMs ?? HEARTBEAT_MS,
@@ -195,15 +194,6 @@ export function followerOf({ keyCache, credit, loader }: Followers): ChangeFollo
   };
 }
 
-/**
- * The process id of a worker's place in its row. A successor has the same id. The supervisor starts
- * a successor after the predecessor has ended, so it need not wait to see whether the predecessor
- * lives.
- */
-export function workerProcessId(serviceId: string, worker: WorkerId): string {
-  return `${serviceId}/${worker}`;
-}
-
 const CHANCE = 36 ** 6;
 const HOSTNAME_CHARACTERS = 100;
 
@@ -213,11 +203,6 @@ export function named(config: Config, runtime: Runtime): Config {
   const host = hostname().replace(/[\s/]/g, "-").slice(0, HOSTNAME_CHARACTERS);
   const nodeId = `${host}-${Math.floor(runtime.random() * CHANCE).toString(36)}`;
   return { ...config, cluster: { ...config.cluster, nodeId } };
-}
-
-function processIdOf({ runtime, service }: JoinParts): string {
-  const worker = workerOf(service);
-  return worker === null ? newProcessId(runtime) : workerProcessId(service.id, worker);
 }
 
 function clusterNodeId({ config, runtime, service }: Omit<JoinParts, "store" | "onError">): string {

@@ -15,10 +15,11 @@ import {
   openAddressLimit,
 } from "../core/workers/shared-address-limits.ts";
 import { NO_SHARED_HOLDINGS, SharedHoldings } from "../core/workers/shared-holdings.ts";
-import { Admission, type AdmissionParts } from "../hosted/admission/admission.ts";
+import { Admission } from "../hosted/admission/admission.ts";
 import { parseProblems } from "../hosted/audit/audit-results.ts";
 import { exportStore } from "../hosted/audit/export.ts";
-import { type Credit, type CreditParts, openCredit } from "../hosted/credit/credit.ts";
+import { type Credit, openCredit } from "../hosted/credit/credit.ts";
+import { creditOn } from "../hosted/credit/credit-store.ts";
 import { KEY_CACHE_LIMITS, KeyCache } from "../hosted/keys/key-cache.ts";
 import { keyRow } from "../hosted/keys/key-context.ts";
 import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form-usage.ts";
@@ -26,16 +27,12 @@ import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
 import { holdsPayments, paymentsOnDemand, sessionsOnDemand } from "../payments/on-demand.ts";
 import type { Payments } from "../payments/payments.ts";
 import type { RailSettings } from "../payments/rails/rails.ts";
-import type { SessionProcess } from "../payments/session/holds.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { localSecret } from "../secrets/sealer.ts";
-import {
-  type BookedLimitParts,
-  bookedAddressLimits,
-} from "../shared/leases/booked-address-limits.ts";
+import { bookedAddressLimits } from "../shared/leases/booked-address-limits.ts";
 import { RateShares } from "../shared/leases/rate-shares.ts";
-import { type JobClaims, repeatJob } from "../shared/nodes/job-claims.ts";
+import { repeatJob } from "../shared/nodes/job-claims.ts";
 import { startRetention } from "../shared/nodes/retention.ts";
 import { openStore, type Store } from "../shared/store/store.ts";
 import { createApi } from "../web/api/api.ts";
@@ -47,10 +44,10 @@ import { PurchasePaywall } from "../web/payment/purchase-paywall.ts";
 import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
 import { auditBooks, auditForOperator } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
-import { followerOf, type ServiceNode, workerProcessId } from "./cluster.ts";
+import { followerOf, type ServiceNode } from "./cluster.ts";
 import { type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
 import type { OperatorConsole } from "./operators/operator-console.ts";
-import { limitsOf, type ServiceParts, workerOf } from "./service-parts.ts";
+import { limitsOf, processIdOf, type ServiceParts, workerOf } from "./service-parts.ts";
 import { creditOver, tokensOver } from "./workers/supervisor-objects.ts";
 
 /** The running hosted service. */
@@ -104,11 +101,11 @@ const MIN_SLICE_CU = 100;
 
 /** Starts the services on the store. */
 export async function openHosting(parts: HostingParts): Promise<Hosting> {
-  const { config, settings, runtime, log, store, cluster, claims, onError } = parts;
+  const { config, settings, runtime, store, cluster, onError } = parts;
   const legacyForms = await legacyFormsOf(parts);
   const custom = await openCustomProfiles(parts);
   const openLimit = limitsOf(parts);
-  const rateShares = rateSharesOf(parts);
+  const shared = sharedLimitsOf(parts);
   const node = cluster?.node.id ?? nodeIdOf(config, runtime, workerOf(parts.service));
   const credit = await creditOf(parts, node);
   const keyCache = new KeyCache({
@@ -125,16 +122,16 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
     credit,
     keyCache,
     profiles: custom.loader,
-    ...sharedLimitsOf(parts, rateShares),
+    ...shared,
   });
   const changed = changesOver(parts, { keyCache, loader: custom.loader });
-  const shared = { config, settings, runtime, log, store, claims };
-  const payments = await paymentsOf({ ...shared, changes: changed, node });
+  const payments = await paymentsOf(parts, changed, node);
   const paywall = payments === null ? null : new PurchasePaywall({ payments, runtime, openLimit });
-  const sessions = await sessionsOf({ ...shared, process: processOf(settings, credit) });
+  const sessions = await sessionsOf(parts, credit);
   const customParts = { ...custom.written, changed: changed.profile };
   const api = apiOf(parts, {
     ...{ changes: changed, paywall, credit, custom: customParts, openLimit },
+    openCreationLimit: shared.openCreationLimit,
   });
   parts.changes.follow(followerOf({ keyCache, credit, loader: custom.loader }));
   const endJobs = startJobs(parts);
@@ -152,18 +149,15 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
       await endJobs().catch(onError);
       admission.close();
       custom.loader.close();
-      await leaveOthers(parts, rateShares);
+      shared.sharing?.close();
+      await leaveOthers(parts);
       await closeStore(parts, { payments, sessions, credit, legacyForms, store });
     },
   };
 }
 
 /** Leaves the cluster and stops following changes. */
-async function leaveOthers(
-  { cluster, changes, runtime, onError }: HostingParts,
-  rateShares: RateShares | null,
-): Promise<void> {
-  rateShares?.close();
+async function leaveOthers({ cluster, changes, runtime, onError }: HostingParts): Promise<void> {
   changes.close();
   await within(runtime, CLOSE_MS, cluster?.close() ?? Promise.resolve()).catch(onError);
 }
@@ -184,18 +178,20 @@ async function legacyFormsOf({
 }
 
 function creditOf(parts: HostingParts, node: string): Promise<Credit> {
-  const { store, runtime, settings, cluster, changes, onError } = parts;
-  const hasWorkers = cluster === null && parts.service.workers > 1;
+  const { store, runtime, settings, cluster, changes, service, onError } = parts;
+  // Where another process has the embedded file open, it runs the transactions.
+  const isRemote = service.workers > 1 && store.engine === "sqlite";
   return openCredit({
     store,
     runtime,
     onError,
     node: { id: node, region: cluster?.node.region ?? "" },
-    ...(cluster === null ? {} : { replaces: cluster.replaces, recalls: true }),
-    ...(cluster === null ? {} : { agreedMs: () => cluster.membership.databaseMs() }),
-    ...(hasWorkers ? { recalls: true, recorded: () => changes.written() } : {}),
-    ...processIdOf(parts),
-    ...transactionsOf(parts),
+    replaces: cluster === null ? "any" : cluster.replaces,
+    agreedMs: () => cluster?.membership.databaseMs() ?? runtime.wallMs(),
+    recalls: !changes.isAlone,
+    recorded: () => changes.written(),
+    processId: cluster?.processId ?? processIdOf(service),
+    transactions: isRemote ? creditOver(service.bus) : creditOn(store),
     settings: {
       flushIntervalMs: settings.flushIntervalMs,
       nodeTimeoutMs: settings.nodeTimeoutMs,
@@ -205,16 +201,9 @@ function creditOf(parts: HostingParts, node: string): Promise<Credit> {
   });
 }
 
-/** Workers are known by their place, so that the supervisor can tell what they leave behind. */
-function processIdOf(parts: HostingParts): Pick<CreditParts, "processId"> {
-  const { cluster, service } = parts;
-  if (cluster !== null) return { processId: cluster.processId };
-  const worker = workerOf(service);
-  return worker === null ? {} : { processId: workerProcessId(service.id, worker) };
-}
-
 interface ApiCollaborators {
   readonly openLimit: OpenAddressLimit;
+  readonly openCreationLimit: OpenCreationLimit;
   readonly changes: Invalidations;
   readonly paywall: PurchasePaywall | null;
   readonly credit: Credit;
@@ -224,7 +213,7 @@ interface ApiCollaborators {
 /** The account pages and the management API. */
 function apiOf(
   parts: HostingParts,
-  { changes, paywall, credit, custom, openLimit }: ApiCollaborators,
+  { changes, paywall, credit, custom, ...limits }: ApiCollaborators,
 ): Api {
   const { config, settings, runtime, log, store, serving, methods, console, onError } = parts;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
@@ -237,8 +226,7 @@ function apiOf(
     publicUrl,
     trustedProxies,
     keysPerHour: settings.keysPerHour,
-    openLimit,
-    openCreationLimit: creationLimitsOf(parts),
+    ...limits,
   };
   const api = createApi({
     ...common,
@@ -312,33 +300,22 @@ async function auditOnce(parts: HostingParts): Promise<void> {
   parts.log.error({ differences }, "the books do not agree");
 }
 
-interface PaymentHostingParts
-  extends Pick<HostingParts, "config" | "settings" | "runtime" | "log"> {
-  readonly store: Store;
-  readonly claims: JobClaims;
-  readonly changes: Invalidations;
-  readonly node: string;
-}
-
 /**
  * Payments, if rails are configured; null = nothing can be bought. Their libraries are imported
  * here, so that services without payments do not load them.
  */
-async function paymentsOf({
-  config,
-  settings: { payments: settings },
-  node,
-  ...parts
-}: PaymentHostingParts): Promise<Payments | null> {
+async function paymentsOf(
+  { config, settings: { payments: settings }, runtime, log, store, claims }: HostingParts,
+  changes: Invalidations,
+  node: string,
+): Promise<Payments | null> {
   if (settings.rails.length === 0) return null;
   const open = async (): Promise<Payments> => {
     const { openPayments } = await import("../payments/start.ts");
-    const secrets = challengeSettings(config);
-    return openPayments({ ...parts, beneficiaries: BENEFICIARIES, node, settings, ...secrets });
+    const parts = { runtime, log, store, claims, changes, beneficiaries: BENEFICIARIES };
+    return openPayments({ ...parts, node, settings, ...challengeSettings(config) });
   };
-  return (await opensOnDemand(settings.rails, parts.store))
-    ? paymentsOnDemand(settings, open)
-    : open();
+  return (await opensOnDemand(settings.rails, store)) ? paymentsOnDemand(settings, open) : open();
 }
 
 /** Local rails whose store holds no payment yet wait for the first one. */
@@ -346,31 +323,22 @@ async function opensOnDemand(rails: readonly RailSettings[], store: Store): Prom
   return rails.every((rail) => rail.local) && !(await holdsPayments(store));
 }
 
-interface SessionHostingParts extends Omit<PaymentHostingParts, "changes" | "node"> {
-  readonly process: SessionProcess;
-}
-
-/** This process among those that take calls of channels. */
-function processOf({ flushIntervalMs }: HostingParts["settings"], credit: Credit): SessionProcess {
-  return { presence: () => credit.presence(), heartbeatMs: flushIntervalMs };
-}
-
 /** Pay-per-call, if a rail supports it; null = not available. Imported like payments. */
-async function sessionsOf({
-  config,
-  settings,
-  ...parts
-}: SessionHostingParts): Promise<Sessions | null> {
+async function sessionsOf(
+  { config, settings, runtime, log, store, claims }: HostingParts,
+  credit: Credit,
+): Promise<Sessions | null> {
   const { rails: all, offerMs, waitMs } = settings.payments;
   const rails = all.filter((rail) => rail.kind === "session");
   if (rails.length === 0) return null;
   const open = async (): Promise<Sessions> => {
     const { openSessions } = await import("../payments/session/open.ts");
     const rateLimitSize = settings.buckets.managed;
-    const secrets = challengeSettings(config);
-    return openSessions({ ...parts, rails, offerMs, waitMs, rateLimitSize, ...secrets });
+    const process = { presence: () => credit.presence(), heartbeatMs: settings.flushIntervalMs };
+    const parts = { runtime, log, store, claims, process, ...challengeSettings(config) };
+    return openSessions({ ...parts, rails, offerMs, waitMs, rateLimitSize });
   };
-  return (await opensOnDemand(rails, parts.store)) ? sessionsOnDemand(open) : open();
+  return (await opensOnDemand(rails, store)) ? sessionsOnDemand(open) : open();
 }
 
 /** The realm of payment challenges, and the secrets that sign offers. */
@@ -431,7 +399,7 @@ export async function exportEmbedded(
     const to = await openStore({ url, dataDir });
     try {
       const counts = await exportStore(from, to, runtime.wallMs());
-      const rows = Object.entries(counts).map(([table, count]) => `  ${table} ${count}`);
+      const rows = Array.from(counts, ([table, count]) => `  ${table} ${count}`);
       return (
         `copied, and the books agree:\n${rows.join("\n")}\nStart svc with DATABASE_URL set to ` +
         "this database from now on; the embedded store stays as it was."
@@ -464,48 +432,22 @@ export function unnamedNode(storageUrl: string, { wallMs, random }: Runtime): st
   return `node-${Math.floor(wallMs()).toString(36)}-${chance}`;
 }
 
-/** Where another process has the embedded file open, it runs the transactions of credit. */
-function transactionsOf(parts: HostingParts): Pick<CreditParts, "transactions"> {
-  const { service, store } = parts;
-  return service.workers === 1 || store.engine !== "sqlite"
-    ? {}
-    : { transactions: creditOver(service.bus) };
-}
-
-/** How the rate limits of accounts are shared; null = this process is the whole service. */
-function rateSharesOf(parts: HostingParts): RateShares | null {
-  const { cluster, runtime, onError } = parts;
-  if (cluster !== null) return cluster.rateShares;
-  const tokens = tokensOf(parts);
-  if (tokens === null) return null;
-  return new RateShares({ ...tokens, runtime, spacingMs: TOKENS_MS, onError });
-}
-
-/** Where tokens of limits are asked for; null = this process is the whole service. */
-function tokensOf(parts: HostingParts): BookedLimitParts | null {
-  const { cluster, service } = parts;
-  if (cluster !== null) return cluster.tokens;
+/** What bounds accounts and addresses over all processes of the service. */
+function sharedLimitsOf({ cluster, service, runtime, onError }: HostingParts) {
   const { bus, workers } = service;
-  return workers === 1 ? null : { request: tokensOver(bus), members: () => workers };
-}
-
-/** How limits of new keys are opened. */
-function creationLimitsOf(parts: HostingParts): OpenCreationLimit {
-  const tokens = tokensOf(parts);
-  return tokens === null ? openAddressLimit : bookedAddressLimits(tokens);
-}
-
-/** What bounds accounts over all processes of the service. */
-function sharedLimitsOf(
-  parts: HostingParts,
-  sharing: RateShares | null,
-): Pick<AdmissionParts, "sharing" | "waitingBatches"> {
-  const { bus, workers } = parts.service;
-  const waitingBatches =
-    workers === 1
-      ? NO_SHARED_HOLDINGS
-      : new SharedHoldings<number>(bus, parts.runtime, "waiting batches");
-  return { sharing, waitingBatches };
+  const ofWorkers = workers === 1 ? null : { request: tokensOver(bus), members: () => workers };
+  const tokens = cluster?.tokens ?? ofWorkers;
+  const shared = { runtime, spacingMs: TOKENS_MS, onError };
+  return {
+    /** Null = this process is the whole service. */
+    sharing:
+      cluster?.rateShares ?? (tokens === null ? null : new RateShares({ ...tokens, ...shared })),
+    openCreationLimit: tokens === null ? openAddressLimit : bookedAddressLimits(tokens),
+    waitingBatches:
+      workers === 1
+        ? NO_SHARED_HOLDINGS
+        : new SharedHoldings<number>(bus, runtime, "waiting batches"),
+  };
 }
 
 /** Tells of changes, here and in the other workers. */

@@ -8,7 +8,7 @@ import { closeEnded, creditOn } from "../hosted/credit/credit-store.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { leaveEnded } from "../shared/nodes/node-rows.ts";
 import type { Store } from "../shared/store/store.ts";
-import { workerProcessId } from "./cluster.ts";
+import { workerProcessId } from "./service-parts.ts";
 
 /** A service whose workers have ended. */
 export interface EndedService {

@@ -40,6 +40,21 @@ export function workerOf({ bus, workers }: Pick<ServiceParts, "bus" | "workers">
   return workers === 1 ? null : bus.self;
 }
 
+/**
+ * What this process is known by in its row of the store. A successor of a worker has the same id:
+ * the supervisor starts it after the predecessor has ended, so it need not wait to see whether that
+ * one lives.
+ */
+export function processIdOf(service: Pick<ServiceParts, "id" | "bus" | "workers">): string {
+  const worker = workerOf(service);
+  return worker === null ? service.id : workerProcessId(service.id, worker);
+}
+
+/** The same of a worker by its place. */
+export function workerProcessId(serviceId: string, worker: WorkerId): string {
+  return `${serviceId}/${worker}`;
+}
+
 /** How limits by address are opened, for all workers. */
 export function limitsOf({
   service,

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import type { Logger } from "pino";
 import { warnOfKeyless } from "../app/app.ts";
 import { unnamedNode } from "../app/hosted.ts";
-import { openSupervisedHistory } from "../app/live/supervised-history.ts";
+import { openSupervisedHistory } from "../app/live/hour-history.ts";
 import {
   createServiceReload,
   type Reload,

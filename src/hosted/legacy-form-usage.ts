@@ -72,25 +72,31 @@ export class LegacyFormUsage {
     const sinceWriteMs = Math.max(0, Math.floor(nowMs - this.#sinceMs));
     // Time that cannot be written counts for nobody: forms stay on for longer.
     this.#sinceMs = nowMs;
-    const quietMs = BigInt(await countedMs(claims, sinceWriteMs));
+    // Of several processes one counts that minute.
+    const run = async (): Promise<void> => {};
+    const isCounting = await claims.runIfDue({ name: "legacy_forms", everyMs: WRITE_MS, run });
+    const quietMs = isCounting ? BigInt(sinceWriteMs) : 0n;
     const wallMs = BigInt(Math.floor(runtime.wallMs()));
-    await writeRecord(store, { requests, quietMs, off: this.off, wallMs });
+    await store.transaction(async (tx) => {
+      for (const name of LEGACY_FORM_NAMES.filter((form) => !this.off.has(form))) {
+        const count = requests.get(name) ?? 0;
+        await tx
+          .updateTable("old_form")
+          .set((eb) =>
+            count > 0
+              ? { requests: eb("requests", "+", BigInt(count)), last_seen_at: wallMs, quiet_ms: 0n }
+              : { quiet_ms: eb("quiet_ms", "+", quietMs) },
+          )
+          .where("name", "=", name)
+          .execute();
+      }
+    });
     for (const [name, count] of requests) {
       const more = (this.#seen.get(name) ?? 0) - count;
       if (more > 0) this.#seen.set(name, more);
       else this.#seen.delete(name);
     }
   }
-}
-
-/** The time that this node counts: of several processes one counts that minute. */
-async function countedMs(claims: JobClaims, sinceWriteMs: number): Promise<number> {
-  const isCounting = await claims.runIfDue({
-    name: "legacy_forms",
-    everyMs: WRITE_MS,
-    run: async () => undefined,
-  });
-  return isCounting ? sinceWriteMs : 0;
 }
 
 /**
@@ -127,28 +133,4 @@ async function formsOff(
       return new Set(LEGACY_FORM_NAMES.filter((name) => quiet.has(name)));
     }
   }
-}
-
-interface Written {
-  readonly requests: ReadonlyMap<LegacyFormName, number>;
-  readonly quietMs: bigint;
-  readonly off: ReadonlySet<LegacyFormName>;
-  readonly wallMs: bigint;
-}
-
-function writeRecord(store: Store, { requests, quietMs, off, wallMs }: Written): Promise<void> {
-  return store.transaction(async (tx) => {
-    for (const name of LEGACY_FORM_NAMES.filter((form) => !off.has(form))) {
-      const count = requests.get(name) ?? 0;
-      await tx
-        .updateTable("old_form")
-        .set((eb) =>
-          count > 0
-            ? { requests: eb("requests", "+", BigInt(count)), last_seen_at: wallMs, quiet_ms: 0n }
-            : { quiet_ms: eb("quiet_ms", "+", quietMs) },
-        )
-        .where("name", "=", name)
-        .execute();
-    }
-  });
 }

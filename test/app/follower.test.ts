@@ -46,6 +46,8 @@ test("keys follow a change before this returns, and profiles begin to", () => {
   assert.deepEqual(told.splice(0), ["key_1", "acc_1/a", "acc_1/b"]);
   follower.changed(some({ topic: "key", ref: "key_2" }, { topic: "recall", ref: "acc_2" }));
   assert.deepEqual(told.splice(0), ["key_2", "recall acc_2"]);
+  follower.changed(some({ topic: parseTopic("a later one"), ref: "x" }));
+  assert.deepEqual(told, []);
   follower.changed({ kind: "all" });
   assert.deepEqual(told.splice(0), ["every key", "every profile"]);
 });
@@ -83,6 +85,10 @@ eachStore(({ engine, open }) => {
     assert.deepEqual(passed, ["key_1"], "nothing comes twice once it was passed on");
   });
 });
+
+function parseTopic(topic: string): Change["topic"] {
+  return topic as Change["topic"];
+}
 
 function write(store: Store, change: Change): Promise<void> {
   return store.transaction((tx) => recordChange(tx, change));

@@ -49,7 +49,7 @@ export function testBus(ids: readonly string[], limits?: OutboxLimits): TestBus 
       const link = { isStuck: false, isMute: false };
       const outbox = new Outbox((packet, taken) => {
         taken();
-        if (!link.isMute) attached.receive(travelled(packet));
+        if (!link.isMute) hub.receive(travelled(packet));
       });
       const bus = new BusEndpoint({
         self: id,
@@ -58,7 +58,7 @@ export function testBus(ids: readonly string[], limits?: OutboxLimits): TestBus 
         send: (packet) => outbox.put(packet),
         onError,
       });
-      const attached = hub.attach(id, (packet, taken) => {
+      hub.attach(id, (packet, taken) => {
         const deliver = (): void => {
           bus.receive(travelled(packet));
           taken();
@@ -90,7 +90,7 @@ export function testBus(ids: readonly string[], limits?: OutboxLimits): TestBus 
           announce();
         },
         end() {
-          attached.detach();
+          hub.detach(id);
           living = living.filter((other) => other !== id);
           announce();
         },

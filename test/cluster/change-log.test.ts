@@ -47,15 +47,6 @@ eachStore(({ engine, open }) => {
     assert.deepEqual(second.read, { kind: "some", changes: [] });
   });
 
-  test(`topics of a later version are left out (${engine})`, async (t) => {
-    const store = await open(t);
-    const start = await currentPosition(store);
-    await sql`insert into change_log (topic, ref) values ('weather', 'rain')`.execute(store.db);
-    await write(store, { topic: "key", ref: "key_1" });
-    const { read } = await readChanges(store, start);
-    assert.deepEqual(read, { kind: "some", changes: [{ topic: "key", ref: "key_1" }] });
-  });
-
   test(`many writers beside a reader: nothing is lost, nothing comes twice (${engine})`, async (t) => {
     const seed = chanceSeed();
     t.diagnostic(`seed ${seed}`);

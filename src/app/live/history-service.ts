@@ -3,7 +3,7 @@
 // nothing counts twice and counts outlive their worker.
 
 import { setNewest } from "../../core/newest.ts";
-import { type Bus, type QuestionTopic, SUPERVISOR } from "../../core/workers/bus.ts";
+import type { Bus, QuestionTopic } from "../../core/workers/bus.ts";
 import { type ChangeEvent, RecentChanges } from "../../observe/feed/recent-changes.ts";
 import type { CountedStep } from "../../observe/history/history-counts.ts";
 import type { HistoryQuery } from "../../observe/history/history-report.ts";
@@ -14,6 +14,8 @@ import type {
 } from "../../observe/history/service-history.ts";
 import { type StepBatch, StepOutbox } from "../../observe/history/step-outbox.ts";
 import { type Runtime, shared } from "../../runtime.ts";
+import { callsOver, type RemoteObject, serveCalls } from "../../shared/processes/remote-calls.ts";
+import { isStoreFailure } from "../../shared/store/store-failure.ts";
 
 /** Where the steps of a process go, and where history of the whole service is read. */
 export interface HistoryService {
@@ -39,18 +41,24 @@ export interface ProcessHistory {
 type TakenBatch = Pick<StepBatch, "process" | "number">;
 
 const TAKE: QuestionTopic<TakenBatch, StepBatch> = { name: "take history" };
-const LAST: QuestionTopic<StepBatch, { readonly done: true }> = { name: "last history" };
-const STEPS: QuestionTopic<HistoryQuery, StepsReport> = { name: "steps of history" };
-const HOURS: QuestionTopic<HistoryQuery, { readonly open: OpenHours | "none" }> = {
-  name: "hours of history",
-};
-const CHANGES: QuestionTopic<object, { readonly changes: readonly ChangeEvent[] }> = {
-  name: "recent changes",
+
+/** What the process that gathers history answers. */
+interface GatheredHistory {
+  steps(query: HistoryQuery): Promise<StepsReport>;
+  hours(query: HistoryQuery): Promise<OpenHours | "none">;
+  changes(): Promise<readonly ChangeEvent[]>;
+  /** Takes what a process counted last. */
+  last(batch: StepBatch): Promise<void>;
+}
+
+const GATHERED: RemoteObject<GatheredHistory> = {
+  name: "history of the service",
+  methods: ["steps", "hours", "changes", "last"],
+  timeoutMs: 3_000,
 };
 
-/** How long the supervisor waits for a worker, and a worker for the supervisor. */
+/** How long the supervisor waits for a worker. */
 const WORKER_MS = 1_000;
-const SERVICE_MS = 3_000;
 const GATHER_MS = 10_000;
 /** Processes whose batches are remembered; there are as many as workers were started. */
 const MAX_PROCESSES = 256;
@@ -63,32 +71,27 @@ export function historyOver(bus: Bus, process: string, own: ProcessHistory): His
     return outbox.batch(taken, own.takeChanges());
   };
   bus.serve(TAKE, (last) => batch(last.process === process ? last.number : 0));
+  const gathered = callsOver(bus, GATHERED);
   return {
     add: (step) => outbox.add(step),
-    async steps(message) {
-      const reply = await bus.request(SUPERVISOR, { topic: STEPS, message, timeoutMs: SERVICE_MS });
-      return reply.ok ? reply.value : null;
-    },
-    async hours(message) {
-      const reply = await bus.request(SUPERVISOR, { topic: HOURS, message, timeoutMs: SERVICE_MS });
-      return reply.ok ? reply.value.open : null;
-    },
-    async changes() {
-      const asked = { topic: CHANGES, message: {}, timeoutMs: SERVICE_MS };
-      const reply = await bus.request(SUPERVISOR, asked);
-      return reply.ok ? reply.value.changes : null;
-    },
+    steps: (query) => gathered.steps(query).catch(unanswered),
+    hours: (query) => gathered.hours(query).catch(unanswered),
+    changes: () => gathered.changes().catch(unanswered),
     async end() {
       // What was sent and not acknowledged comes again, under its number, and the rest after it.
       const first = batch(0);
-      const reply = await bus.request(SUPERVISOR, lastBatch(first));
-      if (reply.ok) await bus.request(SUPERVISOR, lastBatch(batch(first.number)));
+      await gathered
+        .last(first)
+        .then(() => gathered.last(batch(first.number)))
+        .catch(unanswered);
     },
   };
 }
 
-function lastBatch(message: StepBatch) {
-  return { topic: LAST, message, timeoutMs: WORKER_MS };
+/** Null where nobody answered; every other failure is a bug. */
+function unanswered(error: unknown): null {
+  if (isStoreFailure(error)) return null;
+  throw error;
 }
 
 /** Gathers the history of all workers, and answers for it. */
@@ -129,21 +132,20 @@ export function serveHistory(
     });
   }
 
-  bus.serve(LAST, (batch, from) => {
-    receive(batch, from);
-    return { done: true };
-  });
-  bus.serve(STEPS, async (query) => {
-    await gather();
-    return history.report(query);
-  });
-  bus.serve(HOURS, async (query) => {
-    await gather();
-    return { open: history.openHours(query) ?? "none" };
-  });
-  bus.serve(CHANGES, async () => {
-    await gather();
-    return { changes: changes.list() };
-  });
+  serveCalls(bus, GATHERED, (from) => ({
+    last: async (batch) => receive(batch, from),
+    async steps(query) {
+      await gather();
+      return history.report(query);
+    },
+    async hours(query) {
+      await gather();
+      return history.openHours(query) ?? "none";
+    },
+    async changes() {
+      await gather();
+      return changes.list();
+    },
+  }));
   again();
 }

@@ -4,6 +4,7 @@
 import type { Logger } from "pino";
 import { errorText } from "../../core/fields.ts";
 import { setNewest } from "../../core/newest.ts";
+import type { Bus } from "../../core/workers/bus.ts";
 import {
   type HistoryHourRow,
   historyHours,
@@ -15,25 +16,46 @@ import { type HistoryQuery, HistoryReport } from "../../observe/history/history-
 import { layoutOfRow } from "../../observe/history/history-row.ts";
 import { HOUR_MS } from "../../observe/history/hour-book.ts";
 import { hourCounts, parseHourCounts } from "../../observe/history/hour-counts.ts";
-import type {
-  HistoryReader,
-  HoursFailure,
+import {
+  type HistoryReader,
+  type HoursFailure,
   ServiceHistory,
-  StepsReport,
+  type StepsReport,
 } from "../../observe/history/service-history.ts";
 import { type Runtime, within } from "../../runtime.ts";
 import type { Store } from "../../shared/store/store.ts";
 import { isStoreFailure } from "../../shared/store/store-failure.ts";
 import type { HistoryHourTable } from "../../shared/store/tables-cluster.ts";
-import type { HistoryService } from "./history-service.ts";
+import { type HistoryService, serveHistory } from "./history-service.ts";
 
-/** What writes hours. */
-export interface HourWriterParts {
-  readonly history: ServiceHistory;
+/** What history is kept with in the process that gathers it. */
+export interface SupervisedHistoryParts {
   readonly runtime: Pick<Runtime, "after" | "wallMs">;
-  /** Opened when it is first written to. */
-  readonly store: () => Promise<Store>;
   readonly log: Pick<Logger, "warn">;
+  readonly bus: Bus;
+  /** Unique for each start of the service. */
+  readonly serviceId: string;
+  /** Opens the store in which hours are written; null = nowhere. */
+  readonly store: (() => Promise<Store>) | null;
+}
+
+/**
+ * Begins to gather history, in the supervisor or in the process that serves alone, and to write its
+ * hours; the returned function writes what is left once all workers have ended.
+ */
+export function openSupervisedHistory(parts: SupervisedHistoryParts): () => Promise<void> {
+  const { runtime, bus, serviceId, store, log } = parts;
+  const writer = store === null ? null : serviceId;
+  const history = new ServiceHistory({ wallMs: runtime.wallMs, writer });
+  serveHistory(bus, runtime, history);
+  if (store === null) return () => Promise.resolve();
+  return startHourWriter({ history, runtime, log, store });
+}
+
+/** What writes hours; the store is opened when it is first written to. */
+interface HourWriterParts extends Pick<SupervisedHistoryParts, "runtime" | "log"> {
+  readonly history: ServiceHistory;
+  readonly store: () => Promise<Store>;
 }
 
 /** Within an hour, so that a service that is killed loses no more than this. */

@@ -16,9 +16,8 @@ import type { NodeView } from "../cluster.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { JoinedNode } from "../store/provider-limits.ts";
 import { type HistoryService, historyOver } from "./history-service.ts";
-import { createHourReader } from "./hour-history.ts";
+import { createHourReader, openSupervisedHistory } from "./hour-history.ts";
 import { NodeReports } from "./node-reports.ts";
-import { openSupervisedHistory } from "./supervised-history.ts";
 
 export interface OperatorViewParts {
   readonly runtime: Runtime;

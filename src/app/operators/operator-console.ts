@@ -2,50 +2,48 @@
 // action of an operator.
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
-import type { OpenAddressLimit } from "../../core/workers/shared-address-limits.ts";
-import type { OperatorRecords } from "../../hosted/operator/stored-records.ts";
+import { OperatorRecords } from "../../hosted/operator/stored-records.ts";
 import type { Runtime } from "../../runtime.ts";
 import { hashOf, newSecret } from "../../secrets/secret.ts";
 import type { Store } from "../../shared/store/store.ts";
 import { createActionLog } from "../../web/api/action-log.ts";
 import { ConsoleSessions } from "../../web/api/console-sessions.ts";
 import type { RecordAction } from "../../web/api/parts.ts";
+import { limitsOf, type ServiceParts } from "../service-parts.ts";
 
-export interface OperatorConsoleParts {
-  readonly config: Config;
-  readonly runtime: Runtime;
-  readonly log: Logger;
+/** The console of an instance. */
+export interface OperatorConsole {
   readonly records: OperatorRecords;
-  /** Where accounts are; null = the service has none. */
-  readonly accounts: Store | null;
-  readonly openLimit: OpenAddressLimit;
-  /** The name of this node; null = the service is one node. */
-  readonly node: string | null;
+  readonly sessions: ConsoleSessions;
+  readonly recordAction: RecordAction;
 }
 
 /** Tries to sign in, by address. */
 const TRIES = { perSecond: 10 / 60, burst: 10 };
 
-/** The console of an instance. */
-export class OperatorConsole {
-  readonly records: OperatorRecords;
-  readonly sessions: ConsoleSessions;
-  readonly recordAction: RecordAction;
+/** What a console is opened with. */
+interface ConsoleParts {
+  readonly config: Config;
+  readonly runtime: Runtime;
+  readonly log: Logger;
+  readonly service: ServiceParts;
+  /** The name of this node; null = the service is one node. */
+  readonly node: string | null;
+}
 
-  constructor(parts: OperatorConsoleParts) {
-    const { config, runtime, records, accounts, openLimit } = parts;
-    const { operatorToken, signInLink } = config.server;
-    this.records = records;
-    this.sessions = new ConsoleSessions({
-      runtime,
-      records,
-      operatorToken,
-      signInLink,
-      store: accounts,
-      tries: openLimit("console sign-ins", TRIES),
-    });
-    this.recordAction = createActionLog(parts);
-  }
+/** Opens the console over a store. */
+export function openConsole(store: Store, parts: ConsoleParts): OperatorConsole {
+  const { config, runtime } = parts;
+  const { operatorToken, signInLink } = config.server;
+  const records = new OperatorRecords(store);
+  const tries = limitsOf(parts)("console sign-ins", TRIES);
+  const accounts = config.hosted === null ? null : store;
+  const signIn = { runtime, records, operatorToken, signInLink, tries, store: accounts };
+  return {
+    records,
+    sessions: new ConsoleSessions(signIn),
+    recordAction: createActionLog({ ...parts, records }),
+  };
 }
 
 /** How long a sign-in link works. */

@@ -26,17 +26,18 @@ const LEFT_OUT = [
 
 type ExportedTable = Exclude<keyof typeof TABLES, (typeof LEFT_OUT)[number]>;
 
-/** Number of rows by table. */
-export type ExportCounts = Readonly<Record<ExportedTable, bigint>>;
-
 /** All tables; referenced tables come first. */
 const EXPORTED = Object.keys(TABLES).filter(isExported);
 
 /**
- * Copies a store into an empty one. Throws, and leaves the target unchanged, if the target contains
- * accounts or the audit finds a difference.
+ * Copies a store into an empty one; returns the number of rows by table. Throws, and leaves the
+ * target unchanged, if the target contains accounts or the audit finds a difference.
  */
-export async function exportStore(from: Store, to: Store, wallMs: number): Promise<ExportCounts> {
+export async function exportStore(
+  from: Store,
+  to: Store,
+  wallMs: number,
+): Promise<ReadonlyMap<string, bigint>> {
   if (from.engine !== "sqlite" || to.engine !== "postgres")
     throw new Error("The export goes from the embedded store into a PostgreSQL server.");
   // The lock on the data directory proves that no other process is alive.
@@ -45,9 +46,9 @@ export async function exportStore(from: Store, to: Store, wallMs: number): Promi
   await refuseFaults(from, "The embedded store");
   const counts = await to.transaction(async (tx) => {
     await refuseFull(tx);
-    const copied: [ExportedTable, bigint][] = [];
-    for (const table of EXPORTED) copied.push([table, await copyTable(from, tx, table)]);
-    return parseCounts(Object.fromEntries(copied));
+    const copied = new Map<string, bigint>();
+    for (const table of EXPORTED) copied.set(table, await copyTable(from, tx, table));
+    return copied;
   });
   await refuseFaults(to, "The copy");
   return counts;
@@ -112,10 +113,6 @@ async function refuseFaults(store: Store, name: string): Promise<void> {
 
 function isExported(name: string): name is ExportedTable {
   return !LEFT_OUT.some((left) => left === name);
-}
-
-function parseCounts(counts: Readonly<Record<string, bigint>>): ExportCounts {
-  return counts as ExportCounts;
 }
 
 function parseRow(value: unknown): bigint {

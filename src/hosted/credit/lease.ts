@@ -1,6 +1,6 @@
 // The statements that move money between an account and the lease of a node, in both directions.
 // They always lock accounts first, then leases. Knows no node's memory.
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import {
   chunks,
   isEmbedded,
@@ -82,23 +82,13 @@ export async function lease(
     ]),
   );
   await move(tx, epoch, grants);
-  const granted = await grantedTo(tx, epoch, ids);
-  const used = await usedCu(tx, ids, terms.month);
-  const elsewhere = await heldElsewhere(
-    tx,
-    epoch,
-    requests.flatMap(({ accountId, needN }) =>
-      needN > 0 && (accounts.get(accountId)?.balanceN ?? 0) === (grants.get(accountId) ?? 0)
-        ? [accountId]
-        : [],
-    ),
-  );
+  const held = await heldOf(tx, epoch, { ids, month: terms.month });
   const answers: LeaseGrant[] = [];
   for (const request of requests) {
     const { accountId } = request;
     const account = accounts.get(accountId);
     const leftN = (account?.balanceN ?? 0) - (grants.get(accountId) ?? 0);
-    const grantedN = granted.get(accountId) ?? 0;
+    const { grantedN, usedCu, elsewhereN } = held.get(accountId) ?? NOTHING_HELD;
     const hereN = request.hereN + grantedN - request.grantedN;
     const needN = Math.max(request.needN, terms.smallestN);
     const runsOut = leftN === 0 && hereN < needN && account?.mayRunOut === true;
@@ -106,8 +96,8 @@ export async function lease(
       runsOut &&
       (await markExhausted(tx, epoch, { accountId, shortN: needN - hereN, atMs: terms.atMs }));
     const exhaustedAtMs = isOut ? Math.floor(terms.atMs) : (account?.exhaustedAtMs ?? null);
-    const isDry = leftN === 0 && hereN < request.needN && (elsewhere.get(accountId) ?? 0) > 0;
-    answers.push({ grantedN, leftN, isDry, usedCu: used.get(accountId) ?? 0, exhaustedAtMs });
+    const isDry = leftN === 0 && hereN < request.needN && elsewhereN > 0;
+    answers.push({ grantedN, leftN, isDry, usedCu, exhaustedAtMs });
   }
   return answers;
 }
@@ -159,44 +149,33 @@ export function grantOf(
   return Math.min(balanceN, Math.max(shortN, ahead));
 }
 
-async function usedCu(
-  tx: Tx,
-  ids: readonly string[],
-  month: number,
-): Promise<ReadonlyMap<string, number>> {
-  const query = tx
-    .selectFrom("allowance_month")
-    .select(["account_id", "used_cu"])
-    .where("account_id", "in", ids);
-  const rows = await query.where("month", "=", BigInt(month)).execute();
-  return new Map(rows.map((row) => [row.account_id, Number(row.used_cu)]));
-}
+const NOTHING_HELD = { grantedN: 0, elsewhereN: 0, usedCu: 0 };
 
-async function grantedTo(
+/** What this node and all others have of accounts, and what was used of the free allowance. */
+async function heldOf(
   tx: Tx,
   { nodeId, epoch }: Epoch,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, number>> {
-  const query = tx
-    .selectFrom("credit_lease")
-    .select(["account_id", "granted_n"])
-    .where("account_id", "in", ids);
-  const rows = await query.where("node_id", "=", nodeId).where("epoch", "=", epoch).execute();
-  return new Map(rows.map((row) => [row.account_id, Number(row.granted_n)]));
-}
-
-/** What nodes but this one have of accounts; read only where calls wait for too little. */
-async function heldElsewhere(
-  tx: Tx,
-  { nodeId, epoch }: Epoch,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, number>> {
-  if (ids.length === 0) return new Map();
-  const { rows } = await sql<{ readonly account_id: string; readonly held: bigint | string }>`
-    select account_id, sum(granted_n - spent_n) as held from credit_lease
-    where account_id in (${sql.join(ids)}) and not (node_id = ${nodeId} and epoch = ${epoch})
-    group by account_id`.execute(tx);
-  return new Map(rows.map((row) => [row.account_id, Number(row.held)]));
+  { ids, month }: { readonly ids: readonly string[]; readonly month: number },
+): Promise<ReadonlyMap<string, typeof NOTHING_HELD>> {
+  const isHere = sql`node_id = ${nodeId} and epoch = ${epoch}`;
+  const sumOf = (amount: RawBuilder<unknown>) => sql<bigint>`(select
+    cast(coalesce(sum(${amount}), 0) as bigint) from credit_lease where account_id = account.id)`;
+  const rows = await tx
+    .selectFrom("account")
+    .leftJoin("allowance_month", (join) =>
+      join.onRef("account_id", "=", "account.id").on("month", "=", BigInt(month)),
+    )
+    .select(["account.id", "used_cu"])
+    .select(sumOf(sql`case when ${isHere} then granted_n else 0 end`).as("granted"))
+    .select(sumOf(sql`case when ${isHere} then 0 else granted_n - spent_n end`).as("elsewhere"))
+    .where("account.id", "in", ids)
+    .execute();
+  return new Map(
+    rows.map(({ id, used_cu, granted, elsewhere }) => [
+      id,
+      { grantedN: Number(granted), elsewhereN: Number(elsewhere), usedCu: Number(used_cu ?? 0n) },
+    ]),
+  );
 }
 
 async function move(

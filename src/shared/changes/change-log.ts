@@ -132,28 +132,12 @@ function positionOf(row: PositionRow | undefined): ChangePosition {
   return { snapshot: row.snapshot, databaseMs: Number(row.now) };
 }
 
-const TOPICS: ReadonlySet<string> = new Set<ChangeTopic>([
-  "key",
-  "account",
-  "profile",
-  "recall",
-  "returned",
-  "operator",
-]);
-
-/** Topics of a later version are left out: what they are about, this version does not keep. */
+/** What the statements above built, as text in an embedded store. */
 function parseChanges(value: unknown): readonly Change[] {
   const list: unknown = typeof value === "string" ? JSON.parse(value) : value;
-  if (!Array.isArray(list)) return [];
-  return list.flatMap((item: unknown) => {
-    if (!Array.isArray(item)) return [];
-    const [topic, ref]: readonly unknown[] = item;
-    return typeof topic === "string" && typeof ref === "string" && TOPICS.has(topic)
-      ? [{ topic: parseTopic(topic), ref }]
-      : [];
-  });
-}
-
-function parseTopic(topic: string): ChangeTopic {
-  return topic as ChangeTopic;
+  // A topic of a later version is followed by nobody.
+  return ((list ?? []) as readonly (readonly [ChangeTopic, string])[]).map(([topic, ref]) => ({
+    topic,
+    ref,
+  }));
 }

@@ -10,17 +10,13 @@ import { type Store, urgently } from "../store/store.ts";
 import type { NodeIdentity } from "./identity.ts";
 import { createJobClaims, type JobClaims } from "./job-claims.ts";
 import type { Listener } from "./listener.ts";
-import { Membership } from "./membership.ts";
+import { Membership, type MembershipSettings } from "./membership.ts";
 import { NodeHints } from "./node-hints.ts";
 import { type MayReplace, newProcessId } from "./node-rows.ts";
 import { waitForNodeId } from "./start.ts";
 
 /** Times and addresses of a cluster. */
-export interface ClusterSettings {
-  /** Null = as many nodes as were seen lately. */
-  readonly expectedNodes: number | null;
-  /** Time between two heartbeats of a node. */
-  readonly heartbeatMs: number;
+export interface ClusterSettings extends MembershipSettings {
   readonly nodeTimeoutMs: number;
   /** The database server itself; holds a secret. */
   readonly listenUrl: string;
@@ -38,8 +34,6 @@ export interface ClusterParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** Between two readings of the store that nothing asked for. */
-const POLL_MS = 1_000;
 /** Between two questions for tokens of rate limits. */
 const TOKENS_MS = 50;
 
@@ -64,11 +58,7 @@ export async function openCluster(parts: ClusterParts): Promise<Cluster> {
       },
       node.id,
     );
-    const membership = new Membership({
-      ...parts,
-      store: urgently(store),
-      settings: { ...settings, pollMs: POLL_MS },
-    });
+    const membership = new Membership({ ...parts, store: urgently(store) });
     await membership.read();
     return new Cluster(parts, { listener, replaces, membership });
   } catch (error) {

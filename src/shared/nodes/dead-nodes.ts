@@ -1,16 +1,7 @@
 // Finds nodes whose heartbeat has not changed for too long, by the clock of this machine alone, and
 // counting only time in which the store was read.
-import type { Runtime } from "../../runtime.ts";
-import type { Store } from "../store/store.ts";
+import type { NodeTimeout } from "./job-claims.ts";
 import { markDead, type NodeHeartbeat, othersAlive } from "./node-rows.ts";
-
-/** What the others are watched with. */
-export interface DeadNodeParts {
-  readonly store: Store;
-  readonly runtime: Runtime;
-  readonly nodeId: string;
-  readonly nodeTimeoutMs: number;
-}
 
 interface ObservedHeartbeat extends NodeHeartbeat {
   readonly silentMs: number;
@@ -21,12 +12,12 @@ const CHECKS_PER_TIMEOUT = 10;
 
 /** Marks nodes as dead that have been silent for the node timeout. */
 export class DeadNodeWatch {
-  readonly #parts: DeadNodeParts;
+  readonly #parts: NodeTimeout;
   readonly #everyMs: number;
   #others: ReadonlyMap<string, ObservedHeartbeat> = new Map();
   #checkedAtMs: number;
 
-  constructor(parts: DeadNodeParts) {
+  constructor(parts: NodeTimeout) {
     this.#parts = parts;
     this.#everyMs = parts.nodeTimeoutMs / CHECKS_PER_TIMEOUT;
     this.#checkedAtMs = parts.runtime.now();

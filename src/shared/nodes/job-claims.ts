@@ -22,12 +22,11 @@ export interface JobClaims {
   runIfDue(job: SingleJob): Promise<boolean>;
 }
 
-/** What jobs are claimed with. */
-export interface JobClaimParts {
+/** A node on a store, and the time after which a silent one counts as dead. */
+export interface NodeTimeout {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly nodeId: string;
-  /** After this, what a dead node had claimed is another's. */
   readonly nodeTimeoutMs: number;
 }
 
@@ -53,7 +52,7 @@ const CLAIMED = 0.7;
 const RENEWED = 0.2;
 
 /** Jobs that nodes claim in the store. */
-export function createJobClaims(parts: JobClaimParts): JobClaims {
+export function createJobClaims(parts: NodeTimeout): JobClaims {
   return {
     async runIfDue(job) {
       if (!(await claim(parts, job))) return false;
@@ -79,7 +78,7 @@ function claimedMs(nodeTimeoutMs: number): bigint {
  * there again.
  */
 async function claim(
-  { store, nodeId, nodeTimeoutMs }: JobClaimParts,
+  { store, nodeId, nodeTimeoutMs }: NodeTimeout,
   { name, everyMs }: SingleJob,
 ): Promise<boolean> {
   const now = databaseNow(store.db);
@@ -96,7 +95,7 @@ async function claim(
   return numAffectedRows === 1n;
 }
 
-function renewing(parts: JobClaimParts, name: string): () => void {
+function renewing(parts: NodeTimeout, name: string): () => void {
   const { store, runtime, nodeId, nodeTimeoutMs } = parts;
   const everyMs = nodeTimeoutMs * RENEWED;
   let cancel = runtime.after(everyMs, renew);
@@ -117,7 +116,7 @@ function renewing(parts: JobClaimParts, name: string): () => void {
   return () => cancel();
 }
 
-async function letGo({ store, nodeId }: JobClaimParts, job: SingleJob): Promise<void> {
+async function letGo({ store, nodeId }: NodeTimeout, job: SingleJob): Promise<void> {
   const dueAt = sql<bigint>`${databaseNow(store.db)} + ${BigInt(job.everyMs)}`;
   await store.db
     .updateTable("job")

@@ -9,15 +9,8 @@ import { type NodeIdentity, serviceNodeOf } from "./identity.ts";
 import { type NodeRow, noteSkew, readNodes } from "./node-rows.ts";
 
 /** A process of a node, as its row tells. */
-export interface MemberProcess {
-  /** `<node_id>`, or `<node_id>/<worker>`. */
-  readonly id: string;
-  readonly region: string;
-  readonly state: "alive" | "left" | "dead";
+export interface MemberProcess extends NodeRow {
   readonly responds: boolean;
-  /** By the clock of the database. */
-  readonly heartbeatAtMs: number;
-  readonly skewMs: number;
 }
 
 /** Nodes that began to respond, and that ceased to. */
@@ -32,7 +25,6 @@ export interface MembershipSettings {
   readonly expectedNodes: number | null;
   /** Time between two heartbeats of a node. */
   readonly heartbeatMs: number;
-  readonly pollMs: number;
 }
 
 /** What a membership works with. */
@@ -50,6 +42,8 @@ interface ObservedNode {
   readonly advancedAtMs: number;
 }
 
+/** Between two readings. */
+const POLL_MS = 1_000;
 /** Nodes of the last hour count, unless they said that they leave. */
 const SEEN_MS = 3_600_000;
 /** A node that has not been heard of for this long, or three heartbeats, does not respond. */
@@ -81,7 +75,7 @@ export class Membership {
   constructor(parts: MembershipParts) {
     this.#parts = parts;
     this.#heardAtMs = parts.runtime.now();
-    this.#cancel = parts.runtime.after(parts.settings.pollMs, () => this.#poll());
+    this.#cancel = parts.runtime.after(POLL_MS, () => this.#poll());
   }
 
   /**
@@ -133,9 +127,10 @@ export class Membership {
   /** Processes that are there, or were in the last hour. */
   nodes(): readonly MemberProcess[] {
     return Array.from(this.#nodes.values(), (observed) => {
-      const { id, region, state, heartbeatAtMs, skewMs } = observed.row;
-      const responds = this.#responds(observed);
-      return { id, region, state, responds, heartbeatAtMs: heartbeatAtMs - skewMs, skewMs };
+      const { row } = observed;
+      // By the clock of the database.
+      const heartbeatAtMs = row.heartbeatAtMs - row.skewMs;
+      return { ...row, heartbeatAtMs, responds: this.#responds(observed) };
     });
   }
 
@@ -158,8 +153,7 @@ export class Membership {
   }
 
   #poll(): void {
-    const { runtime, settings } = this.#parts;
-    this.#cancel = runtime.after(settings.pollMs, () => this.#poll());
+    this.#cancel = this.#parts.runtime.after(POLL_MS, () => this.#poll());
     const done = (): void => {
       this.#report();
       this.#compareNodes();
@@ -177,10 +171,7 @@ export class Membership {
       nodes.map((row) => [row.id, observedAgain(this.#nodes.get(row.id), row, nowMs)]),
     );
     // Without the database the number that is known stays: others may serve as well as before.
-    this.#members = Math.max(
-      1,
-      [...this.#nodes.values()].filter((observed) => this.#responds(observed)).length,
-    );
+    this.#members = Math.max(1, this.#respondingRows().length);
     if (nodes.length === 0 || nowMs - startedAtMs > MAX_ROUND_TRIP_MS) return;
     this.#skewMs = runtime.wallMs() - (nowMs - startedAtMs) / 2 - databaseMs;
     // A row that is written anew, when this node joins, says nothing of its clock yet.
@@ -191,18 +182,19 @@ export class Membership {
 
   #compareNodes(): void {
     // Nothing was heard: that says nothing of the others.
-    if (this.silentMs() > 2 * this.#parts.settings.pollMs) return;
-    const now = new Set(
-      [...this.#nodes.values()]
-        .filter((observed) => this.#responds(observed))
-        .map(({ row }) => serviceNodeOf(row.id)),
-    );
+    if (this.silentMs() > 2 * POLL_MS) return;
+    const now = new Set(this.#respondingRows().map(({ id }) => serviceNodeOf(id)));
     const before = this.#responding;
     this.#responding = now;
     if (before === null) return;
     const joined = [...now].filter((id) => !before.has(id));
     const left = [...before].filter((id) => !now.has(id));
     if (joined.length + left.length > 0) for (const run of this.#listeners) run({ joined, left });
+  }
+
+  #respondingRows(): readonly NodeRow[] {
+    const observed = [...this.#nodes.values()].filter((each) => this.#responds(each));
+    return observed.map(({ row }) => row);
   }
 
   #responds({ row, advancedAtMs }: ObservedNode): boolean {
@@ -218,11 +210,9 @@ export class Membership {
     const silentMs = this.silentMs();
     if (silentMs >= SILENT_MS)
       problems.push(`the database has not answered for ${Math.floor(silentMs / 1_000)} s`);
-    const others = [...this.#nodes.values()].filter(
-      (observed) => observed.row.id !== node.id && this.#responds(observed),
-    );
+    const others = this.#respondingRows().filter(({ id }) => id !== node.id);
     // The database's clock is one of those that have to agree.
-    const skews = [0, this.#skewMs, ...others.map(({ row }) => row.skewMs)];
+    const skews = [0, this.#skewMs, ...others.map(({ skewMs }) => skewMs)];
     const apartMs = Math.max(...skews) - Math.min(...skews);
     if (apartMs > MAX_SKEW_MS)
       problems.push(`clocks of nodes and the database are ${Math.round(apartMs / 1_000)} s apart`);

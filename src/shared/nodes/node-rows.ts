@@ -186,17 +186,14 @@ export interface NodeRow extends NodeHeartbeat {
   readonly skewMs: number;
 }
 
-/** Every node that lives or lived lately, and the clock of the database. */
-export interface NodesRead {
-  readonly databaseMs: number;
-  readonly nodes: readonly NodeRow[];
-}
-
 /** More nodes than this are not looked at. */
 const MAX_NODES = 10_000;
 
-/** Reads the nodes that live, or were heard of in the last `sinceMs`. */
-export async function readNodes({ db }: Store, sinceMs: number): Promise<NodesRead> {
+/** Reads the clock of the database, and the nodes that live or did in the last `sinceMs`. */
+export async function readNodes(
+  { db }: Store,
+  sinceMs: number,
+): Promise<{ readonly databaseMs: number; readonly nodes: readonly NodeRow[] }> {
   const now = databaseNow(db);
   const rows = await db
     .selectFrom("node")

@@ -6,14 +6,6 @@ import { BusEndpoint } from "./bus-endpoint.ts";
 import { Outbox, type OutboxLimits, type SendPacket } from "./outbox.ts";
 import type { Packet } from "./packet.ts";
 
-/** The connection of one worker. */
-export interface AttachedWorker {
-  /** Handles a packet of the worker. */
-  receive(packet: Packet): void;
-  /** Disconnects a worker that has ended. */
-  detach(): void;
-}
-
 /** The hub of the bus, with a connection to each worker. */
 export class BusHub {
   /** The bus of the supervisor itself. */
@@ -31,33 +23,32 @@ export class BusHub {
       self: SUPERVISOR,
       runtime,
       workers: [],
-      send: (packet) => this.#pass(packet),
+      send: (packet) => this.receive(packet),
       onError,
     });
   }
 
   /** Connects a worker that was just started. */
-  attach(id: WorkerId, send: SendPacket): AttachedWorker {
+  attach(id: WorkerId, send: SendPacket): void {
     const outbox = new Outbox(send, this.#limits);
     this.#outboxes.set(id, outbox);
     outbox.put({ kind: "workers", ids: this.bus.workers(), silent: this.bus.silent() });
-    return {
-      receive: (packet) => this.#pass(packet),
-      detach: () => {
-        if (this.#outboxes.get(id) === outbox) this.#outboxes.delete(id);
-      },
-    };
+  }
+
+  /** Disconnects a worker that has ended. */
+  detach(id: WorkerId): void {
+    this.#outboxes.delete(id);
   }
 
   /** Announces the workers that serve from now on, and those that live and do not answer. */
   setServing(ids: readonly WorkerId[], silent: readonly WorkerId[]): void {
     const packet: Packet = { kind: "workers", ids, silent };
     this.bus.receive(packet);
-    this.#pass(packet);
+    this.receive(packet);
   }
 
-  /** Forwards a packet to its destination; false = the queue there is full. */
-  #pass(packet: Packet): boolean {
+  /** Handles a packet of a worker, or of the supervisor: forwards it to its destination. */
+  receive(packet: Packet): boolean {
     if (packet.kind === "hint" || packet.kind === "workers") {
       for (const [id, outbox] of this.#outboxes)
         if (packet.kind === "workers" || id !== packet.from) outbox.put(packet);
@@ -73,7 +64,7 @@ export class BusHub {
     if (!isTaken && packet.kind === "question") {
       const reason = outbox === undefined ? "gone" : "busy";
       const { id, from, to } = packet;
-      this.#pass({ kind: "answer", id, from: to, to: from, reply: { ok: false, reason } });
+      this.receive({ kind: "answer", id, from: to, to: from, reply: { ok: false, reason } });
     }
     return true;
   }

@@ -2,6 +2,7 @@
 // gives a connection to any worker that is awake; a worker with clearly more connections than
 // another one passes new ones on to it. This is rare, because passing on costs a few hundred
 // microseconds and accepting costs ten. Knows no socket.
+import { FULL_MS, type RateLimitSize, take } from "../../core/billing/gcra.ts";
 import type { Bus, Topic, WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 
@@ -9,8 +10,7 @@ import type { Runtime } from "../../runtime.ts";
 const SLACK = 4;
 const SLACK_SHARE = 0.25;
 /** Limit on passed connections: the burst, and its refill per second. */
-const BURST = 512;
-const PER_SECOND = 50;
+const PASSED: RateLimitSize = { burst: 512, perSecond: 50 };
 /**
  * Shortest interval between announcements of the own number, and the smallest change announced.
  */
@@ -28,13 +28,11 @@ export class ConnectionSharing {
   #count = 0;
   #toldCount = 0;
   #isTelling = false;
-  #tokens = BURST;
-  #tokensAtMs: number;
+  #passedFullAtMs = FULL_MS;
 
   constructor(bus: Bus, runtime: Pick<Runtime, "now" | "after">) {
     this.#bus = bus;
     this.#runtime = runtime;
-    this.#tokensAtMs = runtime.now();
     bus.subscribe(CONNECTIONS, (n, from) => void this.#others.set(from, n));
     bus.onWorkers(() => {
       for (const id of [...this.#others.keys()])
@@ -82,15 +80,9 @@ export class ConnectionSharing {
   }
 
   #mayPass(): boolean {
-    const nowMs = this.#runtime.now();
-    this.#tokens = Math.min(
-      BURST,
-      this.#tokens + ((nowMs - this.#tokensAtMs) / 1_000) * PER_SECOND,
-    );
-    this.#tokensAtMs = nowMs;
-    if (this.#tokens < 1) return false;
-    this.#tokens -= 1;
-    return true;
+    const after = take(this.#passedFullAtMs, PASSED, this.#runtime.now());
+    this.#passedFullAtMs = after ?? this.#passedFullAtMs;
+    return after !== null;
   }
 
   #leastLoaded(): WorkerId | null {

@@ -13,49 +13,40 @@ export interface ResponseEvents {
   hung(): void;
 }
 
-/** The watch over one worker. */
-export interface ResponseWatch {
-  /** Records a message of the worker. */
-  heard(): void;
-  readonly isSilent: boolean;
-  stop(): void;
-}
-
 const ASK_MS = 1_000;
 /** A worker is silent while its oldest question has waited for so many intervals. */
 const SILENT_AFTER = 3;
 
-/** Begins to watch a worker; it has hung when it does not answer for `hungMs`. */
-export function watchResponses(
-  runtime: Pick<Runtime, "after">,
-  hungMs: number,
-  events: ResponseEvents,
-): ResponseWatch {
-  let unanswered = 0;
-  let isSilent = false;
-  let cancel = runtime.after(ASK_MS, look);
+/** Watches a worker, which has hung when it does not answer for `hungMs`. */
+export class ResponseWatch {
+  isSilent = false;
+  /** Ends the watch. */
+  stop: () => void;
+  readonly #events: ResponseEvents;
+  #unanswered = 0;
 
-  function look(): void {
-    if (unanswered >= SILENT_AFTER && unanswered * ASK_MS >= hungMs) return events.hung();
-    if (unanswered >= SILENT_AFTER && !isSilent) {
-      isSilent = true;
-      events.fellSilent();
-    }
-    unanswered++;
-    events.ping();
-    cancel = runtime.after(ASK_MS, look);
+  constructor(runtime: Pick<Runtime, "after">, hungMs: number, events: ResponseEvents) {
+    this.#events = events;
+    this.stop = runtime.after(ASK_MS, () => this.#look(runtime, hungMs));
   }
 
-  return {
-    get isSilent() {
-      return isSilent;
-    },
-    heard() {
-      unanswered = 0;
-      if (!isSilent) return;
-      isSilent = false;
-      events.answersAgain();
-    },
-    stop: () => cancel(),
-  };
+  /** Records a message of the worker. */
+  heard(): void {
+    this.#unanswered = 0;
+    if (!this.isSilent) return;
+    this.isSilent = false;
+    this.#events.answersAgain();
+  }
+
+  #look(runtime: Pick<Runtime, "after">, hungMs: number): void {
+    const isLate = this.#unanswered >= SILENT_AFTER;
+    if (isLate && this.#unanswered * ASK_MS >= hungMs) return this.#events.hung();
+    if (isLate && !this.isSilent) {
+      this.isSilent = true;
+      this.#events.fellSilent();
+    }
+    this.#unanswered++;
+    this.#events.ping();
+    this.stop = runtime.after(ASK_MS, () => this.#look(runtime, hungMs));
+  }
 }

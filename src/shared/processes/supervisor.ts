@@ -5,12 +5,12 @@ import type { Logger } from "pino";
 import type { Bus, WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 import { newProcessId } from "../nodes/node-rows.ts";
-import { type AttachedWorker, BusHub } from "./bus-hub.ts";
+import { BusHub } from "./bus-hub.ts";
 import { ConnectionOffers } from "./connection-offers.ts";
 import type { Command, Ports, Report, WorkerMessage } from "./control.ts";
 import type { RawConnection } from "./raw-connection.ts";
-import { type ResponseWatch, watchResponses } from "./response-watch.ts";
-import { afterDeath, delayMs, NO_RESTARTS, type Restarts } from "./restarts.ts";
+import { ResponseWatch } from "./response-watch.ts";
+import { afterDeath, delayMs } from "./restarts.ts";
 
 /** A worker's process, as the supervisor holds it. */
 export interface WorkerProcess {
@@ -75,14 +75,14 @@ interface Slot {
   readonly id: WorkerId;
   /** Null = it is dead and waits for its next start. */
   process: WorkerProcess | null;
-  attached: AttachedWorker | null;
   /** When it began to serve; null = it does not. */
   servingSinceMs: number | null;
   /** Watches it while it serves. */
   watch: ResponseWatch | null;
   /** Whether it has served or failed for the first time. */
   isTried: boolean;
-  restarts: Restarts;
+  /** Its recent deaths. */
+  deaths: number;
   /** Why it could not start; null = nothing is known. */
   problem: string | null;
   cancelTimer: () => void;
@@ -226,7 +226,7 @@ export class Supervisor<C> {
     slot.problem = null;
     // The start command is the first that a worker hears.
     send(slot, { kind: "start", start: this.#startOf(slot) });
-    slot.attached = this.#hub.attach(slot.id, (packet, taken) => process.send(packet, taken));
+    this.#hub.attach(slot.id, (packet, taken) => process.send(packet, taken));
     const startMs = this.#parts.startMs(this.#config);
     slot.cancelTimer = this.#parts.runtime.after(startMs, () => {
       slot.problem = `it did not start within ${startMs / 1_000} s`;
@@ -248,7 +248,7 @@ export class Supervisor<C> {
       case "question":
       case "answer":
       case "workers":
-        return slot.attached?.receive(message);
+        return void this.#hub.receive(message);
       case "connection":
         if (connection !== null) this.#offers.pass(connection, slot.id, message.to);
         return;
@@ -281,7 +281,7 @@ export class Supervisor<C> {
     const { runtime, log } = this.#parts;
     const { id: worker } = slot;
     const hungMs = this.#parts.hungMs(this.#config);
-    slot.watch = watchResponses(runtime, hungMs, {
+    slot.watch = new ResponseWatch(runtime, hungMs, {
       ping: () => send(slot, { kind: "ping" }),
       fellSilent: () => {
         log.error({ worker }, "a worker does not answer: the others serve without it");
@@ -302,8 +302,7 @@ export class Supervisor<C> {
   #ended(slot: Slot, how: string): void {
     const { runtime } = this.#parts;
     slot.cancelTimer();
-    slot.attached?.detach();
-    slot.attached = null;
+    this.#hub.detach(slot.id);
     slot.process = null;
     slot.watch?.stop();
     slot.watch = null;
@@ -314,7 +313,7 @@ export class Supervisor<C> {
     this.#offers.withdraw(slot.id);
     for (const reloaded of [...this.#reloads.values()]) reloaded(slot.id, null);
     if (this.#isEnding) return this.#checkAllEnded();
-    slot.restarts = afterDeath(slot.restarts, servedMs);
+    slot.deaths = afterDeath(slot.deaths, servedMs);
     slot.problem ??= `a worker ended before it served (${how})`;
     if (slot.isTried) this.#startAgain(slot, how, servedMs > 0);
     else this.#tried(slot);
@@ -322,7 +321,7 @@ export class Supervisor<C> {
 
   #startAgain(slot: Slot, how: string, hasServed: boolean): void {
     const { runtime, log } = this.#parts;
-    const waitMs = delayMs(slot.restarts);
+    const waitMs = delayMs(slot.deaths);
     const facts = { worker: slot.id, ended: how, restart_in_ms: waitMs };
     if (hasServed) log.error(facts, "a worker died: another takes its place");
     else log.error({ ...facts, problem: slot.problem }, "a worker could not be started");
@@ -373,11 +372,10 @@ function emptySlot(id: WorkerId): Slot {
   return {
     id,
     process: null,
-    attached: null,
     servingSinceMs: null,
     watch: null,
     isTried: false,
-    restarts: NO_RESTARTS,
+    deaths: 0,
     problem: null,
     cancelTimer: () => {},
   };

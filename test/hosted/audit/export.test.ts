@@ -72,9 +72,9 @@ eachStore(({ engine, open }) => {
         .execute();
       await spendAndDie(from);
       const counts = await exportStore(from, to, 1_000);
-      assert.equal(counts.account, 450n);
-      assert.equal(counts.ledger_entry, 902n);
-      assert.equal(counts.credit_lease, 0n);
+      assert.equal(counts.get("account"), 450n);
+      assert.equal(counts.get("ledger_entry"), 902n);
+      assert.equal(counts.get("credit_lease"), 0n);
       assert.equal(await balanceOf(to, "acc_7"), 1_000_000_007n - BigInt(9 * CU));
       for (const table of [
         "account",
