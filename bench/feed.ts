@@ -8,10 +8,10 @@ import { EventFeed } from "../src/observe/feed/event-feed.ts";
 import { FeedHub } from "../src/observe/feed/feed-hub.ts";
 import { HistoryCounts } from "../src/observe/history/history-counts.ts";
 import type { Runtime } from "../src/runtime.ts";
-import { NOTHING_SENT, type RouteRequest } from "../src/upstream/engine/call-context.ts";
-import type { RoutedCall } from "../src/upstream/engine/router.ts";
+import type { RouteRequest } from "../src/upstream/engine/call-context.ts";
 import { Tracker } from "../src/upstream/health/tracker.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION } from "../test/fakes/providers.ts";
+import { fakeRoutedCall } from "../test/fakes/routed-call.ts";
 
 const ROUNDS = 7;
 const READERS = 10;
@@ -81,20 +81,13 @@ function call({ feed, history }: Watched, stepMs: number): void {
   const { provider, transport } = channel;
   const at = { startedAtMs: nowMs, latencyMs: 12 };
   const attempt = { provider, transport, ...at, verdict: null, code: null };
-  const route: RoutedCall = {
+  const route = fakeRoutedCall({
     request: REQUEST,
     startedAtMs: nowMs - 12,
     plan,
     traces: [{ attempt, failure: null }],
     source: { kind: "provider", provider },
-    overBudget: false,
-    rechecked: null,
-    partsSent: null,
-    cacheUse: null,
-    at: null,
-    isStale: false,
-    cancel: () => NOTHING_SENT,
-  };
+  });
   if (history !== null) {
     const chain = history.chain("team", "test");
     chain.attempted(attempt, CALL.method);

@@ -7,7 +7,7 @@ import { noteSeen, noteUnknown } from "../core/provider-errors/error-samples.ts"
 import type { Failure } from "../core/rpc/failure.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Answer } from "../upstream/engine/answer.ts";
-import { OVERTAKEN } from "../upstream/engine/attempts/judgement.ts";
+import { OVERTAKEN } from "../upstream/engine/refusal.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import { redactedMessage, redactedMethod } from "./redacted-error.ts";
 import type { RepeatLimiter } from "./repeat-limiter.ts";

@@ -472,7 +472,7 @@ export const METRICS: readonly Metric[] = [
       "lacked the block, `stale` = nobody had it, so the tag went out as written, `own` = a " +
       "provider did not know a transaction that was sent through this service.",
     labelled(["reason"], ({ observer: { reasks } }) =>
-      REASK_REASONS.map((reason) => [[reason], reasks.of(reason)]),
+      REASK_REASONS.map((reason) => [[reason], reasks[reason]]),
     ),
   ),
   counter(

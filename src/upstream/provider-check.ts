@@ -21,12 +21,17 @@ import { methodOf } from "../core/rpc/method.ts";
 import type { Runtime } from "../runtime.ts";
 import { repeatsSecret } from "./engine/refusal.ts";
 import { HTTP_LIMITS, HttpUpstream } from "./http/http-upstream.ts";
-import { readQuantity, rpcCall, verdictOn } from "./rpc-call.ts";
+import {
+  callProvider,
+  type ProviderCall,
+  type ProviderCallParts,
+  readQuantity,
+  verdictOn,
+} from "./rpc-call.ts";
 import { SOCKET_LIMITS } from "./socket/socket-limits.ts";
 import { createSockets } from "./socket/sockets.ts";
 import { NOT_PUBLIC, type SsrfGuard } from "./ssrf-guard.ts";
 import type { TimerWheel } from "./timer-wheel.ts";
-import type { Upstream } from "./transport.ts";
 
 /** Why a provider failed the check. */
 export type CheckReason =
@@ -143,10 +148,7 @@ export async function checkProviders(
   }));
 }
 
-interface CheckContext {
-  readonly runtime: Runtime;
-  readonly timerWheel: TimerWheel;
-  readonly upstreams: Readonly<Record<Transport, Upstream>>;
+interface CheckContext extends ProviderCallParts {
   readonly timeoutMs: number;
   readonly untilMs: number;
 }
@@ -190,13 +192,8 @@ async function lookOver(
   );
 }
 
-interface CheckQuery extends Channel {
-  readonly method: string;
-  readonly params: string;
-}
-
 /** Sends a call whose result is a hex quantity. */
-async function quantity(context: CheckContext, query: CheckQuery): Promise<number | Failed> {
+async function quantity(context: CheckContext, query: ProviderCall): Promise<number | Failed> {
   const answer = await send(context, query);
   if (!Buffer.isBuffer(answer))
     return failedBy(query, answer, reasonOf(context, query, answer) ?? "bad_answer");
@@ -210,7 +207,7 @@ async function quantity(context: CheckContext, query: CheckQuery): Promise<numbe
  * Checks that a method is served. Null = it is: the provider returned a result, or an error that
  * only a node that runs the method can give.
  */
-async function serves(context: CheckContext, query: CheckQuery): Promise<Failed | null> {
+async function serves(context: CheckContext, query: ProviderCall): Promise<Failed | null> {
   const { provider, method } = query;
   if (
     provider.unsupportedMethods.has(method) ||
@@ -223,19 +220,10 @@ async function serves(context: CheckContext, query: CheckQuery): Promise<Failed 
   return reason === null ? null : failedBy(query, answer, reason);
 }
 
-function send(
-  context: CheckContext,
-  { provider, transport, method, params }: CheckQuery,
-): Promise<Buffer | Failure> {
+function send(context: CheckContext, query: ProviderCall): Promise<Buffer | Failure> {
   const timeoutMs = Math.min(context.timeoutMs, context.untilMs - context.runtime.now());
   if (timeoutMs <= 0) return Promise.resolve(plainFailure("timeout", TIME_OVER));
-  return new Promise((resolve) => {
-    rpcCall(
-      context.timerWheel,
-      { upstream: context.upstreams[transport], provider, method, params, timeoutMs },
-      { result: resolve, failed: resolve },
-    );
-  });
+  return callProvider(context, query, timeoutMs);
 }
 
 /** The result for a provider whose heights are known, compared with the others. */
@@ -276,7 +264,7 @@ function headsOf({ found }: Pick<CheckedProvider, "found">) {
 /** Why a failure counts against the provider; null = the error is a legitimate answer. */
 function reasonOf(
   { runtime }: CheckContext,
-  query: CheckQuery,
+  query: ProviderCall,
   failure: Failure,
 ): CheckReason | null {
   if (failure.message.includes(NOT_PUBLIC)) return "not_public";
@@ -294,7 +282,7 @@ function reasonOf(
 }
 
 function failedBy(
-  query: CheckQuery,
+  query: ProviderCall,
   { kind, code, message, httpStatus }: Failure,
   reason: CheckReason,
 ): Failed {

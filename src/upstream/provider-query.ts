@@ -1,28 +1,9 @@
 // One call to one provider for an operator: the answer, its time, or the error without secrets.
 // Within the provider's limits; changes no health.
-import type { Channel } from "../core/provider/attempt.ts";
-import type { Provider, Transport } from "../core/provider/profile.ts";
+import type { Provider } from "../core/provider/profile.ts";
 import { redact } from "../core/redact/redact.ts";
-import type { Failure } from "../core/rpc/failure.ts";
-import type { Runtime } from "../runtime.ts";
 import { repeatsSecret } from "./engine/refusal.ts";
-import { rpcCall, verdictOn } from "./rpc-call.ts";
-import type { TimerWheel } from "./timer-wheel.ts";
-import type { Upstream } from "./transport.ts";
-
-/** What calls are sent with. */
-export interface QueryParts {
-  readonly runtime: Runtime;
-  readonly timerWheel: TimerWheel;
-  readonly upstreams: Readonly<Record<Transport, Pick<Upstream, "send">>>;
-}
-
-/** A call to one provider. */
-export interface SingleQuery extends Channel {
-  readonly method: string;
-  /** The JSON array of parameters. */
-  readonly params: string;
-}
+import { callProvider, type ProviderCall, type ProviderCallParts, verdictOn } from "./rpc-call.ts";
 
 /** An error of a provider as an operator sees it. */
 export interface ShownError {
@@ -42,35 +23,23 @@ const TIMEOUT_MS = 10_000;
 const MAX_MESSAGE_CHARS = 500;
 
 /** Sends a call; always resolves. */
-export function queryProvider(parts: QueryParts, query: SingleQuery): Promise<QueryResult> {
-  const { runtime, timerWheel, upstreams } = parts;
-  const { provider, transport, method, params } = query;
+export async function queryProvider(
+  parts: ProviderCallParts,
+  call: ProviderCall,
+): Promise<QueryResult> {
+  const { runtime } = parts;
   const startedAtMs = runtime.now();
-  const call = { upstream: upstreams[transport], provider, method, params, timeoutMs: TIMEOUT_MS };
-  return new Promise((resolve) => {
-    const latencyMs = (): number => Math.round((runtime.now() - startedAtMs) * 100) / 100;
-    rpcCall(timerWheel, call, {
-      // The buffer is lent for this call back only.
-      result: (result) =>
-        resolve({ kind: "result", result: Buffer.from(result), latencyMs: latencyMs() }),
-      failed: (failure) =>
-        resolve({
-          kind: "error",
-          error: shownError(runtime, query, failure),
-          latencyMs: latencyMs(),
-        }),
-    });
-  });
-}
-
-function shownError(runtime: Runtime, query: SingleQuery, failure: Failure): ShownError {
-  const { code, httpStatus, message } = failure;
-  return {
-    category: verdictOn(failure, query, runtime).category,
+  const answer = await callProvider(parts, call, TIMEOUT_MS);
+  const latencyMs = Math.round((runtime.now() - startedAtMs) * 100) / 100;
+  if (Buffer.isBuffer(answer)) return { kind: "result", result: answer, latencyMs };
+  const { code, httpStatus, message } = answer;
+  const error = {
+    category: verdictOn(answer, call, runtime).category,
     code,
     http_status: httpStatus === 0 ? null : httpStatus,
-    message: shownMessage(query.provider, message),
+    message: shownMessage(call.provider, message),
   };
+  return { kind: "error", error, latencyMs };
 }
 
 function shownMessage(provider: Provider, message: string): string {

@@ -1,7 +1,7 @@
 // One JSON-RPC call to one provider outside of routing, for probes and for checks of providers that
 // users add. Not counted among callers' requests.
-import type { Verdict } from "../core/provider/attempt.ts";
-import type { Provider } from "../core/provider/profile.ts";
+import type { Channel, Verdict } from "../core/provider/attempt.ts";
+import type { Provider, Transport } from "../core/provider/profile.ts";
 import { classify } from "../core/provider-errors/classify.ts";
 import { type Failure, plainFailure } from "../core/rpc/failure.ts";
 import { methodOf } from "../core/rpc/method.ts";
@@ -20,6 +20,36 @@ export interface RpcCall {
   readonly timeoutMs: number;
   /** It only tests whether the provider is reachable. */
   readonly isProbe?: true;
+}
+
+/** A call to one provider over one transport. */
+export interface ProviderCall extends Channel {
+  readonly method: string;
+  /** The JSON array of parameters. */
+  readonly params: string;
+}
+
+/** What calls are sent with. */
+export interface ProviderCallParts {
+  readonly runtime: Runtime;
+  readonly timerWheel: TimerWheel;
+  readonly upstreams: Readonly<Record<Transport, Pick<Upstream, "send">>>;
+}
+
+/** Sends a call, and resolves with the raw JSON of the result or the reason why there is none. */
+export function callProvider(
+  { timerWheel, upstreams }: ProviderCallParts,
+  { transport, ...call }: ProviderCall,
+  timeoutMs: number,
+): Promise<Buffer | Failure> {
+  return new Promise((resolve) => {
+    rpcCall(
+      timerWheel,
+      { ...call, upstream: upstreams[transport], timeoutMs },
+      // The buffer is lent for this call back only.
+      { result: (result) => resolve(Buffer.from(result)), failed: resolve },
+    );
+  });
 }
 
 /** Receives the raw JSON of the result, or the reason why there is none. */

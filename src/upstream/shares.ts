@@ -97,7 +97,7 @@ export class LeasedShares implements Shares {
   #joined: Joined | null = null;
   #round: Promise<void> | null = null;
   #cancelTimer: (() => void) | null = null;
-  #waiters: (() => void)[] = [];
+  readonly #waiters: (() => void)[] = [];
   /** Time during which the book could be read, and until when it is counted. */
   #readMs = 0;
   #readAtMs: number | null = null;
@@ -177,47 +177,33 @@ export class LeasedShares implements Shares {
   }
 
   #arm(ms: number): void {
-    if (this.#joined === null || this.#isClosed || this.#round !== null) return;
+    const joined = this.#joined;
+    if (joined === null || this.#isClosed || this.#round !== null) return;
     this.#cancelTimer?.();
     this.#cancelTimer = this.#parts.runtime.after(ms, () => {
       this.#cancelTimer = null;
-      this.#start();
+      if (this.#held.size + this.#ended.size > 0) this.#round = this.#turn(joined);
     });
   }
 
-  #start(): void {
-    const joined = this.#joined;
-    if (joined === null || this.#held.size + this.#ended.size === 0) return;
-    const { runtime } = this.#parts;
+  async #turn(joined: Joined): Promise<void> {
+    const { runtime, onError } = this.#parts;
     const startedAtMs = runtime.now();
-    this.#round = this.#run(joined)
-      .then(
-        (hasLowered) => this.#succeeded(startedAtMs, hasLowered),
-        (error: unknown) => this.#failed(error),
-      )
-      .then((waitMs) => {
-        this.#round = null;
-        this.#arm(waitMs * (1 + JITTER * runtime.random()));
-      });
-  }
-
-  /** Returns the time until the next round. */
-  #succeeded(startedAtMs: number, hasLowered: boolean): number {
-    this.#isFailing = false;
-    if (this.#isReady()) {
-      for (const resolve of this.#waiters) resolve();
-      this.#waiters = [];
+    let waitMs = FAILED_MS;
+    try {
+      const hasLowered = await this.#run(joined);
+      this.#isFailing = false;
+      if (this.#isReady()) for (const resolve of this.#waiters.splice(0)) resolve();
+      const tookMs = runtime.now() - startedAtMs;
+      // Others wait for what this process does not use any more.
+      waitMs = hasLowered ? PAUSE_MS : Math.max(PAUSE_MS, ROUND_MS - tookMs);
+    } catch (error) {
+      if (!this.#isFailing && !this.#isClosed) onError(error);
+      this.#isFailing = true;
+      this.#readAtMs = null;
     }
-    const tookMs = this.#parts.runtime.now() - startedAtMs;
-    // Others wait for what this process does not use any more.
-    return hasLowered ? PAUSE_MS : Math.max(PAUSE_MS, ROUND_MS - tookMs);
-  }
-
-  #failed(error: unknown): number {
-    if (!this.#isFailing && !this.#isClosed) this.#parts.onError(error);
-    this.#isFailing = true;
-    this.#readAtMs = null;
-    return FAILED_MS;
+    this.#round = null;
+    this.#arm(waitMs * (1 + JITTER * runtime.random()));
   }
 
   /** Returns whether a share was lowered. */

@@ -166,16 +166,17 @@ export interface SentBatch {
 }
 
 /** How a batch ended, for the calls that have no answer of their own. */
-export type BatchEnding =
+export interface BatchEnding {
   /**
-   * Its answer was complete. `unowned`: an error in it that named no call; null = none.
-   * `passedOver`: elements that were too long to be held, before it was known whose they are.
+   * `answered`: the answer was complete. `single`: the answer to one call came in place of an
+   * array. `failed`: the batch failed, or was answered by one error.
    */
-  | { readonly kind: "answered"; readonly unowned: Failure | null; readonly passedOver: number }
-  /** The answer to one call came in place of an array. */
-  | { readonly kind: "single" }
-  /** The batch failed, or was answered by one error. */
-  | { readonly kind: "failed"; readonly failure: Failure };
+  readonly kind: "answered" | "single" | "failed";
+  /** Why it failed, or an error in the answer that named no call; null = there is none. */
+  readonly failure: Failure | null;
+  /** Elements that were too long to be held, before it was known whose they are. */
+  readonly passedOver: number;
+}
 
 /** Hears the answers to the calls of a batch, by their places in it, and then its end, once. */
 export interface BatchListener {

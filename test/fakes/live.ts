@@ -5,12 +5,12 @@ import { OperatorView } from "../../src/app/live/operator-view.ts";
 import { serviceAlone } from "../../src/app/service-parts.ts";
 import { Observer } from "../../src/observe/observer.ts";
 import type { Runtime } from "../../src/runtime.ts";
-import { NOTHING_SENT } from "../../src/upstream/engine/call-context.ts";
 import type { RoutedCall } from "../../src/upstream/engine/router.ts";
 import type { Tracker } from "../../src/upstream/health/tracker.ts";
 import { ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import type { LiveView } from "../../src/web/api/parts.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION, verdict } from "./providers.ts";
+import { fakeRoutedCall } from "./routed-call.ts";
 
 /** A call that was routed: the first provider failed, the second answered. */
 function fakeRoute(tracker: Tracker, startedAtMs: number, method = "eth_call"): RoutedCall {
@@ -39,7 +39,7 @@ function fakeRoute(tracker: Tracker, startedAtMs: number, method = "eth_call"): 
       failure: null,
     },
   ];
-  return {
+  return fakeRoutedCall({
     request: {
       call,
       tracker,
@@ -55,14 +55,7 @@ function fakeRoute(tracker: Tracker, startedAtMs: number, method = "eth_call"): 
     plan,
     traces,
     source: { kind: "provider", provider: second.provider },
-    overBudget: false,
-    rechecked: null,
-    partsSent: null,
-    cacheUse: null,
-    at: null,
-    isStale: false,
-    cancel: () => NOTHING_SENT,
-  };
+  });
 }
 
 /** The live parts of an API. */

@@ -158,7 +158,7 @@ export const RULES: readonly Rule[] = [
         from: "if (isFound) this.context.request.tracker.rechecks.giveBack(",
         to: "if (Number.isNaN(1)) this.context.request.tracker.rechecks.giveBack(",
       },
-      { from: "else if (hasAnswer) this.parts.asked", to: "this.parts.asked" },
+      { from: "else if (hasAnswer) this.parts.memory", to: "this.parts.memory" },
     ],
     world: "polled far",
     shows: "null",
@@ -175,8 +175,8 @@ export const RULES: readonly Rule[] = [
     file: RECHECK,
     edits: [
       {
-        from: "const known = recent.providerOf(key, nowMs);",
-        to: "const known = recent.providerOf(key.slice(1), nowMs);",
+        from: "const known = memory.providerOf(key, nowMs);",
+        to: "const known = memory.providerOf(key.slice(1), nowMs);",
       },
     ],
     world: "polled",

@@ -2,11 +2,10 @@
 // worker and node, waits that end, tests and comparisons.
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
 import type { OperatorRecords, ProviderRef } from "../../hosted/operator/stored-records.ts";
-import type { Runtime } from "../../runtime.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
-import { type QueryParts, type QueryResult, queryProvider } from "../../upstream/provider-query.ts";
+import { type QueryResult, queryProvider } from "../../upstream/provider-query.ts";
 import type { CordonTable, ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
-import { readQuantity } from "../../upstream/rpc-call.ts";
+import { type ProviderCallParts, readQuantity } from "../../upstream/rpc-call.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import { reloadDetail } from "../../web/api/action-log.ts";
 import type {
@@ -19,8 +18,7 @@ import type {
 import type { OperatorChange, OperatorChanges } from "./operator-changes.ts";
 import { NOT_READ, type ServiceReload } from "./reload-service.ts";
 
-export interface OperatorProvidersParts extends QueryParts {
-  readonly runtime: Runtime;
+export interface OperatorProvidersParts extends ProviderCallParts {
   readonly registry: ProfileRegistry;
   readonly cordons: CordonTable;
   readonly records: OperatorRecords;

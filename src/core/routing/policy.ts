@@ -38,22 +38,11 @@ export interface Policy {
   readonly maxAttempts: number;
 }
 
-/** What a configuration and a caller's directives say of policies. */
-export interface PolicySettings {
-  readonly maxAttempts: number;
-  /** False = no answer is kept or taken from the cache. */
-  readonly cache: boolean;
-  /** False = no call shares an answer. */
-  readonly coalesce: boolean;
-  /** Null = no call is hedged. */
-  readonly hedge: HedgeSettings | null;
-  /** False = no call is asked for in parts. */
-  readonly split: boolean;
-  /** True = it is answered at a view. */
-  readonly view: boolean;
-  /** True = this service knows of its transactions. */
-  readonly own: boolean;
-}
+/** What a configuration and a caller's directives say of policies, as far as a method allows it. */
+export type PolicySettings = Pick<
+  Policy,
+  "maxAttempts" | "cache" | "coalesce" | "hedge" | "split" | "view" | "own"
+>;
 
 /** One awaited attempt, and two slow ones beside it. */
 const OPEN_FOR_READS = 3;

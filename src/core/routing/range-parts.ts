@@ -16,36 +16,24 @@ export interface SplitBounds {
   readonly maxParts: number;
 }
 
-/** What becomes of a call over a range of blocks. */
-export type SplitDecision =
-  /** One provider may be asked for all of it. */
-  | { readonly kind: "whole" }
-  /** Cut into `count` parts of at most `size` blocks. */
-  | { readonly kind: "parts"; readonly size: number; readonly count: number }
-  /** More than the bounds allow; `maxBlocks` would be served. */
-  | { readonly kind: "too_many"; readonly maxBlocks: number };
-
 /** Number of blocks of a range. */
 export function blocksIn({ from, to }: BlockRange): number {
   return Math.max(0, to - from + 1);
 }
 
 /**
- * Decides about a range. `limit`: the largest block range that a provider accepts, as the
+ * In how many parts a range is asked for; 1 = one provider may be asked for all of it, null = more
+ * than the bounds allow. `limit`: the largest block range that a provider accepts, as the
  * difference of its ends; infinite = none is known; null = nobody can be asked.
  */
-export function decideSplit(
+export function partsOf(
   range: BlockRange,
   limit: number | null,
-  bounds: SplitBounds,
-): SplitDecision {
-  if (limit === null || range.to - range.from <= limit) return WHOLE;
-  const size = sizeOf(limit);
-  const count = Math.ceil(blocksIn(range) / size);
-  const maxBlocks = mostBlocks(limit, bounds);
-  return blocksIn(range) > bounds.maxBlocks || count > bounds.maxParts
-    ? { kind: "too_many", maxBlocks }
-    : { kind: "parts", size, count };
+  { maxBlocks, maxParts }: SplitBounds,
+): number | null {
+  if (limit === null || range.to - range.from <= limit) return 1;
+  const count = Math.ceil(blocksIn(range) / sizeOf(limit));
+  return blocksIn(range) > maxBlocks || count > maxParts ? null : count;
 }
 
 /** The largest range that is served where providers accept `limit`. */
@@ -161,16 +149,11 @@ export function cutRefused(range: BlockRange, limit: number): readonly BlockRang
   return cutRange(range, Math.min(sizeOf(limit), Math.ceil(blocks / 2)));
 }
 
-const WHOLE: SplitDecision = { kind: "whole" };
-
 // The newest headers below a pinned block, linked by parent hashes: which headers are needed to
 // show that a block is an ancestor of the pinned one. Asks nobody.
 
 /** Most headers that are linked: blocks below are compared with those of another provider. */
 export const MAX_LINKED_HEADERS = 256;
-
-/** What a header was to the chain. */
-export type Linking = "linked" | "known" | "foreign" | "early";
 
 /** Headers from a pinned block downwards. */
 export class HeaderChain {
@@ -204,15 +187,12 @@ export class HeaderChain {
     return this.end.number - number < MAX_LINKED_HEADERS;
   }
 
-  /** Adds a header. `early`: one between it and the chain is missing. */
-  add(header: Block): Linking {
+  /** Adds a header. False = it is not the next one. */
+  add(header: Block): boolean {
     const { number, hash } = this.next;
-    if (header.number > number)
-      return this.hashAt(header.number) === header.hash ? "known" : "foreign";
-    if (header.number < number) return "early";
-    if (header.hash !== hash) return "foreign";
+    if (header.number !== number || header.hash !== hash) return false;
     this.#linked.push(header);
-    return "linked";
+    return true;
   }
 
   get #oldest(): Block {

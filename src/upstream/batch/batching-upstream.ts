@@ -192,7 +192,7 @@ class CallBatch implements BatchListener, SentBatch {
   #calls: BatchedCall[] = [];
   #open = 0;
   #answered = 0;
-  #isSent = false;
+  isSent = false;
   /** The provider said of some call that it did not take the batch. */
   #refusal: BatchRefusal | null = null;
 
@@ -202,10 +202,6 @@ class CallBatch implements BatchListener, SentBatch {
 
   get size(): number {
     return this.#calls.length;
-  }
-
-  get isSent(): boolean {
-    return this.#isSent;
   }
 
   get isWaiting(): boolean {
@@ -222,7 +218,7 @@ class CallBatch implements BatchListener, SentBatch {
 
   /** Sends it. True = as a batch; a call that is alone goes as it is. */
   send(): boolean {
-    this.#isSent = true;
+    this.isSent = true;
     this.#calls = this.#calls.filter(({ state }) => state === "open");
     const [only] = this.#calls;
     if (only === undefined) return false;
@@ -276,7 +272,7 @@ class CallBatch implements BatchListener, SentBatch {
     const refusal = this.#refusal ?? refusalOf(ending, left.length, this.#answered);
     this.#open = 0;
     if (refusal !== null) this.#queue.refused(refusal, this.size);
-    const failure = failureOf(ending);
+    const { failure } = ending;
     for (const call of left) {
       if (call.state !== "open") continue;
       call.state = "answered";
@@ -302,27 +298,13 @@ const NO_ROOM = "its own limit is reached";
  * What the end of a batch says about batches of this size; null = nothing. A provider that leaves
  * calls out takes as many as it answered.
  */
-function refusalOf(ending: BatchEnding, left: number, answered: number): BatchRefusal | null {
-  switch (ending.kind) {
-    case "single":
-      return { kind: "unsupported" };
-    case "failed":
-      return batchRefusalOf(ending.failure, true);
-    case "answered":
-      if (left === 0) return null;
-      if (ending.unowned !== null) return batchRefusalOf(ending.unowned, true);
-      if (left <= ending.passedOver) return null;
-      return { kind: "too_large", most: Math.max(1, answered) };
-  }
-}
-
-function failureOf(ending: BatchEnding): Failure | null {
-  switch (ending.kind) {
-    case "single":
-      return null;
-    case "failed":
-      return ending.failure;
-    case "answered":
-      return ending.unowned;
-  }
+function refusalOf(
+  { kind, failure, passedOver }: BatchEnding,
+  left: number,
+  answered: number,
+): BatchRefusal | null {
+  if (kind === "single") return { kind: "unsupported" };
+  if (kind === "answered" && left === 0) return null;
+  if (failure !== null) return batchRefusalOf(failure, true);
+  return left <= passedOver ? null : { kind: "too_large", most: Math.max(1, answered) };
 }

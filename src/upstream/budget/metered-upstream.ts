@@ -21,7 +21,7 @@ export interface MeterParts {
 
 /** Sockets that send nothing beyond the limits of providers. */
 export function meteredSockets(sockets: Sockets, parts: MeterParts): Sockets {
-  const { budgets, runtime } = parts;
+  const { budgets } = parts;
   return {
     ...meteredUpstream(sockets, parts),
     subscribe(provider, params, listener) {
@@ -29,7 +29,7 @@ export function meteredSockets(sockets: Sockets, parts: MeterParts): Sockets {
       const send = (): Dispatch => sockets.subscribe(provider, params, listener);
       const refuse = (): void => listener.refused(noRoom(), null);
       if (budget === null) return send();
-      return sendWithRoom({ runtime, budget, methodName: "eth_subscribe" }, send, refuse);
+      return sendWithRoom(parts, [budget, "eth_subscribe"], send, refuse);
     },
     isFree: (provider) => sockets.isFree?.(provider) ?? true,
     retain: (providers) => sockets.retain(providers),
@@ -43,11 +43,11 @@ export function meteredSockets(sockets: Sockets, parts: MeterParts): Sockets {
 /** A transport that sends nothing beyond the limits of providers. */
 export function meteredUpstream(
   upstream: Pick<Upstream, "send">,
-  { budgets, runtime }: MeterParts,
+  parts: MeterParts,
 ): Pick<Upstream, "send"> {
   return {
     send(outgoing, listener) {
-      const budget = budgets.find(outgoing.provider);
+      const budget = parts.budgets.find(outgoing.provider);
       if (budget === null) return upstream.send(outgoing, listener);
       const { methodName = "" } = outgoing;
       const send = (): Dispatch =>
@@ -55,8 +55,7 @@ export function meteredUpstream(
           ? sendCounted(upstream, budget, outgoing, listener)
           : upstream.send(outgoing, listener);
       const refuse = (): void => listener.failed(noRoom(), null);
-      if (outgoing.isProbe === true)
-        return sendWithRoom({ runtime, budget, methodName }, send, refuse);
+      if (outgoing.isProbe === true) return sendWithRoom(parts, [budget, methodName], send, refuse);
       if (budget.take(methodName) === null) return send();
       refuse();
       return NOT_SENT;
@@ -98,19 +97,24 @@ function sendCounted(
       listener.failed(failure, raw);
     },
   });
+  return dispatchOf(() => dispatch, over);
+}
+
+/** The request that is sent now or later; `onCancel` is called before it ends. */
+function dispatchOf(current: () => Dispatch, onCancel: () => void): Dispatch {
   return {
     get sent() {
-      return dispatch.sent;
+      return current().sent;
     },
     get queued() {
-      return dispatch.queued === true;
+      return current().queued === true;
     },
     get batch() {
-      return dispatch.batch ?? null;
+      return current().batch ?? null;
     },
     cancel() {
-      over();
-      dispatch.cancel();
+      onCancel();
+      current().cancel();
     },
   };
 }
@@ -142,16 +146,10 @@ function countedStream(stream: AnswerStream, over: () => void): AnswerStream {
   };
 }
 
-/** Who waits for room, and for what. */
-interface Deferral {
-  readonly runtime: Pick<Runtime, "after">;
-  readonly budget: ProviderBudget;
-  readonly methodName: string;
-}
-
 /** Sends a request of the service itself once its provider has room. */
 function sendWithRoom(
-  { runtime, budget, methodName }: Deferral,
+  { runtime }: MeterParts,
+  [budget, methodName]: readonly [ProviderBudget, string],
   send: () => Dispatch,
   refuse: () => void,
 ): Dispatch {
@@ -172,18 +170,10 @@ function sendWithRoom(
       : runtime.after(Math.max(LEAST_WAIT_MS, waitMs), begin);
   };
   begin();
-  return {
-    get sent() {
-      return dispatch.sent;
-    },
-    get queued() {
-      return dispatch.queued === true;
-    },
-    cancel() {
-      cancelWait();
-      dispatch.cancel();
-    },
-  };
+  return dispatchOf(
+    () => dispatch,
+    () => cancelWait(),
+  );
 }
 
 /** A provider that has no room for longer than this is not waited for. */

@@ -7,24 +7,21 @@ import {
 } from "../../core/provider/budget/budget-limits.ts";
 import { SecondWindow } from "../../core/provider/budget/second-window.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Allowance, ShareUse } from "../shares.ts";
+import { type Allowance, type Shares, type ShareUse, WHOLE_SHARES } from "../shares.ts";
 import { ProviderQuota } from "./provider-quota.ts";
 import type { QuotaSource } from "./quota-source.ts";
 
 /** What is left of the limits of a provider, for display. */
 export type BudgetReport = ReturnType<ProviderBudget["report"]>;
 
-/** What a budget works with. */
-export interface ProviderBudgetParts {
-  /** The provider, its profile and chain. */
-  readonly key: string;
+/** What budgets work with. */
+export interface BudgetParts {
   readonly runtime: Pick<Runtime, "now" | "wallMs" | "after">;
-  readonly shareOf: BudgetShareOf;
+  /** Credits of days and months. */
   readonly quotas: QuotaSource;
+  /** Absent = this process is the whole service. */
+  readonly shares?: Shares;
 }
-
-/** Divides the limits of a provider between workers. */
-export type BudgetShareOf = (what: string, total: number, use: ShareUse) => Allowance;
 
 /** How long a request of the service itself keeps its place before those of callers. */
 const RESERVED_MS = 1_000;
@@ -33,9 +30,10 @@ const PLACE_WAIT_MS = 5;
 
 /** Counts what is sent to one provider. */
 export class ProviderBudget {
+  readonly #key: string;
   #limits: BudgetLimits;
-  readonly #parts: ProviderBudgetParts;
-  readonly #runtime: ProviderBudgetParts["runtime"];
+  readonly #parts: BudgetParts;
+  readonly #runtime: BudgetParts["runtime"];
   readonly #window = new SecondWindow();
   #inFlight = 0;
   #rps: Bound | null = null;
@@ -45,7 +43,9 @@ export class ProviderBudget {
   #reserved = 0;
   #reservedUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(limits: BudgetLimits, parts: ProviderBudgetParts) {
+  /** `key`: the provider, its profile and chain. */
+  constructor(key: string, limits: BudgetLimits, parts: BudgetParts) {
+    this.#key = key;
     this.#limits = limits;
     this.#parts = parts;
     this.#runtime = parts.runtime;
@@ -65,9 +65,15 @@ export class ProviderBudget {
     this.#divide();
   }
 
-  /** Why no request of a method may be sent now; null = it may. */
-  shortageOf(methodName: string, nowMs: number): Shortage | null {
-    return this.#shortageOf(methodName, { nowMs, reserved: this.#reservedAt(nowMs) });
+  /** Why no request of a method may be sent now beside the reserved ones; null = it may. */
+  shortageOf(
+    methodName: string,
+    nowMs: number,
+    reserved: number = this.#reservedAt(nowMs),
+  ): Shortage | null {
+    if (this.#rps?.isReached(reserved) === true) return "rps_limit";
+    if (this.#concurrency?.isReached(reserved) === true) return "concurrency_limit";
+    return this.#credits?.shortageOf(creditsOf(this.#limits, methodName), nowMs) ?? null;
   }
 
   /** Milliseconds until a request of a method may be sent, as far as is known. */
@@ -87,7 +93,7 @@ export class ProviderBudget {
   take(methodName: string, isOwn = false): Shortage | null {
     const nowMs = this.#runtime.now();
     const reserved = isOwn ? 0 : this.#reservedAt(nowMs);
-    const shortage = this.#shortageOf(methodName, { nowMs, reserved });
+    const shortage = this.shortageOf(methodName, nowMs, reserved);
     if (shortage !== null) return shortage;
     if (isOwn && this.#reserved > 0) this.#reserved -= 1;
     this.#window.count(1, nowMs);
@@ -152,15 +158,6 @@ export class ProviderBudget {
     this.#concurrency = null;
   }
 
-  #shortageOf(
-    methodName: string,
-    { nowMs, reserved }: { readonly nowMs: number; readonly reserved: number },
-  ): Shortage | null {
-    if (this.#rps?.isReached(reserved) === true) return "rps_limit";
-    if (this.#concurrency?.isReached(reserved) === true) return "concurrency_limit";
-    return this.#credits?.shortageOf(creditsOf(this.#limits, methodName), nowMs) ?? null;
-  }
-
   #reservedAt(nowMs: number): number {
     if (this.#reserved === 0) return 0;
     if (nowMs >= this.#reservedUntilMs) this.#reserved = 0;
@@ -169,11 +166,14 @@ export class ProviderBudget {
 
   #divide(): void {
     const { rps, concurrency, daily, monthly } = this.#limits;
-    const { key, runtime, quotas, shareOf } = this.#parts;
+    const { runtime, quotas, shares = WHOLE_SHARES } = this.#parts;
+    const key = this.#key;
     if (daily !== null || monthly !== null)
       this.#credits = new ProviderQuota(key, this.#limits, { runtime, source: quotas });
     const boundOf = (what: string, total: number | null, used: () => number): Bound | null =>
-      total === null ? null : new Bound(runtime, (use) => shareOf(what, total, use), used);
+      total === null
+        ? null
+        : new Bound(runtime, (use) => shares.of(`${what} ${key}`, total, use), used);
     this.#rps = boundOf("rps", rps, () => this.#window.sentWithin(runtime.now()));
     this.#concurrency = boundOf("concurrency", concurrency, () => this.#inFlight);
   }
@@ -184,10 +184,8 @@ class Bound {
   readonly #runtime: Pick<Runtime, "now">;
   readonly #share: Allowance;
   readonly #used: () => number;
-  /** Requests that found no room in this second, and in the second before. */
-  #second = 0;
-  #refused = 0;
-  #refusedBefore = 0;
+  /** Requests that found no room in the last second. */
+  readonly #refused = new SecondWindow();
 
   constructor(
     runtime: Pick<Runtime, "now">,
@@ -196,10 +194,7 @@ class Bound {
   ) {
     this.#runtime = runtime;
     this.#used = used;
-    const wanted = (): number => {
-      this.#turn();
-      return used() + Math.max(this.#refused, this.#refusedBefore);
-    };
+    const wanted = (): number => used() + this.#refused.sentWithin(runtime.now());
     this.#share = shareOf({ used, wanted });
   }
 
@@ -210,21 +205,12 @@ class Bound {
   /** Whether a request finds no room, with so much kept for others; then it is counted. */
   isReached(reserved: number): boolean {
     if (this.#used() + reserved < this.#share.limit) return false;
-    this.#turn();
-    this.#refused += 1;
+    this.#refused.count(1, this.#runtime.now());
     return true;
   }
 
   close(): void {
     this.#share.close();
-  }
-
-  #turn(): void {
-    const second = Math.floor(this.#runtime.now() / SECOND_MS);
-    if (second === this.#second) return;
-    this.#refusedBefore = second === this.#second + 1 ? this.#refused : 0;
-    this.#refused = 0;
-    this.#second = second;
   }
 }
 

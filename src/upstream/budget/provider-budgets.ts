@@ -1,28 +1,15 @@
 // The budgets of all providers that have limits, by the provider that is asked. A reload keeps what
 // was counted of a provider. Decides nothing.
-import type { BudgetLimits } from "../../core/provider/budget/budget-limits.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import type { Runtime } from "../../runtime.ts";
-import { type Shares, WHOLE_SHARES } from "../shares.ts";
-import { ProviderBudget } from "./provider-budget.ts";
-import type { QuotaSource } from "./quota-source.ts";
-
-/** What budgets work with. */
-export interface ProviderBudgetsParts {
-  readonly runtime: Pick<Runtime, "now" | "wallMs" | "after">;
-  /** Credits of days and months. */
-  readonly quotas: QuotaSource;
-  /** Absent = this process is the whole service. */
-  readonly shares?: Shares;
-}
+import { type BudgetParts, ProviderBudget } from "./provider-budget.ts";
 
 /** Finds the budgets of providers. */
 export class ProviderBudgets {
-  readonly #parts: ProviderBudgetsParts;
+  readonly #parts: BudgetParts;
   readonly #byKey = new Map<string, ProviderBudget>();
   readonly #byProvider = new WeakMap<Provider, ProviderBudget>();
 
-  constructor(parts: ProviderBudgetsParts) {
+  constructor(parts: BudgetParts) {
     this.#parts = parts;
   }
 
@@ -33,7 +20,7 @@ export class ProviderBudgets {
     const key = `${set} ${provider.id}`;
     const known = this.#byKey.get(key);
     known?.change(limits);
-    const budget = known ?? this.#create(key, limits);
+    const budget = known ?? new ProviderBudget(key, limits, this.#parts);
     this.#byKey.set(key, budget);
     this.#byProvider.set(provider, budget);
     return budget;
@@ -62,15 +49,5 @@ export class ProviderBudgets {
   /** Gives back what was not spent. */
   close(): void {
     for (const budget of this.#byKey.values()) budget.close();
-  }
-
-  #create(key: string, limits: BudgetLimits): ProviderBudget {
-    const { runtime, quotas, shares = WHOLE_SHARES } = this.#parts;
-    return new ProviderBudget(limits, {
-      key,
-      runtime,
-      quotas,
-      shareOf: (what, total, use) => shares.of(`${what} ${key}`, total, use),
-    });
   }
 }

@@ -6,7 +6,6 @@ import {
   monthOf,
   onPaceAtMs,
   type QuotaLimits,
-  type QuotaRecord,
   returned,
 } from "../../core/provider/budget/quota.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -107,8 +106,11 @@ export class ProviderQuota {
     const record = this.#lease;
     const pendingMs = this.#isUnanswered ? ASK_EVERY_MS : PENDING_MS;
     if (record === null || nowMs >= this.#endsAtMs) return pendingMs;
-    const { endMs } = this.#periodOf(bindingQuota(record, this.#limits, credits), record);
-    return endMs === null ? pendingMs : Math.max(PENDING_MS, endMs - this.#parts.runtime.wallMs());
+    const binding = bindingQuota(record, this.#limits, credits);
+    if (binding === null) return pendingMs;
+    const isDay = binding === "daily_limit";
+    const { endMs } = isDay ? dayOf(record.dayMs) : monthOf(record.monthMs, this.#limits.resetsOn);
+    return Math.max(PENDING_MS, endMs - this.#parts.runtime.wallMs());
   }
 
   /** Whether the month is spent faster than it passes. */
@@ -145,20 +147,6 @@ export class ProviderQuota {
     this.#isClosed = true;
     this.#cancelIdle?.();
     this.#giveBack(0);
-  }
-
-  #periodOf(
-    binding: ReturnType<typeof bindingQuota>,
-    { dayMs, monthMs }: QuotaRecord,
-  ): { readonly endMs: number | null } {
-    switch (binding) {
-      case null:
-        return { endMs: null };
-      case "daily_limit":
-        return dayOf(dayMs);
-      case "monthly_limit":
-        return monthOf(monthMs, this.#limits.resetsOn);
-    }
   }
 
   /** Gives back what is left, but for so much. */

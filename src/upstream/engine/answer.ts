@@ -3,23 +3,22 @@ import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { type AnswerSource, NO_SOURCE, REFUSED_SOURCE } from "../../core/routing/answer-source.ts";
 import { isNullResult } from "../../core/rpc/result-block.ts";
-import type { AnswerStream, BorrowedBuffer } from "../transport.ts";
+import type { AnswerStream, BorrowedBuffer, ResultSpan } from "../transport.ts";
+
+/**
+ * The result value lies in `body` at `start`..`end`. `body` is a whole upstream answer with an id
+ * of ours at `idAt`; null = it is the value alone. With a `pool`, which only a request with
+ * `mayStream` meets, `body` goes back to it when nobody reads it any more.
+ */
+export interface Result extends ResultSpan {
+  readonly kind: "result";
+  readonly body: Buffer;
+  readonly pool?: BorrowedBuffer | undefined;
+}
 
 /** How a routed call ended. */
 export type Outcome =
-  /**
-   * The result value lies in `body` at `start`..`end`. `body` is a whole upstream answer with an id
-   * of ours at `idAt`; null = it is the value alone. With a `pool`, which only a request with
-   * `mayStream` meets, `body` goes back to it when nobody reads it any more.
-   */
-  | {
-      readonly kind: "result";
-      readonly body: Buffer;
-      readonly start: number;
-      readonly end: number;
-      readonly idAt: number | null;
-      readonly pool?: BorrowedBuffer | undefined;
-    }
+  | Result
   | { readonly kind: "stream"; readonly stream: AnswerStream }
   /** A provider's own error, unchanged. */
   | { readonly kind: "error"; readonly raw: Buffer }

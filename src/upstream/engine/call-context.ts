@@ -30,18 +30,13 @@ export interface Trace {
   readonly failure: Failure | null;
 }
 
-/** When a call was begun, and when no stage goes on with it. */
-export interface CallTimes {
-  readonly startedAtMs: number;
-  readonly endsAtMs: number;
-}
-
 /** What a stage is asked for. Inner stages write these members, outer stages read them. */
 export class CallContext {
   readonly request: RouteRequest;
   readonly policy: Policy;
   readonly startedAtMs: number;
-  readonly endsAtMs: number;
+  /** When no stage goes on with it. */
+  endsAtMs: number;
   plan: Plan = NONE.plan;
   /** Who was asked last; null = nobody. */
   lastAsked: Provider | null = null;
@@ -50,6 +45,8 @@ export class CallContext {
   failed: readonly FailedAttempt[] = NONE.failed;
   /** Where the answer came from; nowhere until there is one. */
   source: AnswerSource = NO_SOURCE;
+  /** A half-open provider was passed over because its trial was taken. */
+  trialsTaken = false;
   /** A further provider would have been asked as well, and the budget for that was spent. */
   overBudget = false;
   /** What a recheck of `null` brought; null = there was none. */
@@ -65,11 +62,11 @@ export class CallContext {
   /** No provider had the block of the view, so the tag was sent as the caller wrote it. */
   isStale = false;
 
-  constructor(request: RouteRequest, policy: Policy, { startedAtMs, endsAtMs }: CallTimes) {
+  constructor(request: RouteRequest, policy: Policy, startedAtMs: number) {
     this.request = request;
     this.policy = policy;
     this.startedAtMs = startedAtMs;
-    this.endsAtMs = endsAtMs;
+    this.endsAtMs = startedAtMs + request.deadlineMs;
   }
 
   /** Its answer contradicts its question, as those of several providers do: it is not kept. */
@@ -295,13 +292,9 @@ export abstract class LayerRun<Parts extends LayerParts = LayerParts>
   ): CallContext | null {
     if (this.isOver) return null;
     const { request } = this.context;
-    const { deadlineMs } = changes;
     const avoid = together(request.avoid, changes.avoid ?? null);
-    const startedAtMs = this.parts.runtime.now();
-    const further = new CallContext({ ...request, mayStream: false, ...changes, avoid }, policy, {
-      startedAtMs,
-      endsAtMs: startedAtMs + deadlineMs,
-    });
+    const asked = { ...request, mayStream: false, ...changes, avoid };
+    const further = new CallContext(asked, policy, this.parts.runtime.now());
     let hasEnded = false;
     const running = this.parts.next(further, {
       ended: (answer) => {

@@ -1,30 +1,108 @@
-// What a caller is told when there is no answer to pass on, and whether a provider's own error may
-// be passed on. Words and numbers only: nothing is decided here.
+// Judges a failed attempt, and decides what of it a caller may be shown. Where no provider gave a
+// result, picks the answer: a provider's own error if one may be shown, else a refusal of ours.
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Verdict } from "../../core/provider/attempt.ts";
 import type { Chain } from "../../core/provider/chain.ts";
 import { type Provider, secretsOf } from "../../core/provider/profile.ts";
-import type { FailedAttempt } from "../../core/routing/failover.ts";
+import { classifyCall } from "../../core/provider-errors/classify-call.ts";
+import { bestError, type FailedAttempt } from "../../core/routing/failover.ts";
 import type { Plan } from "../../core/routing/plan.ts";
+import type { Call } from "../../core/rpc/call.ts";
 import type { Failure } from "../../core/rpc/failure.ts";
+import { type Answer, faultAnswer, providerAnswer, refusedAnswer } from "./answer.ts";
+import type { CallContext } from "./call-context.ts";
 
-/** A call that nobody could be asked for. `waitMs` null = waiting cannot help. */
-export interface Unasked {
-  readonly plan: Plan;
-  /** A half-open provider was passed over because its trial was taken. */
-  readonly trialsTaken: boolean;
-  readonly pinned: boolean;
-  readonly waitMs: number | null;
+/** What follows from a failure of a call at a provider. */
+export function verdictOf(
+  failure: Failure,
+  call: Call,
+  { errorRules: rules }: Provider,
+  wallMs: number,
+): Verdict {
+  if (failure.crowded === true) return CROWDED;
+  if (failure.kind === "no_room") return NO_ROOM;
+  return classifyCall(failure, call, { rules, wallMs });
+}
+
+/**
+ * Raw JSON of what a caller may be shown of an error; null = nothing. `raw` is the `error` member
+ * that the provider sent under the id of the request.
+ */
+export function shownOf(
+  failure: Failure,
+  raw: Buffer | null,
+  provider: Provider,
+  verdict: Verdict,
+): Buffer | null {
+  const shown = raw ?? (failure.kind === "error" ? unreadRequestError(failure) : null);
+  return shown !== null && mayShow(provider, verdict, shown) ? shown : null;
+}
+
+/** Its caller has left. */
+export const CANCELLED: Verdict = ignored("cancelled", "return");
+/** Another provider has answered first. */
+export const OVERTAKEN: Verdict = ignored("overtaken", "next");
+/** No connection was free. */
+export const CROWDED: Verdict = ignored("no_connection", "next");
+/** The circuit of the provider opened before it was sent. */
+export const LEFT: Verdict = ignored("circuit_open", "next");
+/** It answered another question. A quirk of its chain looks alike, so it is not blamed. */
+export const INTEGRITY: Verdict = ignored("integrity", "next");
+/** Its answer could not be gathered. */
+const NO_ROOM: Verdict = ignored("no_room", "return");
+
+function ignored(category: string, step: Verdict["step"]): Verdict {
+  return { category, step, effect: { kind: "ignored" } };
+}
+
+/**
+ * The last failure ends the call. An answer that could not be gathered has been given all the same:
+ * what it did is done.
+ */
+export function returned(context: CallContext, isLate: boolean): Answer {
+  const { request, failed } = context;
+  const last = failed.at(-1);
+  if (last?.failure.kind !== "no_room") return failureOf(last) ?? exhausted(context, isLate);
+  return faultAnswer(request.call.method.replaySafe ? noRoom() : outcomeUnknown(failed, null));
+}
+
+/** Everybody who could be asked has failed, or nobody could be asked. */
+export function exhausted(context: CallContext, isLate: boolean): Answer {
+  const { failed } = context;
+  const best = bestError(failed);
+  switch (best.kind) {
+    case "error":
+      return failureOf(best.best) ?? faultAnswer(allFailed(context, isLate));
+    case "range":
+      return refusedAnswer(rangeRefused(best.worst.failure));
+    case "none":
+      return faultAnswer(
+        failed.length === 0 ? noProviderEligible(context) : allFailed(context, isLate),
+      );
+  }
+}
+
+/** A provider's error is the answer, if it may be shown. */
+function failureOf(last: FailedAttempt | undefined): Answer | null {
+  if (last === undefined || last.raw === null) return null;
+  return providerAnswer({ kind: "error", raw: last.raw }, last.attempt.provider);
+}
+
+/** How long until somebody may be asked; null = waiting cannot help. */
+function waitMsOf({ request }: CallContext): number | null {
+  const { tracker, call, strategy, transport, pin } = request;
+  return tracker.waitMs(call, { strategy, transport, pin });
 }
 
 /** No provider could be tried at all. */
-export function noProviderEligible({ plan, trialsTaken, pinned, waitMs }: Unasked): Fault {
-  const reasons = countReasons(plan, trialsTaken);
+function noProviderEligible(context: CallContext): Fault {
+  const reasons = countReasons(context);
   const details = { reason: reasons, upstream_attempts: 0 };
-  const message = pinned
-    ? `the pinned provider cannot take this call now (${reasons})`
-    : `no provider can take this call now (${reasons})`;
+  const isPinned = context.request.pin !== null;
+  const who = isPinned ? "the pinned provider cannot" : "no provider can";
+  const message = `${who} take this call now (${reasons})`;
+  const waitMs = waitMsOf(context);
   if (waitMs === null)
     return fault("unavailable", message, {
       status: 200,
@@ -32,9 +110,7 @@ export function noProviderEligible({ plan, trialsTaken, pinned, waitMs }: Unaske
       nextAction: HOPELESS,
       details,
     });
-  const nextAction = pinned
-    ? "retry after retry_after_ms, or send it without the pin"
-    : "retry after retry_after_ms";
+  const nextAction = `retry after retry_after_ms${isPinned ? ", or send it without the pin" : ""}`;
   return fault("unavailable", message, { status: 200, nextAction, details, ...retryAfter(waitMs) });
 }
 
@@ -53,24 +129,20 @@ export function panicIsFull({ candidates }: Plan): Fault {
   });
 }
 
-/**
- * Every attempt failed, and none with an error that can be shown. `waitMs`: until somebody may be
- * asked again; null = waiting cannot help.
- */
-export function allFailed(
-  failed: readonly FailedAttempt[],
-  { late, waitMs }: { readonly late: boolean; readonly waitMs: number | null },
-): Fault {
+/** Every attempt failed, and none with an error that can be shown. */
+function allFailed(context: CallContext, isLate: boolean): Fault {
+  const { failed } = context;
   if (failed.every(leadsBack)) return LOOP;
   const categories = [...new Set(failed.map((attempt) => attempt.verdict.category))].join(", ");
   const details = {
-    reason: late ? "deadline_exceeded" : "all_providers_failed",
+    reason: isLate ? "deadline_exceeded" : "all_providers_failed",
     upstream_attempts: failed.length,
   };
-  const message = late
+  const message = isLate
     ? "no provider answered in time"
     : `every provider that was tried failed (${categories})`;
-  return fault("unavailable", message, { status: 200, details, ...retryAfter(waitMs ?? 0) });
+  const wait = retryAfter(waitMsOf(context) ?? 0);
+  return fault("unavailable", message, { status: 200, details, ...wait });
 }
 
 /** The provider is another service like this one, which has recognised the request. */
@@ -79,13 +151,8 @@ function leadsBack({ attempt, failure: { data } }: FailedAttempt): boolean {
   return attempt.provider.guarded && code === "request_loop";
 }
 
-const LOOP = fault(
-  "request_loop",
-  "the provider leads back to a service that has sent the request",
-  {
-    status: 200,
-  },
-);
+const LOOPS = "the provider leads back to a service that has sent the request";
+const LOOP = fault("request_loop", LOOPS, { status: 200 });
 
 /** Where somebody may be asked at once, a moment's pause is the catalog's. */
 function retryAfter(waitMs: number): { readonly retryAfterMs?: number } {
@@ -134,20 +201,20 @@ export function outcomeUnknown(failed: readonly FailedAttempt[], hash: string | 
 
 /** Every provider found the block range too large; `failure` is what one of them said. */
 export function rangeRefused(failure: Failure): Fault {
-  return fault(
-    "log_range_limit",
-    "the block range or result of this call is too large for every provider that was asked",
-    {
-      details: { provider_error: { code: failure.code, message: failure.message } },
-    },
-  );
+  const { code, message } = failure;
+  return fault("log_range_limit", TOO_LARGE_FOR_ALL, {
+    details: { provider_error: { code, message } },
+  });
 }
+
+const TOO_LARGE_FOR_ALL =
+  "the block range or result of this call is too large for every provider that was asked";
 
 /**
  * What may be shown of an error without the id of its request, in our own words: that a provider
  * could not read it. Null = nothing.
  */
-export function unreadRequestError({ code }: Failure): Buffer | null {
+function unreadRequestError({ code }: Failure): Buffer | null {
   if (code === PARSE_ERROR) return Buffer.from(`{"code":${PARSE_ERROR},"message":"Parse error"}`);
   return code === INVALID_REQUEST
     ? Buffer.from(`{"code":${INVALID_REQUEST},"message":"Invalid Request"}`)
@@ -161,7 +228,7 @@ const INVALID_REQUEST = -32_600;
  * False for errors about our own credentials, and for any that repeat a secret of the provider's
  * address.
  */
-export function mayShow(provider: Provider, verdict: Verdict, raw: Buffer): boolean {
+function mayShow(provider: Provider, verdict: Verdict, raw: Buffer): boolean {
   if (verdict.effect.kind === "cordon" && verdict.effect.reason !== "wrong_chain") return false;
   return !repeatsSecret(provider, raw.toString());
 }
@@ -173,7 +240,7 @@ export function repeatsSecret(provider: Provider, text: string): boolean {
 }
 
 /** For example `circuit_open ×2, lagging`. */
-function countReasons(plan: Plan, trialsTaken: boolean): string {
+function countReasons({ plan, trialsTaken }: CallContext): string {
   const counts = new Map<string, number>();
   for (const { reason } of plan.excluded) counts.set(reason, (counts.get(reason) ?? 0) + 1);
   if (trialsTaken) counts.set("trial_in_flight", 1);

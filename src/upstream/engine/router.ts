@@ -15,7 +15,6 @@ import { cache } from "./cache/cache.ts";
 import type { CachedAnswers } from "./cache/cached-answers.ts";
 import {
   CallContext,
-  type CallTimes,
   type Layer,
   NOTHING_SENT,
   type RouteRequest,
@@ -33,29 +32,11 @@ import { transactions } from "./layers/transactions.ts";
 import type { SplitParts } from "./ranges/range-run.ts";
 import { splitRange } from "./ranges/split-range.ts";
 
-/** A routed call, under way or ended: what the evidence is made of. */
-export interface RoutedCall
-  extends Readonly<
-    Pick<
-      CallContext,
-      | "request"
-      | "startedAtMs"
-      | "plan"
-      | "traces"
-      | "source"
-      | "overBudget"
-      | "rechecked"
-      | "partsSent"
-      | "cacheUse"
-      | "at"
-      | "isStale"
-    >
-  > {
-  /**
-   * Ends it without an outcome, since its caller is gone, and tells what may have been carried out.
-   */
-  cancel(): Abandoned;
-}
+/**
+ * A routed call, under way or ended: what the evidence is made of. `cancel` ends it without an
+ * outcome, since its caller is gone, and tells what may have been carried out.
+ */
+export type RoutedCall = CallContext & RunningCall;
 
 /** What the router works with. */
 export interface RouterParts {
@@ -123,9 +104,7 @@ export class Router {
     const request = withOwn(atView(asked), this.#accepted);
     const isCacheable = this.#isCacheable(request);
     const policy = this.#policyOf(request, isCacheable);
-    const startedAtMs = runtime.now();
-    const times = { startedAtMs, endsAtMs: startedAtMs + request.deadlineMs };
-    const routed = new RoutedContext(request, policy, times, done);
+    const routed = new RoutedContext(request, policy, runtime.now(), done);
     if (isCacheable && !policy.cache) routed.cacheUse = BYPASS;
     routed.start(this.#stackFor(policy));
     return routed;
@@ -234,8 +213,8 @@ class RoutedContext extends CallContext implements RoutedCall, StageListener {
   readonly #done: Done;
   #running: RunningCall | null = null;
 
-  constructor(request: RouteRequest, policy: Policy, times: CallTimes, done: Done) {
-    super(request, policy, times);
+  constructor(request: RouteRequest, policy: Policy, startedAtMs: number, done: Done) {
+    super(request, policy, startedAtMs);
     this.#done = done;
   }
 

@@ -136,8 +136,7 @@ export class HttpBatch implements RequestHandler, Dispatch {
     if (this.#isOver) return;
     if (this.#tell !== null) return this.#tell();
     const { progress } = this.#cutter;
-    const [unowned, passedOver] = [this.#unowned, this.#passedOver];
-    if (progress === "closed") this.#end({ kind: "answered", unowned, passedOver });
+    if (progress === "closed") this.#end("answered", this.#unowned);
     else if (progress === "start") this.#fail("body", EMPTY_BODY);
     else this.#fail("body", NO_ARRAY);
   }
@@ -266,7 +265,7 @@ export class HttpBatch implements RequestHandler, Dispatch {
     if (answer?.kind === "error") {
       const error = readError(body.subarray(answer.start, answer.end));
       const failure = { ...this.#failure("error", ""), ...error };
-      return () => this.#end({ kind: "failed", failure });
+      return () => this.#end("failed", failure);
     }
     this.#isForeign = answer?.kind === "foreign";
     if (place === null || this.#isForeign) {
@@ -275,7 +274,7 @@ export class HttpBatch implements RequestHandler, Dispatch {
     }
     return () => {
       this.#read(body);
-      if (!this.#isOver) this.#end({ kind: "single" });
+      if (!this.#isOver) this.#end("single", null);
     };
   }
 
@@ -300,12 +299,12 @@ export class HttpBatch implements RequestHandler, Dispatch {
   ): void {
     const failure = { ...this.#failure(kind, message), ...about };
     this.cancel();
-    this.#listener.over({ kind: "failed", failure });
+    this.#end("failed", failure);
   }
 
-  #end(ending: BatchEnding): void {
+  #end(kind: BatchEnding["kind"], failure: Failure | null): void {
     this.#letGo();
-    this.#listener.over(ending);
+    this.#listener.over({ kind, failure, passedOver: this.#passedOver });
   }
 
   #letGo(): void {

@@ -239,7 +239,7 @@ export class SecondTier {
     const cancelTimer = this.#runtime.after(TIER_LIMIT_MS, () => end(NOTHING_FOUND, "timeout"));
     const cancelSend = this.#link.send(
       { commands: readCommands(key), limitMs: TIER_LIMIT_MS, refusalCounts: true },
-      (reply) => void this.#read(key, reply).then(({ finding, result }) => end(finding, result)),
+      (reply) => void this.#read(key, reply).then(([finding, result]) => end(finding, result)),
     );
     lookUp.abandon = () => end(NOTHING_FOUND, "miss");
     lookUp.cancel = () => {
@@ -250,25 +250,19 @@ export class SecondTier {
     };
   }
 
-  async #read(
-    key: TierKey,
-    reply: TierReply,
-  ): Promise<{ readonly finding: TierFinding; readonly result: LookUpResult }> {
+  async #read(key: TierKey, reply: TierReply): Promise<readonly [TierFinding, LookUpResult]> {
     if (reply.kind !== "replies")
-      return { finding: NOTHING_FOUND, result: reply.kind === "timeout" ? "timeout" : "error" };
+      return [NOTHING_FOUND, reply.kind === "timeout" ? "timeout" : "error"];
     const [generation, stored] = reply.values;
     if (!Buffer.isBuffer(generation) || generation.length !== GENERATION_BYTES) {
       this.#makeGeneration(key.scope);
-      return { finding: NOTHING_FOUND, result: "miss" };
+      return [NOTHING_FOUND, "miss"];
     }
-    const nothing = { answer: null, generation };
     if (!Buffer.isBuffer(stored) || stored.length === 0)
-      return { finding: nothing, result: "miss" };
+      return [{ answer: null, generation }, "miss"];
     const read = readStored(stored, storedFor(key, generation));
     const answer = read === null ? null : await this.#checked(read);
-    return answer === null
-      ? { finding: nothing, result: "unusable" }
-      : { finding: { answer, generation }, result: "hit" };
+    return [{ answer, generation }, answer === null ? "unusable" : "hit"];
   }
 
   /** The answer with its value, if that is one; null = it is not. */

@@ -10,9 +10,9 @@ import {
   cutHead,
   cutRange,
   cutRefused,
-  decideSplit,
   mostBlocks,
   PartSize,
+  partsOf,
   sizeOf,
 } from "../../../src/core/routing/range-parts.ts";
 
@@ -51,27 +51,22 @@ test("a range is planned in parts only where no provider accepts it, and within 
   fc.assert(
     fc.property(range, limit, fc.integer({ min: 1, max: 40 }), (whole, most, maxParts) => {
       const bounds = { maxBlocks: 4_000, maxParts };
-      const decision = decideSplit(whole, most, bounds);
+      const count = partsOf(whole, most, bounds);
       const isAccepted = whole.to - whole.from <= most;
-      assert.equal(decision.kind === "whole", isAccepted);
-      if (decision.kind === "parts") {
-        assert.ok(decision.count <= maxParts && blocksIn(whole) <= bounds.maxBlocks);
-        assert.equal(decision.count, cutRange(whole, decision.size).length);
+      if (isAccepted) return assert.equal(count, 1);
+      if (count !== null) {
+        assert.ok(count <= maxParts && blocksIn(whole) <= bounds.maxBlocks);
+        assert.equal(count, cutRange(whole, sizeOf(most)).length);
+        return;
       }
-      if (decision.kind !== "too_many") return;
-      const { maxBlocks } = decision;
-      assert.equal(maxBlocks, mostBlocks(most, bounds));
-      const most1 = { from: whole.from, to: whole.from + maxBlocks - 1 };
-      assert.notEqual(decideSplit(most1, most, bounds).kind, "too_many", "what is told is served");
+      const most1 = { from: whole.from, to: whole.from + mostBlocks(most, bounds) - 1 };
+      assert.notEqual(partsOf(most1, most, bounds), null, "what is told is served");
     }),
   );
-  assert.equal(
-    decideSplit({ from: 0, to: HEAD }, null, { maxBlocks: 1, maxParts: 1 }).kind,
-    "whole",
-  );
+  assert.equal(partsOf({ from: 0, to: HEAD }, null, { maxBlocks: 1, maxParts: 1 }), 1);
   const unlimited = Number.POSITIVE_INFINITY;
   const bounds = { maxBlocks: 1, maxParts: 1 };
-  assert.equal(decideSplit({ from: 0, to: HEAD }, unlimited, bounds).kind, "whole");
+  assert.equal(partsOf({ from: 0, to: HEAD }, unlimited, bounds), 1);
 });
 
 test("a refused range becomes smaller with every cut, down to one block, which is not cut", () => {

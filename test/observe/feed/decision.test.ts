@@ -4,8 +4,8 @@ import { test } from "node:test";
 import type { Attempt } from "../../../src/core/provider/attempt.ts";
 import type { Plan } from "../../../src/core/routing/plan.ts";
 import { decisionOf, decisionView } from "../../../src/observe/feed/decision.ts";
-import { NOTHING_SENT } from "../../../src/upstream/engine/call-context.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
+import { fakeRoutedCall } from "../../fakes/routed-call.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { createCallMaker } from "./feed-fixture.ts";
 
@@ -16,20 +16,13 @@ function viewOf(batched: number | null, plan: Partial<Plan>): ReturnType<typeof 
   const provider = fakeProvider(0);
   const plain: Attempt = { provider, transport: "http", latencyMs: 5, verdict: null, code: null };
   const attempt = batched === null ? plain : { ...plain, batched };
-  const route = {
+  const route = fakeRoutedCall({
     request,
     startedAtMs: world.now(),
     plan: { candidates: [attempt], excluded: [], ...plan },
     traces: [{ attempt, failure: null }],
     source: { kind: "provider", provider },
-    overBudget: false,
-    rechecked: null,
-    cacheUse: null,
-    partsSent: null,
-    at: null,
-    isStale: false,
-    cancel: () => NOTHING_SENT,
-  } as const;
+  });
   const ended = {
     route,
     outcome: null,

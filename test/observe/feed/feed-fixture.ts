@@ -3,9 +3,10 @@ import type { Verdict } from "../../../src/core/provider/attempt.ts";
 import type { Provider } from "../../../src/core/provider/profile.ts";
 import type { EventFeed } from "../../../src/observe/feed/event-feed.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
-import { NOTHING_SENT, type RouteRequest } from "../../../src/upstream/engine/call-context.ts";
+import type { RouteRequest } from "../../../src/upstream/engine/call-context.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION, verdict } from "../../fakes/providers.ts";
+import { fakeRoutedCall } from "../../fakes/routed-call.ts";
 import type { SimulatedWorld } from "../../fakes/runtime.ts";
 
 /** How a call went; what is left out went as most do. */
@@ -77,7 +78,7 @@ export function createCallMaker(
         code: null,
       };
       const requestId = `req-${++calls}`;
-      const route = {
+      const route = fakeRoutedCall({
         request,
         startedAtMs,
         plan,
@@ -86,14 +87,7 @@ export function createCallMaker(
           { attempt: good, failure: null },
         ],
         source: { kind: "provider", provider },
-        overBudget: false,
-        rechecked: null,
-        cacheUse: null,
-        partsSent: null,
-        at: null,
-        isStale: false,
-        cancel: () => NOTHING_SENT,
-      } as const;
+      });
       const outcome = story.outcome === undefined ? GOOD : story.outcome;
       feed.ended({ route, outcome, requestId, series }, world.now());
       return requestId;

@@ -104,7 +104,7 @@ test("a batch that fails is one failure, whether as a whole or in each of its ca
     it.ask();
     const batch = it.batches[round] ?? assert.fail();
     const failure = { ...plainFailure("body", "Bad Gateway"), httpStatus: 502 };
-    if (round % 2 === 0) batch.over({ kind: "failed", failure });
+    if (round % 2 === 0) batch.over({ kind: "failed", passedOver: 0, failure });
     else
       for (let place = 0; place < CALLS; place++)
         batch.failed(
@@ -121,7 +121,7 @@ test("a batch that is refused for the rate of requests is one refusal", () => {
   const it = fixture({ max: 100, waitMs: 0 });
   it.ask();
   const failure = { ...plainFailure("body", "slow down"), httpStatus: 429, retryAfter: "20" };
-  it.batches[0]?.over({ kind: "failed", failure });
+  it.batches[0]?.over({ kind: "failed", passedOver: 0, failure });
   assert.equal(it.health().learned.requestsPerSecond, CALLS / 2, "halved once");
   assert.equal(it.circuit(), "closed");
 });

@@ -149,7 +149,7 @@ function error(message: string, code: number | null = null, httpStatus = 200): F
   return { ...plainFailure(code === null ? "body" : "error", message), code, httpStatus };
 }
 
-const COMPLETE: BatchEnding = { kind: "answered", unowned: null, passedOver: 0 };
+const COMPLETE: BatchEnding = { kind: "answered", failure: null, passedOver: 0 };
 
 test("calls of one turn go together, one that is alone goes as it is, and so do those that may not share", () => {
   const it = fixture();
@@ -227,13 +227,13 @@ test("a failure of the whole batch fails each open call, as one event", () => {
   batch.heard();
   answer(batch, 0);
   batch.failed(1, error("no funds", -32_000), Buffer.from("{}"));
-  batch.over({ kind: "failed", failure: plainFailure("network", "ECONNRESET") });
+  batch.over({ kind: "failed", passedOver: 0, failure: plainFailure("network", "ECONNRESET") });
   assert.deepEqual(first?.told, ["heard", "result"]);
   assert.deepEqual(second?.told, ["error no funds shared own"]);
   const whole = fixture();
   const callers = whole.send(3);
   whole.turnEnds();
-  whole.batch(0).over({ kind: "failed", failure: error("<html>", null, 502) });
+  whole.batch(0).over({ kind: "failed", passedOver: 0, failure: error("<html>", null, 502) });
   for (const { told } of callers) assert.deepEqual(told, ["body <html> shared"]);
   assert.deepEqual({ ...whole.counts }, { sent: 1, calls: 3, refused: 0, alone: 0 });
 });
@@ -243,7 +243,11 @@ test("a provider that refuses batches is asked call by call at once, and for an 
   const callers = it.send(4);
   it.turnEnds();
   callers[3]?.dispatch.cancel();
-  it.batch(0).over({ kind: "failed", failure: error("batches are not supported", -32_600) });
+  it.batch(0).over({
+    kind: "failed",
+    passedOver: 0,
+    failure: error("batches are not supported", -32_600),
+  });
   assert.deepEqual(sizes(it), [4, 0, 0, 0]);
   for (const { alone } of it.requests.slice(1)) alone.answer();
   assert.deepEqual(
@@ -266,9 +270,13 @@ test("a provider that refuses batches is asked call by call at once, and for an 
 test("a provider that takes fewer calls gets fewer, again and again", () => {
   const it = fixture();
   it.send(10);
-  it.batch(0).over({ kind: "failed", failure: error("batch size exceeds 6", -32_600) });
+  it.batch(0).over({
+    kind: "failed",
+    passedOver: 0,
+    failure: error("batch size exceeds 6", -32_600),
+  });
   it.send(6);
-  it.batch(11).over({ kind: "failed", failure: error("", null, 413) });
+  it.batch(11).over({ kind: "failed", passedOver: 0, failure: error("", null, 413) });
   it.send(3);
   it.batch(18).failed(0, error("batch too large", -32_600), Buffer.from("{}"));
   it.batch(18).over(COMPLETE);
@@ -293,7 +301,7 @@ test("calls that an answer leaves out are asked alone, and so are those whose an
   single.send(3);
   single.turnEnds();
   answer(single.batch(0), 0);
-  single.batch(0).over({ kind: "single" });
+  single.batch(0).over({ ...COMPLETE, kind: "single" });
   assert.deepEqual([sizes(single), single.learned], [[3, 0, 0], [1]]);
 });
 
@@ -313,9 +321,9 @@ test("an error without an id is that of every call without an answer", () => {
   const it = fixture();
   const callers = it.send(2);
   it.turnEnds();
-  const unowned = error("too many requests", -32_005, 429);
+  const failure = error("too many requests", -32_005, 429);
   answer(it.batch(0), 1);
-  it.batch(0).over({ kind: "answered", unowned, passedOver: 0 });
+  it.batch(0).over({ ...COMPLETE, failure });
   assert.deepEqual(callers[0]?.told, ["error too many requests shared"]);
   assert.deepEqual([callers[1]?.told, it.learned], [["result"], []]);
 });
@@ -325,7 +333,11 @@ test("what is asked again counts again: without room it is not sent", () => {
   const callers = it.send(2);
   it.turnEnds();
   it.room = false;
-  it.batch(0).over({ kind: "failed", failure: error("batch requests are disabled", -32_000) });
+  it.batch(0).over({
+    kind: "failed",
+    passedOver: 0,
+    failure: error("batch requests are disabled", -32_000),
+  });
   assert.equal(it.requests.length, 1);
   for (const { told } of callers)
     assert.deepEqual(told, ["unsent its own limit is reached crowded"]);
@@ -336,11 +348,11 @@ test(`property: each caller hears one thing, or nothing after it left (seed ${CH
   const chance = (count: number): number => Math.floor(random() * count);
   const endings: readonly BatchEnding[] = [
     COMPLETE,
-    { kind: "single" },
-    { kind: "answered", unowned: error("busy", -32_000), passedOver: 0 },
-    { kind: "failed", failure: error("batch too large", -32_600) },
-    { kind: "failed", failure: plainFailure("network", "ECONNRESET") },
-    { kind: "failed", failure: plainFailure("unsent", "ECONNREFUSED") },
+    { ...COMPLETE, kind: "single" },
+    { ...COMPLETE, failure: error("busy", -32_000) },
+    { kind: "failed", passedOver: 0, failure: error("batch too large", -32_600) },
+    { kind: "failed", passedOver: 0, failure: plainFailure("network", "ECONNRESET") },
+    { kind: "failed", passedOver: 0, failure: plainFailure("unsent", "ECONNREFUSED") },
   ];
   for (let round = 0; round < 300; round++) {
     const it = fixture({ max: 2 + chance(9) });

@@ -223,7 +223,7 @@ test("who turns out to lack the block is passed over, and not asked for that blo
   // Its socket is ahead of what its other machines have.
   (nodes[0] ?? assert.fail()).head = 10;
   assert.match(answer("eth_getBlockByNumber", '["latest",false]'), /"number":"0xb"/);
-  assert.equal(reasks.of("missing"), 1);
+  assert.equal(reasks.missing, 1);
   assert.equal(answer("eth_getBalance", BALANCE), '"0xb"');
   assert.deepEqual(
     asked.map(({ provider }) => provider),
@@ -237,7 +237,7 @@ test("a provider that refuses the number of its own head is asked by tag, and lo
   assert.equal(answer("eth_getBalance", BALANCE), '"0xb"');
   push(0, 12);
   assert.equal(answer("eth_getBalance", BALANCE), '"0xc"');
-  assert.equal(reasks.of("stale"), 2);
+  assert.equal(reasks.stale, 2);
   push(0, 13);
   const before = asked.length;
   assert.equal(answer("eth_getBalance", BALANCE), '"0xd"');
@@ -287,7 +287,7 @@ test("a single provider that lies about its head answers all calls, at what it h
   push(0, 5_000);
   (nodes[0] ?? assert.fail()).head = 11;
   assert.equal(answer("eth_getBalance", BALANCE), '"0xb"');
-  assert.ok(reasks.of("stale") > 0);
+  assert.ok(reasks.stale > 0);
 });
 
 test("where all who have the block fail, the others answer as they did without a view", () => {

@@ -135,8 +135,9 @@ const error = (id: string | undefined, message: string): string =>
 function endingOf(it: Fixture): string {
   const ending = it.ending();
   if (ending === null) return "none";
-  if (ending.kind === "failed") return `failed: ${ending.failure.kind} ${ending.failure.message}`;
-  return ending.kind === "answered" ? `answered: ${ending.unowned?.message ?? ""}` : ending.kind;
+  const { kind, failure } = ending;
+  if (kind === "failed") return `failed: ${failure?.kind} ${failure?.message}`;
+  return kind === "answered" ? `answered: ${failure?.message ?? ""}` : kind;
 }
 
 test("answers in any order reach their calls, and the connection goes on", () => {
@@ -264,7 +265,7 @@ test("an element that is too long, or finds no room, leaves its call to be asked
   idLast.answer(`[{"jsonrpc":"2.0","result":${long},"id":${IDS[1]}},${result(IDS[0], "1")}]`, {
     pieces: () => 65_536,
   });
-  assert.deepEqual(idLast.ending(), { kind: "answered", unowned: null, passedOver: 1 });
+  assert.deepEqual(idLast.ending(), { kind: "answered", failure: null, passedOver: 1 });
   assert.deepEqual([idLast.tooLong, idLast.told.get(0)], [[], "1"]);
   const budget = new MemoryBudget(() => ({ maxInFlightBytes: 1e9, maxCallerBytes: 100_000 }));
   const narrow = fixture(IDS, budget);

@@ -6,12 +6,11 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { pino } from "pino";
 import { type Interruption, isCharged } from "../../../src/core/billing/charging.ts";
-import { NO_SOURCE } from "../../../src/core/routing/answer-source.ts";
 import { elements } from "../../../src/core/rpc/json.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import { Observer } from "../../../src/observe/observer.ts";
 import type { RouteRequest } from "../../../src/upstream/engine/call-context.ts";
-import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
+import type { Router } from "../../../src/upstream/engine/router.ts";
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import type { VoucherGrant } from "../../../src/web/payment/call-payment.ts";
 import { runBatch } from "../../../src/web/rpc/calls/batch.ts";
@@ -20,6 +19,7 @@ import { viewOff } from "../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
 import { WHOLE_RANGES } from "../../fakes/providers.ts";
+import { fakeRoutedCall } from "../../fakes/routed-call.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { configOf, configText } from "../../fakes/service.ts";
 
@@ -81,23 +81,14 @@ function run(
   const router: Pick<Router, "route"> = {
     route(request, done) {
       started++;
-      const route: RoutedCall = {
+      const route = fakeRoutedCall({
         request,
-        plan: { candidates: [], excluded: [] },
-        traces: [],
-        overBudget: false,
-        rechecked: null,
-        cacheUse: null,
-        partsSent: null,
-        at: null,
-        isStale: false,
         startedAtMs: runtime.now(),
-        source: NO_SOURCE,
         cancel() {
           one.cancelled = true;
           return { sent: true, countedAsTimeout: false };
         },
-      };
+      });
       const one: Waiting = {
         request,
         cancelled: false,

@@ -8,13 +8,12 @@ import { pino } from "pino";
 import { customServiceTiers } from "../../../src/core/billing/access.ts";
 import type { RateLimitSize } from "../../../src/core/billing/gcra.ts";
 import { takeToken } from "../../../src/core/billing/rate-limit.ts";
-import { NO_SOURCE } from "../../../src/core/routing/answer-source.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import type { Admission } from "../../../src/hosted/admission/admission.ts";
 import { WaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
 import { type KeyContext, UNBOUND } from "../../../src/hosted/keys/key-context.ts";
 import { Observer } from "../../../src/observe/observer.ts";
-import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
+import type { Router } from "../../../src/upstream/engine/router.ts";
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { callPaymentOf } from "../../../src/web/payment/call-payment.ts";
@@ -25,6 +24,7 @@ import { viewOff } from "../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
 import { WHOLE_RANGES } from "../../fakes/providers.ts";
+import { fakeRoutedCall } from "../../fakes/routed-call.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { configOf, configText } from "../../fakes/service.ts";
 
@@ -70,20 +70,11 @@ function createFixture(size: RateLimitSize) {
     route(request, done) {
       routedAtMs.push(runtime.now());
       state.routed++;
-      const route: RoutedCall = {
+      const route = fakeRoutedCall({
         request,
-        plan: { candidates: [], excluded: [] },
-        traces: [],
-        overBudget: false,
-        rechecked: null,
-        cacheUse: null,
-        partsSent: null,
-        at: null,
-        isStale: false,
         startedAtMs: runtime.now(),
-        source: NO_SOURCE,
         cancel: () => ({ sent: false, countedAsTimeout: false }),
-      };
+      });
       const answer = (): void =>
         done({ outcome: resultOutcome('"0x1"'), source: route.source }, route);
       if (state.hold) state.held.push(answer);

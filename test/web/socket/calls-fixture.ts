@@ -5,13 +5,12 @@ import { pino } from "pino";
 import { customServiceTiers } from "../../../src/core/billing/access.ts";
 import type { RateLimitSize } from "../../../src/core/billing/gcra.ts";
 import { takeToken } from "../../../src/core/billing/rate-limit.ts";
-import { NO_SOURCE } from "../../../src/core/routing/answer-source.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import type { Admission } from "../../../src/hosted/admission/admission.ts";
 import { WaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
 import { type KeyContext, UNBOUND } from "../../../src/hosted/keys/key-context.ts";
 import { Observer } from "../../../src/observe/observer.ts";
-import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
+import type { Router } from "../../../src/upstream/engine/router.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
@@ -21,6 +20,7 @@ import { NO_WISHES } from "../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
 import { WHOLE_RANGES } from "../../fakes/providers.ts";
+import { fakeRoutedCall } from "../../fakes/routed-call.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { configOf, configText } from "../../fakes/service.ts";
 
@@ -83,24 +83,15 @@ export function callsFixture({ limits = {}, rate }: CallsSettings = {}) {
       const [param]: readonly unknown[] = JSON.parse(request.call.body.toString()).params;
       routed.push(param);
       routedAtMs.push(runtime.now());
-      const route: RoutedCall = {
+      const route = fakeRoutedCall({
         request,
-        plan: { candidates: [], excluded: [] },
-        traces: [],
-        overBudget: false,
-        rechecked: null,
-        cacheUse: null,
-        partsSent: null,
-        at: null,
-        isStale: false,
         startedAtMs: runtime.now(),
-        source: NO_SOURCE,
         cancel() {
           one.isCancelled = true;
           held.splice(held.indexOf(one), 1);
           return { sent: true, countedAsTimeout: false };
         },
-      };
+      });
       const one: HeldCall = {
         param,
         isCancelled: false,

@@ -6,12 +6,11 @@ import { connect, type Socket } from "node:net";
 import type { TestContext } from "node:test";
 import { pino } from "pino";
 import { WebSocket } from "ws";
-import { NO_SOURCE } from "../../../src/core/routing/answer-source.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import { Observer } from "../../../src/observe/observer.ts";
 import { type Runtime, realRuntime } from "../../../src/runtime.ts";
 import type { RouteRequest } from "../../../src/upstream/engine/call-context.ts";
-import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
+import type { Router } from "../../../src/upstream/engine/router.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import type { SubscribeRequest, Subscriber } from "../../../src/upstream/stream/subscriber.ts";
@@ -26,6 +25,7 @@ import { listen, type WebServer } from "../../../src/web/server/server.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
 import { WHOLE_RANGES } from "../../fakes/providers.ts";
+import { fakeRoutedCall } from "../../fakes/routed-call.ts";
 import { configOf, configText } from "../../fakes/service.ts";
 
 /** A call that waits for the test to answer it. */
@@ -185,24 +185,15 @@ function routerOf(
 ): Pick<Router, "route"> {
   return {
     route(request, done) {
-      const route: RoutedCall = {
+      const route = fakeRoutedCall({
         request,
-        plan: { candidates: [], excluded: [] },
-        traces: [],
-        overBudget: false,
-        rechecked: null,
-        cacheUse: null,
-        partsSent: null,
-        at: null,
-        isStale: false,
         startedAtMs: runtime.now(),
-        source: NO_SOURCE,
         cancel() {
           one.cancelled = true;
           calls.splice(calls.indexOf(one), 1);
           return { sent: true, countedAsTimeout: false };
         },
-      };
+      });
       const one: WaitingCall = {
         request,
         cancelled: false,

@@ -20,17 +20,12 @@ import type {
   ResultSpan,
   SentBatch,
 } from "../../transport.ts";
+import type { Result } from "../answer.ts";
 import type { CallContext, Upstreams } from "../call-context.ts";
-
-/** An answer in one piece; with a `pool`, `body` returns to it once nobody reads it. */
-export interface WholeAnswer extends ResultSpan {
-  readonly body: Buffer;
-  readonly pool: BorrowedBuffer | undefined;
-}
 
 /** The call that an attempt is made for. */
 export interface AttemptOwner {
-  answered(pending: PendingAttempt, answer: WholeAnswer): void;
+  answered(pending: PendingAttempt, answer: Result): void;
   /** `first`: what is here of the result. */
   streaming(pending: PendingAttempt, stream: AnswerStream, first: Buffer): void;
   failed(pending: PendingAttempt, failure: Failure, raw: Buffer | null): void;
@@ -50,6 +45,10 @@ export interface AttemptParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly upstreams: Upstreams;
+  readonly limits: () => {
+    /** Share of the remaining time that an attempt may use while others could follow. */
+    readonly firstAttemptShare: number;
+  };
 }
 
 /** Who is asked, and for how long. */
@@ -190,7 +189,8 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   }
 
   result(body: Buffer, { start, end, idAt }: ResultSpan, pool?: BorrowedBuffer): void {
-    if (this.attempt === null) this.#owner.answered(this, { body, start, end, idAt, pool });
+    if (this.attempt === null)
+      this.#owner.answered(this, { kind: "result", body, start, end, idAt, pool });
     else pool?.recycle(body);
   }
 

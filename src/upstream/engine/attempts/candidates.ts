@@ -13,8 +13,6 @@ import type { PendingAttempt } from "./attempt.ts";
 
 /** The candidates of one call that have not been asked. */
 export class Candidates {
-  /** A half-open provider was passed over because its trial was taken. */
-  trialsTaken = false;
   readonly #context: CallContext;
   #channels: readonly Channel[];
   readonly #upstreams: Upstreams;
@@ -59,18 +57,57 @@ export class Candidates {
       if (avoid?.has(provider.id) === true) continue;
       if (provider.budget !== null && !tracker.hasRoom(provider, call)) continue;
       if (panic === true || tracker.admit(provider, transport, counts)) return channel;
-      this.trialsTaken = true;
+      this.#context.trialsTaken = true;
     }
     return null;
   }
 
+  /**
+   * What follows for an attempt that has not been answered. A hedge has been paid for. `isAlone`:
+   * no other attempt is out.
+   */
+  stepWhenSlow(pending: PendingAttempt, isAlone: boolean): SlowStep {
+    const context = this.#context;
+    const { tracker, call } = context.request;
+    if (pending.isTrial) {
+      tracker.extraCalls.takeAnyway(costOf(pending.provider, call));
+      return { kind: "next" };
+    }
+    const target = this.#hedgeTarget();
+    const usualMs =
+      tracker.usualMs(pending, call.method, 0.99) ??
+      (target === null ? null : tracker.usualMs(target, call.method, 0.99));
+    const overdueMs = usualMs === null ? Number.POSITIVE_INFINITY : overdueAfterMs(usualMs);
+    if (pending.ageMs >= overdueMs) return { kind: "next" };
+    const wait = (untilMs: number): SlowStep => {
+      const ms = Math.min(untilMs, overdueMs) - pending.ageMs;
+      return { kind: "wait", ms: ms === Number.POSITIVE_INFINITY ? null : ms };
+    };
+    const { hedge } = context.policy;
+    if (hedge === null || target === null || !isAlone) return wait(Number.POSITIVE_INFINITY);
+    const usual = {
+      askedP95Ms: tracker.usualMs(pending, call.method, 0.95),
+      targetP50Ms: tracker.usualMs(target, call.method, 0.5),
+    };
+    const hedgeMs = hedgeAfterMs(usual, hedge);
+    if (pending.ageMs < hedgeMs) return wait(hedgeMs);
+    if (tracker.extraCalls.take(costOf(target.provider, call))) return { kind: "hedge", target };
+    context.overBudget = true;
+    return wait(2 * Math.max(pending.ageMs, hedge.floorMs));
+  }
+
   /** The first one that could be asked beside another at once; null = nobody. */
-  hedgeTarget(): Channel | null {
+  #hedgeTarget(): Channel | null {
+    return this.#find((channel) => this.#mayBeHedged(channel));
+  }
+
+  /** The first one of those that are left that is wanted; null = none is. */
+  #find(isWanted: (channel: Channel) => boolean): Channel | null {
     for (let at = this.#cursor; at < this.#channels.length; at++) {
       const channel = this.#channels[at];
-      if (channel !== undefined && this.#mayBeHedged(channel)) return channel;
+      if (channel !== undefined && isWanted(channel)) return channel;
     }
-    return this.#passedOver?.find((channel) => this.#mayBeHedged(channel)) ?? null;
+    return this.#passedOver?.find(isWanted) ?? null;
   }
 
   /** One of those that are left is asked out of turn. */
@@ -85,12 +122,8 @@ export class Candidates {
    * candidate has a free one.
    */
   isAnyFree(): boolean {
-    if (!this.#context.request.call.method.replaySafe) return false;
-    for (let at = this.#cursor; at < this.#channels.length; at++) {
-      const channel = this.#channels[at];
-      if (channel !== undefined && this.#isFree(channel)) return true;
-    }
-    return this.#passedOver?.some((channel) => this.#isFree(channel)) === true;
+    const { replaySafe } = this.#context.request.call.method;
+    return replaySafe && this.#find((channel) => this.#isFree(channel)) !== null;
   }
 
   #take(): Channel | null {
@@ -135,15 +168,6 @@ export type SlowStep =
   /** Asks the next provider; this one may still answer. */
   | { readonly kind: "next" };
 
-/** A call while one of its attempts is waited for. */
-export interface SlowCall {
-  readonly context: CallContext;
-  readonly pending: PendingAttempt;
-  readonly candidates: Candidates;
-  /** It is the only one that is out. */
-  readonly isAlone: boolean;
-}
-
 /** When an attempt of a call is first looked at; null = it has all the time that it was given. */
 export function firstCheckMs(
   { policy, plan, request }: CallContext,
@@ -151,37 +175,6 @@ export function firstCheckMs(
 ): number | null {
   if (!couldFollow || !request.call.method.replaySafe || plan.panic === true) return null;
   return policy.hedge === null ? LEAST_ATTEMPT_MS : policy.hedge.floorMs;
-}
-
-/** What follows for an attempt that has not been answered. A hedge has been paid for. */
-export function stepWhenSlow(late: SlowCall): SlowStep {
-  const { context, pending, candidates, isAlone } = late;
-  const { tracker, call } = context.request;
-  if (pending.isTrial) {
-    tracker.extraCalls.takeAnyway(costOf(pending.provider, call));
-    return { kind: "next" };
-  }
-  const target = candidates.hedgeTarget();
-  const usualMs =
-    tracker.usualMs(pending, call.method, 0.99) ??
-    (target === null ? null : tracker.usualMs(target, call.method, 0.99));
-  const overdueMs = usualMs === null ? Number.POSITIVE_INFINITY : overdueAfterMs(usualMs);
-  if (pending.ageMs >= overdueMs) return { kind: "next" };
-  const wait = (untilMs: number): SlowStep => {
-    const ms = Math.min(untilMs, overdueMs) - pending.ageMs;
-    return { kind: "wait", ms: ms === Number.POSITIVE_INFINITY ? null : ms };
-  };
-  const { hedge } = context.policy;
-  if (hedge === null || target === null || !isAlone) return wait(Number.POSITIVE_INFINITY);
-  const usual = {
-    askedP95Ms: tracker.usualMs(pending, call.method, 0.95),
-    targetP50Ms: tracker.usualMs(target, call.method, 0.5),
-  };
-  const hedgeMs = hedgeAfterMs(usual, hedge);
-  if (pending.ageMs < hedgeMs) return wait(hedgeMs);
-  if (tracker.extraCalls.take(costOf(target.provider, call))) return { kind: "hedge", target };
-  context.overBudget = true;
-  return wait(2 * Math.max(pending.ageMs, hedge.floorMs));
 }
 
 /** What a call costs at a provider, in credits. */

@@ -11,27 +11,10 @@ const MAX_WAIT_MS = 20;
 const MAX_CREDIT_WAIT_MS = 500;
 const LEAST_WAIT_MS = 2;
 
-/** Calls that may wait for room, all together. */
-export class CapacityQueue {
+/** Calls that wait for room, all together. */
+export interface CapacityQueue {
   readonly runtime: Pick<Runtime, "now" | "after">;
-  readonly #most: number;
-  #waiting = 0;
-
-  constructor(runtime: Pick<Runtime, "now" | "after">, most = MAX_WAITING) {
-    this.runtime = runtime;
-    this.#most = most;
-  }
-
-  /** Takes a place; false = all are taken. */
-  enter(): boolean {
-    if (this.#waiting >= this.#most) return false;
-    this.#waiting += 1;
-    return true;
-  }
-
-  leave(): void {
-    this.#waiting -= 1;
-  }
+  waiting: number;
 }
 
 const MAX_WAITING = 256;
@@ -65,10 +48,11 @@ export class CapacityWait implements RunningCall {
 
   #tryBegin(): void {
     const waitMs = this.#context.plan.candidates.length > 0 ? null : this.#waitMs();
-    if (waitMs === null || !this.#queue.enter()) {
+    if (waitMs === null || this.#queue.waiting >= MAX_WAITING) {
       this.#run = this.#stage.begin();
       return;
     }
+    this.#queue.waiting++;
     this.#cancelTimer = this.#queue.runtime.after(waitMs, () => {
       this.#stopWaiting();
       this.#stage.plan();
@@ -80,7 +64,7 @@ export class CapacityWait implements RunningCall {
     if (this.#cancelTimer === null) return;
     this.#cancelTimer();
     this.#cancelTimer = null;
-    this.#queue.leave();
+    this.#queue.waiting--;
   }
 
   /** How long to wait; null = no provider of the plan has room soon. */

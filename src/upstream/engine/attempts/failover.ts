@@ -8,7 +8,7 @@ import { tipOperatorOf } from "../../../core/provider/operator.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../../core/provider/silence.ts";
 import { isMissingBlock } from "../../../core/provider-errors/category.ts";
-import { haveProvidersFailed, nextMove } from "../../../core/routing/failover.ts";
+import { haveProvidersFailed, nextMove, unownedVerdict } from "../../../core/routing/failover.ts";
 import { RECHECK_SHARE } from "../../../core/routing/hedge.ts";
 import type { Call } from "../../../core/rpc/call.ts";
 import { type Failure, plainFailure } from "../../../core/rpc/failure.ts";
@@ -21,7 +21,7 @@ import {
 } from "../../../core/rpc/result-block.ts";
 import type { MoveReason } from "../../health/silence-watch.ts";
 import type { AnswerStream } from "../../transport.ts";
-import { type Answer, faultAnswer, providerAnswer } from "../answer.ts";
+import { type Answer, faultAnswer, providerAnswer, type Result, wholeResult } from "../answer.ts";
 import { MAX_VALUE_BYTES } from "../cache/answer-cache.ts";
 import {
   type CallContext,
@@ -31,24 +31,22 @@ import {
   type Stage,
   type StageListener,
 } from "../call-context.ts";
-import { panicIsFull } from "../refusal.ts";
-import type { AttemptOwner, AttemptParts, PendingAttempt, WholeAnswer } from "./attempt.ts";
-import { Candidates, costOf, firstCheckMs, stepWhenSlow } from "./candidates.ts";
-import { CapacityQueue, CapacityWait } from "./capacity-wait.ts";
 import {
   CROWDED,
-  type Ending,
   exhausted,
-  type FailedCall,
   INTEGRITY,
-  judge,
   LEFT,
   OVERTAKEN,
+  outcomeUnknown,
+  panicIsFull,
   returned,
-  unknownOutcome,
+  shownOf,
   verdictOf,
-} from "./judgement.ts";
-import { type BudgetParts, OpenAttempts } from "./open-attempts.ts";
+} from "../refusal.ts";
+import type { AttemptOwner, AttemptParts, PendingAttempt } from "./attempt.ts";
+import { Candidates, costOf, firstCheckMs } from "./candidates.ts";
+import { CapacityWait } from "./capacity-wait.ts";
+import { OpenAttempts } from "./open-attempts.ts";
 
 /** A refusal of the method by hash, which was sent instead, says nothing of the caller's method. */
 function isForeignRefusal({ method }: Call, { effect }: Verdict): boolean {
@@ -62,14 +60,14 @@ export interface PlanRecording {
 }
 
 /** What failover works with. */
-interface FailoverParts extends BudgetParts {
+interface FailoverParts extends AttemptParts {
   /** Absent = no inputs of plans are kept. */
   readonly recording?: PlanRecording | undefined;
 }
 
 /** The innermost stage: providers are asked here. */
 export function failover(parts: FailoverParts): Stage {
-  const queue = new CapacityQueue(parts.runtime);
+  const queue = { runtime: parts.runtime, waiting: 0 };
   return (context, listener) => {
     plan(parts, context);
     if (context.plan.candidates.length > 0) return begun(parts, context, listener);
@@ -93,7 +91,7 @@ function plan({ recording }: FailoverParts, context: CallContext): void {
   context.plan = tracker.plan(call, selection);
 }
 
-function begun(parts: BudgetParts, context: CallContext, listener: StageListener): RunningCall {
+function begun(parts: AttemptParts, context: CallContext, listener: StageListener): RunningCall {
   const { hedge } = context.policy;
   const [first] = context.plan.candidates;
   if (first !== undefined) {
@@ -136,7 +134,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
   readonly #contradictions: Contradiction[] = [];
   #over = false;
 
-  constructor(parts: BudgetParts, context: CallContext, listener: StageListener) {
+  constructor(parts: AttemptParts, context: CallContext, listener: StageListener) {
     this.#parts = parts;
     this.#context = context;
     this.#listener = listener;
@@ -158,18 +156,17 @@ class FailoverRun implements AttemptOwner, RunningCall {
     return this.#open.cancel();
   }
 
-  answered(pending: PendingAttempt, answer: WholeAnswer): void {
-    const { body, start, end, idAt, pool } = answer;
-    const why = this.#over ? null : this.#contradiction(pending, answer, this.#extentOf(answer));
+  answered(pending: PendingAttempt, result: Result): void {
+    const { body, pool } = result;
+    const why = this.#over ? null : this.#contradiction(pending, result, this.#extentOf(result));
     if (why !== null) {
       pool?.recycle(body);
       return this.#contradicted(pending, why);
     }
     if (!this.#wins(pending)) return pool?.recycle(body);
-    if (!this.#context.isContradicted && !isNullResult(body, { start, end }))
-      this.#noteBlock(pending.provider, body, { start, end });
-    const outcome = { kind: "result", body, start, end, idAt, pool } as const;
-    this.#finish({ outcome, source: { kind: "provider", provider: pending.provider } });
+    if (!this.#context.isContradicted && !isNullResult(body, result))
+      this.#noteBlock(pending.provider, result);
+    this.#finish({ outcome: result, source: { kind: "provider", provider: pending.provider } });
   }
 
   /** What may be kept is read to its end: a lie in the middle would be given to others. */
@@ -184,7 +181,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
    */
   #contradiction(
     { provider }: PendingAttempt,
-    { body, start, end }: Pick<WholeAnswer, "body" | "start" | "end">,
+    { body, start, end }: Pick<Result, "body" | "start" | "end">,
     extent: Extent,
   ): string | null {
     const { tracker, call } = this.#context.request;
@@ -228,14 +225,17 @@ class FailoverRun implements AttemptOwner, RunningCall {
   brokeOff({ attempt, provider }: PendingAttempt, message: string): void {
     if (attempt === null) return;
     const { call, tracker } = this.#context.request;
-    const verdict = verdictOf(this.#failedAt(provider, plainFailure("network", message)));
+    const verdict = this.#verdictOn(provider, plainFailure("network", message));
     tracker.record(call.method, { ...attempt, verdict }, call.block, call.methodName);
   }
 
   failed(pending: PendingAttempt, failure: Failure, raw: Buffer | null): void {
-    const judged = judge(this.#failedAt(pending.provider, failure), raw);
-    const verdict = this.#atView(pending.provider, judged.verdict);
-    this.#end(pending, verdict, failure, judged.shown);
+    const { provider } = pending;
+    const own = this.#verdictOn(provider, failure);
+    const isUnowned = failure.kind === "error" && raw === null;
+    const verdict = isUnowned ? unownedVerdict(own, pending.method) : own;
+    const shown = shownOf(failure, raw, provider, verdict);
+    this.#end(pending, this.#atView(provider, verdict), failure, shown);
   }
 
   /** An attempt has ended without an answer that counts. */
@@ -257,10 +257,10 @@ class FailoverRun implements AttemptOwner, RunningCall {
   }
 
   /** A provider that answers at a block has it. */
-  #noteBlock(provider: Provider, body: Buffer, span: Span): void {
+  #noteBlock(provider: Provider, result: Result): void {
     const { tracker, call } = this.#context.request;
     const { resolution } = call;
-    const number = blockNumberOf(call, body, span);
+    const number = blockNumberOf(call, result.body, result);
     if (number !== null) tracker.namedBlock(provider, number);
     if (resolution === undefined || tracker.blocks.formFor(provider, call.method) === "tag") return;
     tracker.hasBlock(provider, resolution.number);
@@ -280,12 +280,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
     if (this.#over || pending !== open.awaited || !this.#hasNext()) return null;
     if (open.besideCount + 1 >= this.#context.policy.maxOpen) return null;
     const isAlone = open.besideCount === 0;
-    const move = stepWhenSlow({
-      context: this.#context,
-      pending,
-      candidates: this.#candidates,
-      isAlone,
-    });
+    const move = this.#candidates.stepWhenSlow(pending, isAlone);
     switch (move.kind) {
       case "wait":
         return move.ms;
@@ -341,11 +336,11 @@ class FailoverRun implements AttemptOwner, RunningCall {
       case "next":
         return this.#tryNext();
       case "stop":
-        return this.#finish(unknownOutcome(this.#context));
+        return this.#finish(faultAnswer(outcomeUnknown(failed, null)));
       case "known":
       case "verify":
       case "return":
-        return this.#finish(returned(this.#ending()));
+        return this.#finish(returned(this.#context, this.#open.isLate));
       case "exhausted":
         return this.#noneLeft();
     }
@@ -377,7 +372,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
   #noneLeft(): void {
     if (this.#open.waitForBeside()) return;
     if (this.#addReserve()) this.#tryNext();
-    else this.#finish(this.#unusual() ?? exhausted(this.#ending()));
+    else this.#finish(this.#unusual() ?? exhausted(this.#context, this.#open.isLate));
   }
 
   /** An answer of another form than usual, which nobody has corrected; null = there is none. */
@@ -385,9 +380,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
     const unusual = this.#contradictions.find(({ why, isWhole }) => why === "form" && isWhole);
     if (unusual === undefined) return null;
     this.#context.isContradicted = true;
-    const { provider, said: body } = unusual;
-    const outcome = { kind: "result", body, start: 0, end: body.length, idAt: null } as const;
-    return providerAnswer(outcome, provider);
+    return providerAnswer(wholeResult(unusual.said), unusual.provider);
   }
 
   /** Those that lag are asked as well, where all others failed by themselves. */
@@ -396,14 +389,8 @@ class FailoverRun implements AttemptOwner, RunningCall {
     return this.#candidates.addReserve();
   }
 
-  #failedAt(provider: Provider, failure: Failure): FailedCall {
-    const wallMs = this.#parts.runtime.wallMs();
-    return { failure, provider, call: this.#context.request.call, wallMs };
-  }
-
-  #ending(): Ending {
-    const { trialsTaken } = this.#candidates;
-    return { context: this.#context, trialsTaken, late: this.#open.isLate };
+  #verdictOn(provider: Provider, failure: Failure): Verdict {
+    return verdictOf(failure, this.#context.request.call, provider, this.#parts.runtime.wallMs());
   }
 
   #finish(answer: Answer): void {

@@ -4,29 +4,20 @@
 import { type Abandoned, abandonedAfter } from "../../../core/billing/charging.ts";
 import type { Channel, Verdict } from "../../../core/provider/attempt.ts";
 import { plainFailure } from "../../../core/rpc/failure.ts";
-import type { Tracker } from "../../health/tracker.ts";
-import type { TimerWheel } from "../../timer-wheel.ts";
+import type { Timer } from "../../timer-wheel.ts";
 import type { CallContext } from "../call-context.ts";
+import { CANCELLED, OVERTAKEN, verdictOf } from "../refusal.ts";
 import {
   type AttemptOwner,
   type AttemptParts,
   type AttemptTerms,
   PendingAttempt,
 } from "./attempt.ts";
-import { CANCELLED, OVERTAKEN, verdictOf } from "./judgement.ts";
 
 /** How an attempt is made. */
 interface BeginTerms extends Omit<AttemptTerms, "channel" | "mayBeLate" | "limitMs"> {
   /** Whether another could follow: then it may not take all the time. */
   readonly couldFollow: boolean;
-}
-
-/** What attempts and their time are counted with. */
-export interface BudgetParts extends AttemptParts {
-  readonly limits: () => {
-    /** Share of the remaining time that an attempt may use while others could follow. */
-    readonly firstAttemptShare: number;
-  };
 }
 
 /** The attempts of one call that are out, and how many more it may make in its time. */
@@ -39,12 +30,13 @@ export class OpenAttempts {
   endsAtMs: number;
   /** Attempts that were begun, without those that were certainly not sent. */
   #begun = 0;
-  #freePanicSlot: (() => void) | null = null;
-  readonly #parts: BudgetParts;
+  /** Runs while it has a place for panic. */
+  #panicTimer: Timer | null = null;
+  readonly #parts: AttemptParts;
   readonly #context: CallContext;
   readonly #owner: AttemptOwner;
 
-  constructor(parts: BudgetParts, context: CallContext, owner: AttemptOwner) {
+  constructor(parts: AttemptParts, context: CallContext, owner: AttemptOwner) {
     this.#parts = parts;
     this.#context = context;
     this.#owner = owner;
@@ -108,7 +100,7 @@ export class OpenAttempts {
     const failure = plainFailure("timeout", "the provider is silent");
     const { call } = this.#context.request;
     const wallMs = this.#parts.runtime.wallMs();
-    const verdict = verdictOf({ failure, provider: pending.provider, call, wallMs });
+    const verdict = verdictOf(failure, call, pending.provider, wallMs);
     const attempt = pending.cut(verdict);
     this.#context.addFailed({ attempt, verdict, failure, raw: null });
   }
@@ -162,15 +154,18 @@ export class OpenAttempts {
   /** Takes a place for panic; false = all are taken. A write is waited for as ever. */
   enterPanic(): boolean {
     const { call, tracker } = this.#context.request;
-    this.#freePanicSlot = takePanicSlot(this.#parts.timerWheel, tracker);
-    if (this.#freePanicSlot === null) return false;
+    if (!tracker.takePanicSlot()) return false;
+    this.#panicTimer = this.#parts.timerWheel.set(PANIC_SLOT_MS, () => this.leavePanic());
     if (call.method.replaySafe)
       this.endsAtMs = Math.min(this.endsAtMs, this.#parts.runtime.now() + PANIC_SLOT_MS);
     return true;
   }
 
   leavePanic(): void {
-    this.#freePanicSlot?.();
+    if (this.#panicTimer === null) return;
+    this.#panicTimer.clear();
+    this.#panicTimer = null;
+    this.#context.request.tracker.freePanicSlot();
   }
 
   #mayTryMoreWithin(remainingMs: number): boolean {
@@ -189,19 +184,3 @@ export class OpenAttempts {
 
 /** How long a slot is held at most; also the deadline of a read that holds one. */
 const PANIC_SLOT_MS = 1_000;
-
-/**
- * Takes a slot. Returns a function that frees it, which has an effect once; null = no slot is free.
- */
-function takePanicSlot(timerWheel: TimerWheel, tracker: Tracker): (() => void) | null {
-  if (!tracker.takePanicSlot()) return null;
-  let isHeld = true;
-  const free = (): void => {
-    if (!isHeld) return;
-    isHeld = false;
-    timer.clear();
-    tracker.freePanicSlot();
-  };
-  const timer = timerWheel.set(PANIC_SLOT_MS, free);
-  return free;
-}

@@ -80,8 +80,9 @@ export class AnswerCache {
   /** Entries that can be found, and the most that ever could. */
   #linked = 0;
   #mostLinked = 0;
-  #size = 0;
-  #evicted = 0;
+  size = 0;
+  /** How many were removed to make room. */
+  evicted = 0;
 
   constructor(maxBytes: () => number) {
     this.#maxBytes = maxBytes;
@@ -90,15 +91,6 @@ export class AnswerCache {
   /** The memory that it takes, whether all of it is used or not. */
   get bytes(): number {
     return this.#segmentBytes + this.#buckets.byteLength + this.#mostLinked * OBJECT_BYTES;
-  }
-
-  get size(): number {
-    return this.#size;
-  }
-
-  /** How many were removed to make room. */
-  get evicted(): number {
-    return this.#evicted;
   }
 
   /** Whether a value of this size may be kept. */
@@ -127,7 +119,7 @@ export class AnswerCache {
     const at = segment.append(key, facts, value, span);
     if (this.#linked >= this.#buckets.length) this.#grow();
     else this.#link(segment, at);
-    this.#size++;
+    this.size++;
     this.#shrink();
   }
 
@@ -135,7 +127,7 @@ export class AnswerCache {
   withdraw({ segment, at }: KeptAnswer): void {
     if (!segment.isLive(at)) return;
     segment.withdraw(at);
-    this.#size--;
+    this.size--;
   }
 
   /** Other things hold for an answer that was just found. */
@@ -213,7 +205,7 @@ export class AnswerCache {
     const at = address % SEGMENT_ADDRESSES;
     const wasLive = segment?.isLive(at) === true;
     if (segment?.replace(at, facts, value, span) !== true) return false;
-    if (!wasLive) this.#size++;
+    if (!wasLive) this.size++;
     return true;
   }
 
@@ -221,7 +213,7 @@ export class AnswerCache {
     const segment = this.#segmentOf(address);
     const at = address % SEGMENT_ADDRESSES;
     if (segment === null) return;
-    if (segment.isLive(at)) this.#size--;
+    if (segment.isLive(at)) this.size--;
     this.#unlink(segment, at);
     segment.free(at);
   }
@@ -281,8 +273,8 @@ export class AnswerCache {
         this.#unlink(oldest, at);
         if (oldest.takeWanted(at)) return true;
         if (!oldest.isLive(at)) return false;
-        this.#evicted++;
-        this.#size--;
+        this.evicted++;
+        this.size--;
         return false;
       },
       (at) => this.#link(oldest, at),

@@ -8,7 +8,6 @@ import {
   type CacheTerms,
   type CacheTier,
   isFinal,
-  isStillTrue,
   keepTerms,
   MISS,
 } from "../../../core/routing/cache-terms.ts";
@@ -52,20 +51,23 @@ export function cache(runtime: Runtime, answers: CachedAnswers): Layer {
     return (context, listener) => {
       const place = placeOf(context, answers);
       if (place === null) return next(context, listener);
-      const look = { answers, nowMs: runtime.now() };
-      const own = atItsBlock(checked(look, place.scope, place.key), context);
+      const { call } = context.request;
+      const nowMs = runtime.now();
+      const found = answers.find(place.scope, place.key, nowMs);
+      // It may belong to a different block of the same number.
+      const own = found !== null && isOfBlock(found.facts, call) ? found : null;
       // The subject of a call is read only if no answer is kept under the same parameters.
-      const subject = own === null ? subjectOf(context) : null;
-      const kept =
-        own ?? (subject === null ? null : sharedAnswer(look, { ...place, subject }, context));
+      const subject = own === null ? subjectOf(call) : null;
+      const query = subject === null ? null : { ...place, subject };
+      const kept = own ?? (query === null ? null : sharedAnswer(answers, query, context, nowMs));
       if (kept !== null) {
-        hit(context, kept.facts, look.nowMs, "memory");
+        hit(context, kept.facts, nowMs, "memory");
         const outcome = outcomeOf(kept, context, answers);
         listener.ended({ outcome, source: sourceOf(kept.facts) });
         return OVER;
       }
-      if (subject === null) return next(context, listener);
-      return new CacheMiss({ ...parts, ...place, subject }, context, listener).start();
+      if (query === null) return next(context, listener);
+      return new CacheMiss({ ...parts, ...query }, context, listener).start();
     };
   };
 }
@@ -74,14 +76,6 @@ export function cache(runtime: Runtime, answers: CachedAnswers): Layer {
 function hit(context: CallContext, facts: KeptFacts, nowMs: number, tier: CacheTier): void {
   const ageMs = Math.max(0, nowMs - facts.askedAtMs);
   context.cacheUse = { result: "hit", ageMs, class: facts.class, tier };
-}
-
-/** The kept answer, unless it belongs to a different block of the same number. */
-function atItsBlock(
-  kept: KeptAnswer | null,
-  { request: { call } }: CallContext,
-): KeptAnswer | null {
-  return kept !== null && isOfBlock(kept.facts, call) ? kept : null;
 }
 
 /** Whether an answer may be of the block to which the tag of a call was resolved. */
@@ -152,61 +146,29 @@ function placeOf({ request }: CallContext, answers: CachedAnswers): CachePlace |
 }
 
 /** What the answer depends on; null = it must not be kept. */
-function subjectOf({ request: { call } }: CallContext): CacheSubject | null {
-  const { body, params, method } = call;
+function subjectOf({ body, params, method }: Call): CacheSubject | null {
   return params === undefined ? null : cacheSubjectOf(body, params, method);
 }
 
 /** The valid answer that another profile of the operator has kept. */
 function sharedAnswer(
-  look: LookUp,
+  answers: CachedAnswers,
   { scope, key, subject }: CacheQuery,
   { request }: CallContext,
+  nowMs: number,
 ): KeptAnswer | null {
   const { set } = request.tracker;
   const shareWith = set.cache?.shareWith;
   if (shareWith === undefined || shareWith.length === 0) return null;
   if (subject.kind === "head" || subject.kind === "tag") return null;
   for (const profile of shareWith) {
-    const other = look.answers.sharedWith(profile, set.chain.chainName);
+    const other = answers.sharedWith(profile, set.chain.chainName);
     if (other === null || other === scope) continue;
     const space = other.spaceOf(request.call.method.name);
-    const kept = checked(look, other, { ...key, space });
+    const kept = answers.find(other, { ...key, space }, nowMs);
     const kind = kept?.facts.class;
     if (kind === "immutable" || kind === "hash") return kept;
   }
-  return null;
-}
-
-/** When and for whom a kept answer is looked up. */
-interface LookUp {
-  readonly answers: CachedAnswers;
-  readonly nowMs: number;
-}
-
-/** The kept answer of a scope that is still valid for the blocks that the scope knows. */
-function checked(
-  { answers, nowMs }: LookUp,
-  { cache: entries, blocks }: CacheScope,
-  key: AnswerKey,
-): KeptAnswer | null {
-  const kept = entries.get(key);
-  if (kept === null) return null;
-  const { facts } = kept;
-  if (!facts.trust.trusted || nowMs >= facts.endsAtMs || nowMs < facts.askedAtMs) {
-    entries.withdraw(kept);
-    return null;
-  }
-  if (facts.guard === null) return kept;
-  if (!isStillTrue(facts, blocks)) {
-    entries.withdraw(kept);
-    if (facts.class !== "head") answers.countAbandoned();
-    return null;
-  }
-  if (facts.class !== "block" || !isFinal(facts.guard.number, blocks)) return kept;
-  if (facts.guard.settles)
-    return entries.describe(kept, { ...facts, class: "immutable", guard: null });
-  entries.withdraw(kept);
   return null;
 }
 

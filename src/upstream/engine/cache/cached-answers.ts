@@ -3,14 +3,14 @@
 
 import { keepNewest, setNewest } from "../../../core/newest.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
-import type { CacheSettings } from "../../../core/routing/cache-terms.ts";
+import { type CacheSettings, isFinal, isStillTrue } from "../../../core/routing/cache-terms.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import type { KnownBlocks } from "../../health/known-blocks.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import type { BufferPool } from "../../http/buffer-pool.ts";
 import type { SecondTier, TierScope } from "../../second-tier/second-tier.ts";
-import { AnswerCache } from "./answer-cache.ts";
-import type { ProviderTrust } from "./answer-segment.ts";
+import { AnswerCache, type KeptAnswer } from "./answer-cache.ts";
+import type { AnswerKey, ProviderTrust } from "./answer-segment.ts";
 
 /** Which kept answers to remove; null = any. */
 export interface PurgeSelection extends ScopeSelection {
@@ -93,9 +93,21 @@ export class CachedAnswers {
     return this.secondTier?.purge(tierScopes) ?? Promise.resolve(true);
   }
 
-  /** A kept answer was found to be of an abandoned block. */
-  countAbandoned(): void {
-    this.#abandoned += 1;
+  /** The kept answer of a scope that is still valid for the blocks that the scope knows. */
+  find({ cache, blocks }: CacheScope, key: AnswerKey, nowMs: number): KeptAnswer | null {
+    const kept = cache.get(key);
+    if (kept === null) return null;
+    const { trust, endsAtMs, askedAtMs, guard, class: kind } = kept.facts;
+    if (trust.trusted && nowMs < endsAtMs && nowMs >= askedAtMs) {
+      if (guard === null) return kept;
+      const isTrue = isStillTrue(kept.facts, blocks);
+      if (isTrue && (kind !== "block" || !isFinal(guard.number, blocks))) return kept;
+      if (isTrue && guard.settles)
+        return cache.describe(kept, { ...kept.facts, class: "immutable", guard: null });
+      if (!isTrue && kind !== "head") this.#abandoned += 1;
+    }
+    cache.withdraw(kept);
+    return null;
   }
 
   report() {

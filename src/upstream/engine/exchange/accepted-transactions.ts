@@ -1,6 +1,7 @@
 // The transactions of callers that providers have accepted lately, so that callers read their own
 // writes: by hash, and by sender and nonce. Of one process, with what others tell of. Bounded in
 // number and bytes, in all and for one caller. Asks nobody.
+import { z } from "zod";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
 import { pendingTransaction, readTransaction } from "../../../core/rpc/signed-transaction.ts";
 import type { TransactionCall } from "../../../core/rpc/transaction-call.ts";
@@ -8,34 +9,55 @@ import type { Runtime } from "../../../runtime.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import { hashOfTransaction, TransactionSenders } from "./transaction-identity.ts";
 
-/** What every process knows of a transaction that a provider has accepted. */
-interface AcceptedFacts {
-  /** Profile id and chain name. */
-  readonly set: string;
-  readonly chainId: number;
-  readonly hash: string;
-  /** Without the blobs that it may have travelled with; null = too long to be told. */
-  readonly raw: Buffer | null;
-  /** Null = its type is not known, or it was not read yet. */
-  readonly sender: string | null;
-  readonly nonce: number | null;
-  /** What the key belongs to that handed it in. */
-  readonly account: string;
-  readonly isPrivate: boolean;
-}
+/** Longest transaction whose bytes are kept. */
+const MAX_RAW_BYTES = 131_072;
+/** Providers that are remembered to have one. */
+const MAX_PROVIDERS = 16;
+const text = z.string().max(512);
+const height = z.int().nonnegative();
 
-/** An accepted transaction as one process tells it to other processes. */
-export interface AcceptedMessage extends AcceptedFacts {
+/** The block, sender or transaction that a process tells of. */
+export const HINT_FIELDS = {
+  /** Profile id and chain name. */
+  set: text,
+  chainId: height,
+  number: height,
+  hash: z.string().regex(/^0x[0-9a-f]{64}$/),
+};
+
+/** An accepted transaction as one process tells it to other processes, with `raw` in base64. */
+export const ACCEPTED = z.object({
+  set: HINT_FIELDS.set,
+  chainId: HINT_FIELDS.chainId,
+  hash: HINT_FIELDS.hash,
+  /** Without the blobs that it may have travelled with; null = too long to be told. */
+  raw: z
+    .base64()
+    .transform((base64): Buffer => Buffer.from(base64, "base64"))
+    .refine(({ length }) => length <= MAX_RAW_BYTES)
+    .nullable(),
+  /** Null = its type is not known, or it was not read yet. */
+  sender: z
+    .string()
+    .regex(/^0x[0-9a-f]{40}$/)
+    .nullable(),
+  nonce: height.nullable(),
+  /** What the key belongs to that handed it in. */
+  account: text,
+  isPrivate: z.boolean(),
   /** Providers that have it. */
-  readonly providers: readonly string[];
+  providers: z.array(text).max(MAX_PROVIDERS).readonly(),
   /** The key that handed it in, or the caller where there is none. */
-  readonly caller: string;
+  caller: text,
   /** How long ago it was accepted. */
-  readonly ageMs: number;
-}
+  ageMs: z.number().nonnegative(),
+});
+
+export type AcceptedMessage = Readonly<z.infer<typeof ACCEPTED>>;
 
 /** The same as this process remembers it. */
-export interface AcceptedTransaction extends AcceptedFacts {
+export interface AcceptedTransaction
+  extends Omit<AcceptedMessage, "providers" | "caller" | "ageMs"> {
   sender: string | null;
   nonce: number | null;
   isPrivate: boolean;
@@ -74,8 +96,6 @@ const PENDING_MS = 600_000;
 /** Blocks for which it is remembered, if that is longer. */
 const REMEMBERED_BLOCKS = 128;
 const LONGEST_MS = 3_600_000;
-/** Longest transaction whose bytes are kept. */
-export const MAX_RAW_BYTES = 131_072;
 /** Bounds of one process. */
 const MAX_TRANSACTIONS = 16_384;
 const MAX_BYTES = 67_108_864;
@@ -83,8 +103,6 @@ const MAX_BYTES = 67_108_864;
 const PART_OF_CALLER = 8;
 /** Callers that one transaction is told to as pending. */
 const MAX_CALLERS = 8;
-/** Providers that are remembered to have one. */
-const MAX_PROVIDERS = 16;
 /** What a transaction takes beside its bytes. */
 const OVERHEAD_BYTES = 1_024;
 
@@ -312,7 +330,7 @@ interface Held {
   bytes: number;
 }
 
-type Place = Pick<AcceptedFacts, "set" | "chainId">;
+type Place = Pick<AcceptedMessage, "set" | "chainId">;
 
 function placeOf({ key, set: { chain } }: Tracker): Place {
   return { set: key, chainId: chain.chainId };

@@ -8,7 +8,7 @@ import type { Bus, Topic } from "../../../core/workers/bus.ts";
 import type { HintPort } from "../../../core/workers/hint-port.ts";
 import type { Runtime } from "../../../runtime.ts";
 import type { Tracker } from "../../health/tracker.ts";
-import { type AcceptedTransactions, MAX_RAW_BYTES } from "./accepted-transactions.ts";
+import { ACCEPTED, type AcceptedTransactions, HINT_FIELDS } from "./accepted-transactions.ts";
 
 /** The parts of an exchange. */
 export interface ViewExchangeParts {
@@ -30,7 +30,7 @@ const TIP_MS = 50;
 /** A tip that is further ahead is not believed. */
 const MOST_AHEAD = 5;
 /** Of a process: the transactions of its callers, and the tips of its sets. */
-const TOLD = { perSecond: 500, burst: 2_000 };
+const RATE = { perSecond: 500, burst: 2_000 };
 const DEFAULT_BLOCK_TIME_MS = 12_000;
 /** Transactions that a process which has just begun is told of, at most once in this time. */
 const NEWEST = 256;
@@ -77,8 +77,9 @@ export class ViewExchange {
     this.#nodes = nodes;
     const receive = (text: string): void => {
       const hint = hintOf(text);
-      if (hint?.kind === "hello") this.#answerNodes(nodes);
-      else if (hint !== null) this.#hear(hint, "nodes");
+      if (hint === null) return;
+      if (hint.kind !== "hello") this.#hear(hint, "nodes");
+      else if (this.#speaksForNode()) this.#tellNewest((newest) => nodes.tell(hintText(newest)));
     };
     this.#stops.push(nodes.subscribe(receive));
     nodes.tell(hintText({ kind: "hello" }));
@@ -149,13 +150,9 @@ export class ViewExchange {
   }
 
   #mayTell(): boolean {
-    const after = take(this.#fullAtMs, TOLD, this.#parts.runtime.now());
+    const after = take(this.#fullAtMs, RATE, this.#parts.runtime.now());
     if (after !== null) this.#fullAtMs = after;
     return after !== null;
-  }
-
-  #answerNodes(nodes: HintPort): void {
-    if (this.#speaksForNode()) this.#tellNewest((hint) => nodes.tell(hintText(hint)));
   }
 
   #tellNewest(tell: (hint: ViewHint) => void): void {
@@ -189,40 +186,14 @@ function ownCopy(hint: BlockHint): BlockHint {
   return { ...hint, raw: Buffer.from(hint.raw) };
 }
 
-const MAX_TEXT = 512;
-const MAX_PROVIDERS = 16;
-const text = z.string().max(MAX_TEXT);
-const height = z.int().nonnegative();
-const hash = z.string().regex(/^0x[0-9a-f]{64}$/);
-const place = { set: text, chainId: height };
-
 /** A hint as text, the form in which it reaches other nodes. */
 const HINT = z.discriminatedUnion("kind", [
   /** The sender has just started, and knows no transaction. */
   z.object({ kind: z.literal("hello") }),
   /** The newest block that it serves of a set. */
-  z.object({ kind: z.literal("tip"), ...place, number: height, hash: hash.nullable() }),
-  /** A transaction that a provider has accepted: `AcceptedMessage`. */
-  z.object({
-    kind: z.literal("transaction"),
-    ...place,
-    hash,
-    raw: z
-      .base64()
-      .transform((base64): Buffer => Buffer.from(base64, "base64"))
-      .refine(({ length }) => length <= MAX_RAW_BYTES)
-      .nullable(),
-    sender: z
-      .string()
-      .regex(/^0x[0-9a-f]{40}$/)
-      .nullable(),
-    nonce: height.nullable(),
-    providers: z.array(text).max(MAX_PROVIDERS).readonly(),
-    caller: text,
-    account: text,
-    isPrivate: z.boolean(),
-    ageMs: z.number().nonnegative(),
-  }),
+  z.object({ kind: z.literal("tip"), ...HINT_FIELDS, hash: HINT_FIELDS.hash.nullable() }),
+  /** A transaction that a provider has accepted. */
+  ACCEPTED.extend({ kind: z.literal("transaction") }),
 ]);
 
 export type ViewHint = z.infer<typeof HINT>;

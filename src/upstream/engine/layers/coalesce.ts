@@ -30,10 +30,10 @@ interface CoalesceParts {
 
 /** The layer of shared calls. */
 export function coalesce({ byAccount = () => false, ...parts }: CoalesceParts): Layer {
-  const calls = new OpenCalls(byAccount);
+  const calls = new OpenCalls();
   return (next) => (context, listener) => {
     if (context.request.call.body.length > MAX_QUESTION_BYTES) return next(context, listener);
-    const slot = calls.slotOf(context);
+    const slot = calls.slotOf(context, byAccount);
     if (slot === null) return next(context, listener);
     const known = calls.slots[slot] ?? null;
     if (known?.mayBeJoined === true) return known.join(context, listener);
@@ -60,44 +60,45 @@ const SAMPLES_SHIFT = 8;
  * several times as expensive to the garbage collector.
  */
 class OpenCalls {
-  readonly #byAccount: () => boolean;
   readonly slots: (SharedCall | null)[] = new Array<SharedCall | null>(SLOTS).fill(null);
 
-  /** `byAccount`: only calls of one account are equal. */
-  constructor(byAccount: () => boolean) {
-    this.#byAccount = byAccount;
-  }
-
-  /** The slot of the equal call that was begun last, or else a free one; null = all are taken. */
-  slotOf(context: CallContext): number | null {
+  /**
+   * The slot of the equal call that was begun last, or else a free one; null = all are taken.
+   * `byAccount`: only calls of one account are equal.
+   */
+  slotOf(context: CallContext, byAccount: () => boolean): number | null {
     const first = slotOf(context);
     let free: number | null = null;
     for (let at = first; at < first + NEAR_SLOTS; at++) {
       const slot = at & (SLOTS - 1);
       const call = this.slots[slot];
       if (call === null || call === undefined) free ??= slot;
-      else if (this.#areEqual(call.context, context)) return slot;
+      else if (areEqual(call.context, context, byAccount)) return slot;
     }
     return free;
   }
+}
 
-  /** All bytes but those of the id are the same, and so is how the callers want it. */
-  #areEqual({ request: one }: CallContext, { request: other }: CallContext): boolean {
-    const [a, b] = [one.call, other.call];
-    return (
-      one.tracker === other.tracker &&
-      one.strategy === other.strategy &&
-      one.transport === other.transport &&
-      one.mayStream === other.mayStream &&
-      (one.room === undefined) === (other.room === undefined) &&
-      a.resolution?.hash === b.resolution?.hash &&
-      (!this.#byAccount() || one.caller.key === other.caller.key) &&
-      a.idStart === b.idStart &&
-      a.body.length - a.idEnd === b.body.length - b.idEnd &&
-      a.body.compare(b.body, b.idEnd, b.body.length, a.idEnd, a.body.length) === 0 &&
-      a.body.compare(b.body, 0, b.idStart, 0, a.idStart) === 0
-    );
-  }
+/** All bytes but those of the id are the same, and so is how the callers want it. */
+function areEqual(
+  { request: one }: CallContext,
+  { request: other }: CallContext,
+  byAccount: () => boolean,
+): boolean {
+  const [a, b] = [one.call, other.call];
+  return (
+    one.tracker === other.tracker &&
+    one.strategy === other.strategy &&
+    one.transport === other.transport &&
+    one.mayStream === other.mayStream &&
+    (one.room === undefined) === (other.room === undefined) &&
+    a.resolution?.hash === b.resolution?.hash &&
+    (!byAccount() || one.caller.key === other.caller.key) &&
+    a.idStart === b.idStart &&
+    a.body.length - a.idEnd === b.body.length - b.idEnd &&
+    a.body.compare(b.body, b.idEnd, b.body.length, a.idEnd, a.body.length) === 0 &&
+    a.body.compare(b.body, 0, b.idStart, 0, a.idStart) === 0
+  );
 }
 
 /** A slot by the bytes after the id. */
@@ -148,7 +149,8 @@ class SharedCall implements StageListener {
     this.#next = next;
     this.#room = request.room === undefined ? null : new HandedOverShare(request.room);
     const shared = this.#room === null ? request : { ...request, room: this.#room };
-    this.context = new CallContext(shared, policy, { startedAtMs: parts.runtime.now(), endsAtMs });
+    this.context = new CallContext(shared, policy, parts.runtime.now());
+    this.context.endsAtMs = endsAtMs;
   }
 
   /** Whether another call may wait for it. */

@@ -122,12 +122,12 @@ class ViewRun extends LayerRun<ViewParts> {
     for (const { verdict } of failed) {
       if (!isMissingBlock(verdict.category)) continue;
       isMissing = true;
-      reasks.count("missing");
+      reasks.missing++;
     }
     if (outcome.kind === "error" || outcome.kind === "fault") return isMissing;
     if (!call.method.mayBeMissing || !isNull(outcome)) return false;
     if (source.kind === "provider" && call.resolution !== undefined) {
-      reasks.count("missing");
+      reasks.missing++;
       tracker.lacksBlock(source.provider, call.resolution.number);
       this.#avoidLater(source.provider.id);
     }
@@ -181,7 +181,7 @@ class ViewRun extends LayerRun<ViewParts> {
   }
 
   #askAsWritten(): void {
-    this.parts.reasks.count("stale");
+    this.parts.reasks.stale++;
     this.#isAsWritten = true;
     this.context.isStale = true;
     const { call } = this.context.request;
@@ -247,19 +247,12 @@ class ViewRun extends LayerRun<ViewParts> {
  * nobody had it, so the tag went out as it was written. `own`: a provider did not know a
  * transaction that this service had handed in.
  */
-export type ReaskReason = "missing" | "stale" | "own";
-
-export const REASK_REASONS: readonly ReaskReason[] = ["missing", "stale", "own"];
+export const REASK_REASONS = ["missing", "stale", "own"] as const;
+type ReaskReason = (typeof REASK_REASONS)[number];
 
 /** Counts of one process. */
-export class ViewReasks {
-  readonly #counts = new Map<ReaskReason, number>();
-
-  count(reason: ReaskReason): void {
-    this.#counts.set(reason, this.of(reason) + 1);
-  }
-
-  of(reason: ReaskReason): number {
-    return this.#counts.get(reason) ?? 0;
-  }
+export class ViewReasks implements Record<ReaskReason, number> {
+  missing = 0;
+  stale = 0;
+  own = 0;
 }

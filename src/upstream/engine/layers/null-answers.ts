@@ -25,15 +25,12 @@ import {
 
 /** The layer of rechecks. */
 export function recheckNull(runtime: Runtime): Layer {
-  const memories = new WeakMap<Tracker, Memory>();
+  const memories = new WeakMap<Tracker, RecheckMemory>();
   return (next) => (context, listener) => {
     const { tracker } = context.request;
-    const memory = memories.get(tracker) ?? {
-      asked: new RecheckedCalls(),
-      recent: new RecentProviders(),
-    };
+    const memory = memories.get(tracker) ?? new RecheckMemory();
     memories.set(tracker, memory);
-    return new RecheckRun({ runtime, next, ...memory }, context, listener).start();
+    return new RecheckRun({ runtime, next, memory }, context, listener).start();
   };
 }
 
@@ -43,16 +40,20 @@ const SECOND_MS = 1_000;
 const SECOND_ATTEMPTS = 2;
 /** Of the bytes of a request; a longer one is not asked again. */
 const MAX_REQUEST_BYTES = 1_024;
-/** Calls that are remembered for one head, and callers for one second. */
+/** Calls that are remembered, for one head or at all, and callers for one second. */
 const MAX_KEYS = 4_096;
 const PER_CALLER_AND_SECOND = 10;
 
-/** What was asked again in vain since the head moved, and for whom within this second. */
-class RecheckedCalls {
+/**
+ * What is remembered of one provider set: what was asked again in vain since the head moved, for
+ * whom within this second, and who told of what, by request.
+ */
+class RecheckMemory {
   readonly #keys = new Set<string>();
   #head = Number.NaN;
   readonly #callers = new Map<string, number>();
   #second = Number.NaN;
+  readonly #known = new Map<string, { readonly id: string; readonly untilMs: number }>();
 
   /** Whether a call may be asked again at this height. */
   mayRecheck(key: string, head: number): boolean {
@@ -76,16 +77,22 @@ class RecheckedCalls {
     this.#callers.set(key, count);
     return true;
   }
-}
 
-/** What is remembered of one provider set. */
-interface Memory {
-  readonly asked: RecheckedCalls;
-  readonly recent: RecentProviders;
+  /** A provider has told of a block or transaction. */
+  addKnown(key: string, id: string, { blockTimeMs }: Chain, nowMs: number): void {
+    const forMs = Math.min(MOST_MS, Math.max(LEAST_MS, BLOCKS * blockTimeMs));
+    setNewest(this.#known, key, { id, untilMs: nowMs + forMs }, MAX_KEYS);
+  }
+
+  /** The id of the provider that told; null = nobody did lately. */
+  providerOf(key: string, nowMs: number): string | null {
+    const known = this.#known.get(key);
+    return known === undefined || nowMs >= known.untilMs ? null : known.id;
+  }
 }
 
 /** A call that may be asked again. */
-class RecheckRun extends LayerRun<LayerParts & Memory> {
+class RecheckRun extends LayerRun<LayerParts & { readonly memory: RecheckMemory }> {
   /** The call for which the recheck was taken from the budget; null = it was not. */
   #taken: string | null = null;
 
@@ -116,13 +123,13 @@ class RecheckRun extends LayerRun<LayerParts & Memory> {
 
   /** Who is asked after this provider's `null`; null = nobody is. */
   #askedAgain(provider: Provider): Pick<RouteRequest, "avoid" | "prefer"> | null {
-    const { asked, recent, runtime } = this.parts;
+    const { memory, runtime } = this.parts;
     const { tracker, call, caller } = this.context.request;
     const nowMs = runtime.now();
     const key = keyOf(call);
-    const known = recent.providerOf(key, nowMs);
+    const known = memory.providerOf(key, nowMs);
     if (known !== null && known !== provider.id) {
-      if (asked.count(caller, nowMs))
+      if (memory.count(caller, nowMs))
         return {
           avoid: new Set(tracker.set.providers.flatMap(({ id }) => (id === known ? [] : [id]))),
         };
@@ -130,8 +137,8 @@ class RecheckRun extends LayerRun<LayerParts & Memory> {
       return null;
     }
     const ahead = tracker.aheadOf(provider, call);
-    if (ahead === null || !asked.mayRecheck(key, ahead.head)) return null;
-    if (!asked.count(caller, nowMs) || !tracker.rechecks.take(1)) {
+    if (ahead === null || !memory.mayRecheck(key, ahead.head)) return null;
+    if (!memory.count(caller, nowMs) || !tracker.rechecks.take(1)) {
       this.context.overBudget = true;
       return null;
     }
@@ -146,7 +153,7 @@ class RecheckRun extends LayerRun<LayerParts & Memory> {
   #settle(isFound: boolean, hasAnswer: boolean): void {
     if (this.#taken === null) return;
     if (isFound) this.context.request.tracker.rechecks.giveBack(1);
-    else if (hasAnswer) this.parts.asked.add(this.#taken);
+    else if (hasAnswer) this.parts.memory.add(this.#taken);
   }
 
   /** Remembers who told of a block or transaction near the served tip. */
@@ -157,8 +164,8 @@ class RecheckRun extends LayerRun<LayerParts & Memory> {
     const tip = tracker.blocks.servedTip();
     const block = tip === null ? null : blockNumberOf(call, outcome.body, outcome);
     if (block === null || tip === null || !isRecent(block, tip)) return;
-    const { recent, runtime } = this.parts;
-    recent.add(keyOf(call), source.provider.id, tracker.set.chain, runtime.now());
+    const { memory, runtime } = this.parts;
+    memory.addKnown(keyOf(call), source.provider.id, tracker.set.chain, runtime.now());
   }
 
   #recheck(second: FurtherCall, otherwise: Answer): void {
@@ -196,13 +203,6 @@ export function futureBlock(): Layer {
   };
 }
 
-/** A provider that told of a block or transaction. */
-interface RecentProvider {
-  readonly id: string;
-  readonly untilMs: number;
-}
-
-const MAX_ANSWERS = 4_096;
 /** For so many blocks it is remembered, within these bounds. */
 const BLOCKS = 5;
 const LEAST_MS = 2_000;
@@ -215,21 +215,4 @@ const MAX_BLOCKS_ABOVE = 16;
 /** Whether a block is near enough to the served tip. */
 function isRecent(block: number, tip: number): boolean {
   return block >= tip - MAX_BLOCKS_BELOW && block <= tip + MAX_BLOCKS_ABOVE;
-}
-
-/** What was told in one provider set, by request. */
-class RecentProviders {
-  readonly #answers = new Map<string, RecentProvider>();
-
-  /** A provider has told of a block or transaction. */
-  add(key: string, id: string, { blockTimeMs }: Chain, nowMs: number): void {
-    const forMs = Math.min(MOST_MS, Math.max(LEAST_MS, BLOCKS * blockTimeMs));
-    setNewest(this.#answers, key, { id, untilMs: nowMs + forMs }, MAX_ANSWERS);
-  }
-
-  /** The id of the provider that told; null = nobody did lately. */
-  providerOf(key: string, nowMs: number): string | null {
-    const answer = this.#answers.get(key);
-    return answer === undefined || nowMs >= answer.untilMs ? null : answer.id;
-  }
 }

@@ -238,7 +238,7 @@ class Lookup extends OwnRun<"lookup"> {
     recycle(outcome);
     this.#others = this.#mayAskOthers() ? this.#eligible(source) : [];
     if (this.#others.length === 0) return this.#missing(missing);
-    this.parts.reasks.count("own");
+    this.parts.reasks.own++;
     this.context.rechecked = "missing";
     for (let count = 0; count < OTHERS_AT_ONCE; count++) this.#askNext(missing);
   }
@@ -323,7 +323,7 @@ class Lookup extends OwnRun<"lookup"> {
     const { own, reasks } = this.parts;
     const deadlineMs = this.furtherMs;
     if (deadlineMs <= 0) return done(false);
-    reasks.count("own");
+    reasks.own++;
     const call = nonceCall(sender, this.context.request);
     const settings = { coalesce: false, hedge: null, split: false, view: false, own: false };
     const policy = policyOf(call.method, call.block, { ...this.context.policy, ...settings });
@@ -356,8 +356,8 @@ class NextNonce extends OwnRun<"nonce"> {
     // A nonce is missing between the provider's answer and the accepted transactions: other
     // providers may know it.
     if (accepted.hasNonceAbove(tracker, own.sender, next - 1, callerOf(caller)))
-      return this.#askAnother(answer, { nonce, next });
-    this.#tell(answer, { nonce, next });
+      return this.#askAnother(answer, nonce);
+    this.#tell(answer, nonce);
   }
 
   #after(nonce: number): number {
@@ -366,22 +366,23 @@ class NextNonce extends OwnRun<"nonce"> {
     return accepted.nonceAfter(tracker, own.sender, nonce, callerOf(caller));
   }
 
-  #askAnother(answer: Answer, known: { readonly nonce: number; readonly next: number }): void {
+  #askAnother(answer: Answer, known: number): void {
     const asked = providerOf(answer.source);
     const deadlineMs = this.furtherMs;
     if (asked === null || deadlineMs <= 0) return this.#tell(answer, known);
-    this.parts.reasks.count("own");
+    this.parts.reasks.own++;
     const policy = { ...this.context.policy, hedge: null };
     this.callFurther({ policy, avoid: new Set([asked.id]), deadlineMs }, (second) => {
       const nonce = numberIn(second.outcome);
-      const isHigher = nonce !== null && nonce > known.next;
+      const isHigher = nonce !== null && nonce > this.#after(known);
       recycle(isHigher ? answer.outcome : second.outcome);
-      if (isHigher) this.#tell(second, { nonce, next: this.#after(nonce) });
+      if (isHigher) this.#tell(second, nonce);
       else this.#tell(answer, known);
     });
   }
 
-  #tell(answer: Answer, { nonce, next }: { readonly nonce: number; readonly next: number }): void {
+  #tell(answer: Answer, nonce: number): void {
+    const next = this.#after(nonce);
     if (next === nonce) return this.finish(answer);
     recycle(answer.outcome);
     this.finish({ ...answer, outcome: resultOf(`"0x${next.toString(16)}"`) });

@@ -98,7 +98,7 @@ class Submission extends LayerRun {
     // receipt.
     if (verdict.step === "known" && wanted === "hash")
       return this.finish(providerAnswer(resultOf(`"${hash}"`), attempt.provider));
-    this.#lookUp({ hash, wanted, pin: attempt.provider }, answer);
+    this.#lookUp(hash, wanted, attempt.provider, answer);
   }
 
   /** Hands the same bytes to a provider that has not had them. */
@@ -126,17 +126,18 @@ class Submission extends LayerRun {
    * A nonce that was used: by this very transaction, which is a success, or by another. The node
    * that says so is the one that knows.
    */
-  #lookUp({ hash, wanted, pin }: Sought, otherwise: Answer): void {
+  #lookUp(hash: string, wanted: "hash" | "receipt", pin: Provider, otherwise: Answer): void {
     const { runtime, next } = this.parts;
     const { request, policy, endsAtMs } = this.context;
-    const startedAtMs = runtime.now();
-    const deadlineMs = Math.min(endsAtMs - startedAtMs, LOOKUP_MS);
+    const nowMs = runtime.now();
+    const deadlineMs = Math.min(endsAtMs - nowMs, LOOKUP_MS);
     if (deadlineMs <= 0) return this.finish(otherwise);
-    const call = lookupOf(hash, wanted);
+    const what = wanted === "hash" ? "eth_getTransactionByHash" : "eth_getTransactionReceipt";
+    const call = newCall(what, `["${hash}"]`);
     const lookup = new CallContext(
       { ...request, call, pin, deadlineMs, mayStream: false },
       policyOf(call.method, call.block, { ...policy, coalesce: false, hedge: null, split: false }),
-      { startedAtMs, endsAtMs: startedAtMs + deadlineMs },
+      nowMs,
     );
     this.#isLookingUp = true;
     this.#lookup = next(lookup, {
@@ -160,23 +161,10 @@ class Submission extends LayerRun {
   }
 }
 
-/** A transaction that is looked up at the provider that knows of it. */
-interface Sought {
-  readonly hash: string;
-  readonly wanted: "hash" | "receipt";
-  readonly pin: Provider;
-}
-
 /** The hash of the transaction that a call hands in; null = it hands in none. */
 function hashIn(call: Call): string | null {
   const raw = rawTransactionIn(call);
   return raw === null ? null : hashOfTransaction(raw);
-}
-
-/** The call that asks for a transaction, or for its receipt, by its hash. */
-function lookupOf(hash: string, what: "hash" | "receipt"): Call {
-  const methodName = what === "hash" ? "eth_getTransactionByHash" : "eth_getTransactionReceipt";
-  return newCall(methodName, `["${hash}"]`);
 }
 
 function textOf(outcome: Outcome): string {

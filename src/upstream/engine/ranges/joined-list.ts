@@ -18,7 +18,10 @@ export interface JoinedListParts {
 }
 
 /** A list that is put together. */
-export class JoinedList {
+export class JoinedList implements AnswerStream {
+  readonly head = HEAD;
+  readonly idAt = ID_AT;
+  readonly bodyBytes = null;
   /** Waiting bytes: of parts that are not due, and of due parts that were not passed on. */
   heldBytes = 0;
   readonly #parts: JoinedListParts;
@@ -26,7 +29,8 @@ export class JoinedList {
   #due: { readonly bytes: Buffer; readonly heldBytes: number }[] = [];
   #dueBytes = 0;
   #isEmpty = true;
-  #isPaused = false;
+  /** Its reader keeps it waiting. */
+  isPaused = false;
   #isComplete = false;
   #broken: { readonly message: string; readonly byCaller: boolean } | null = null;
   #sink: StreamSink | null = null;
@@ -38,11 +42,6 @@ export class JoinedList {
   /** Whether so much is due that it is passed on before the rest is here. */
   get isLong(): boolean {
     return this.#dueBytes > HELD_BYTES;
-  }
-
-  /** Whether its reader keeps it waiting. */
-  get isPaused(): boolean {
-    return this.#isPaused;
   }
 
   /** Takes room for a part that waits. False = there is none. */
@@ -98,32 +97,28 @@ export class JoinedList {
     this.#dueBytes = 0;
   }
 
-  /** The list as a stream, to be read once. */
-  stream(): AnswerStream {
-    return {
-      head: HEAD,
-      idAt: ID_AT,
-      bodyBytes: null,
-      flow: (sink) => {
-        this.#sink = sink;
-        if (this.#broken === null) this.#flow();
-        else sink.broken(this.#broken.message, this.#broken.byCaller);
-      },
-      pause: () => {
-        this.#isPaused = true;
-      },
-      resume: () => {
-        this.#isPaused = false;
-        this.#flow();
-        this.#parts.drained();
-      },
-      recycle: () => {},
-      cut: () => {
-        this.#sink = null;
-        this.release();
-        this.#parts.left();
-      },
-    };
+  flow(sink: StreamSink): void {
+    this.#sink = sink;
+    if (this.#broken === null) this.#flow();
+    else sink.broken(this.#broken.message, this.#broken.byCaller);
+  }
+
+  pause(): void {
+    this.isPaused = true;
+  }
+
+  resume(): void {
+    this.isPaused = false;
+    this.#flow();
+    this.#parts.drained();
+  }
+
+  recycle(): void {}
+
+  cut(): void {
+    this.#sink = null;
+    this.release();
+    this.#parts.left();
   }
 
   #push(bytes: Buffer, heldBytes: number): void {
@@ -135,7 +130,7 @@ export class JoinedList {
   #flow(): void {
     const sink = this.#sink;
     if (sink === null) return;
-    while (!this.#isPaused) {
+    while (!this.isPaused) {
       const next = this.#due.shift();
       if (next === undefined) break;
       this.#dueBytes -= next.bytes.length;
@@ -143,7 +138,7 @@ export class JoinedList {
       this.giveUp(next.heldBytes);
       sink.data(next.bytes, false);
     }
-    if (!this.#isComplete || this.#due.length > 0 || this.#isPaused) return;
+    if (!this.#isComplete || this.#due.length > 0 || this.isPaused) return;
     this.#isComplete = false;
     sink.end(this.#isEmpty ? EMPTY : END, this.#isEmpty ? EMPTY.length - 1 : 1, false);
   }

@@ -18,20 +18,24 @@ export interface PartResult {
   readonly body: Buffer;
   /** The list within `body`, with its brackets. */
   readonly span: Span;
-  /** Asks for the same part again, of others than some; null = of anybody. */
-  readonly readAgain: (avoid: ReadonlySet<string> | null, done: HeardAgain) => void;
+  /** Asks for the blocks that the same part names elsewhere. */
+  readonly readAgain: Query<readonly BlockPlace[]>;
 }
 
-/** Hears which blocks the same part names elsewhere, or why nobody gave it. */
-type HeardAgain = (
-  other:
-    | {
-        readonly kind: "given";
-        readonly provider: Provider;
-        readonly named: readonly BlockPlace[] | null;
-      }
-    | ({ readonly kind: "unanswered" } & NoAnswer),
-) => void;
+/** Whom to ask. */
+type Whom = Pick<HeaderQuery, "pin" | "avoid">;
+
+/** Asks for something once more; null = nobody gave it, and why. */
+type Query<Said> = (whom: Whom, done: (said: Said | null, why: NoAnswer) => void) => void;
+
+/** What a provider said, which others are to confirm. */
+interface Claim<Said> {
+  readonly provider: Provider;
+  readonly query: Query<Said>;
+  readonly isSame: (said: Said) => boolean;
+  /** Further providers are asked after one who says something else. */
+  readonly asksOn: boolean;
+}
 
 /**
  * What a check found. `foreign`: the part is not of this chain. `lost`: the headers of the chain
@@ -39,8 +43,8 @@ type HeardAgain = (
  */
 export type PartVerdict = "agrees" | "foreign" | "lost" | "unconfirmed";
 
-/** Asks for a block; null = nobody gave it, and why. */
-type QueryHeader = (query: HeaderQuery, done: (head: Head | null, why: NoAnswer) => void) => void;
+/** Asks for a block. */
+type QueryHeader = (query: HeaderQuery, done: Parameters<Query<Head>>[1]) => void;
 
 /** Headers that are asked for at once. */
 const HEADERS_AT_ONCE = 8;
@@ -89,7 +93,9 @@ export class PinnedChain {
         this.#settle(last, provider, (settled) => {
           const deep = named.filter(({ number }) => !this.#chain.mustLink(number));
           if (settled !== "agrees" || deep.length === 0) return done(settled);
-          this.#compare(part, new Map(deep.map(({ number, hash }) => [number, hash])), done);
+          const hashes = new Map(deep.map(({ number, hash }) => [number, hash]));
+          const isSame = (other: readonly BlockPlace[]): boolean => this.#namesAll(other, hashes);
+          this.#confirm({ provider, query: part.readAgain, isSame, asksOn: true }, done);
         });
       });
     });
@@ -107,65 +113,52 @@ export class PinnedChain {
   }
 
   /**
-   * Looks for another provider that names the same blocks in a part, as far as these are too deep
-   * to be linked. If no other provider can serve the part, the same provider is asked once more.
+   * Looks for another provider that says the same. If no other provider can tell, the same provider
+   * is asked once more: there is nobody to contradict it.
    */
-  #compare(
-    part: PartResult,
-    deep: ReadonlyMap<number, string>,
+  #confirm<Said>(
+    claim: Claim<Said>,
     done: (verdict: PartVerdict) => void,
-    { asked, differs }: Compared = { asked: new Set([part.provider.id]), differs: false },
+    asked: ReadonlySet<string> = new Set([claim.provider.id]),
+    differs = false,
   ): void {
-    part.readAgain(asked, (other) => {
-      if (other.kind === "given") {
-        if (this.#namesAll(other.named, deep)) return done("agrees");
-        const further = withOthers(asked, [other.provider.id]);
-        if (further === null) return done("foreign");
-        return this.#compare(part, deep, done, { asked: further, differs: true });
-      }
-      const further = withOthers(asked, other.unable);
-      if (further !== null) return this.#compare(part, deep, done, { asked: further, differs });
-      if (differs) return done("foreign");
-      if (other.isForNow) return done("unconfirmed");
-      part.readAgain(null, (again) => {
-        if (again.kind === "unanswered") return done("lost");
-        done(this.#namesAll(again.named, deep) ? "agrees" : "foreign");
+    const { provider, query, isSame, asksOn } = claim;
+    query({ avoid: asked }, (other, { unable, isForNow }) => {
+      if (other !== null && isSame(other)) return done("agrees");
+      const isOther = differs || other !== null;
+      const isNew = unable.some((id) => !asked.has(id));
+      if (isNew && (asksOn || other === null))
+        return this.#confirm(claim, done, asked.union(new Set(unable)), isOther);
+      if (isOther) return done("foreign");
+      if (isForNow) return done("unconfirmed");
+      query({ pin: provider }, (again) => {
+        if (again === null) return done("lost");
+        done(isSame(again) ? "agrees" : "foreign");
       });
     });
   }
 
   /** Whether the deep blocks of a list are these and no others. */
-  #namesAll(named: readonly BlockPlace[] | null, deep: ReadonlyMap<number, string>): boolean {
-    const found = named?.filter(({ number }) => !this.#chain.mustLink(number)) ?? null;
+  #namesAll(named: readonly BlockPlace[], deep: ReadonlyMap<number, string>): boolean {
+    const found = named.filter(({ number }) => !this.#chain.mustLink(number));
     return (
-      found?.length === deep.size && found.every(({ number, hash }) => deep.get(number) === hash)
+      found.length === deep.size && found.every(({ number, hash }) => deep.get(number) === hash)
     );
   }
 
   /** Compares a block too deep to be linked with what another provider has there. */
   #settle(
-    place: BlockPlace,
+    { number, hash }: BlockPlace,
     provider: Provider,
     done: (verdict: PartVerdict) => void,
-    asked: ReadonlySet<string> = new Set([provider.id]),
   ): void {
-    const { number, hash } = place;
-    if (this.#chain.mustLink(number)) return done("agrees");
-    const known = this.#deep.get(number);
-    if (known === hash) return done("agrees");
-    const block = hexOf(number);
-    const compare = (head: Head | null): void => {
-      if (head === null) return done("lost");
-      if (head.hash === hash) this.#deep.set(number, hash);
-      done(head.hash === hash ? "agrees" : "foreign");
-    };
-    this.#queryHeader({ block, avoid: asked }, (other, { unable, isForNow }) => {
-      if (other !== null) return compare(other);
-      const further = withOthers(asked, unable);
-      if (further !== null) return this.#settle(place, provider, done, further);
-      if (isForNow) return done("unconfirmed");
-      // Where it is the only provider that has the block, there is nobody to contradict it.
-      this.#queryHeader({ block, pin: provider }, compare);
+    if (this.#chain.mustLink(number) || this.#deep.get(number) === hash) return done("agrees");
+    const query: Query<Head> = (whom, heard) =>
+      this.#queryHeader({ block: hexOf(number), ...whom }, heard);
+    const isSame = (head: Head): boolean => head.hash === hash;
+    this.#confirm({ provider, query, isSame, asksOn: false }, (verdict) => {
+      if (verdict === "agrees") this.#deep.set(number, hash);
+      done(verdict);
     });
   }
 
@@ -185,7 +178,7 @@ export class PinnedChain {
     if (this.#chain.lowest <= target) return this.#goOn();
     const first = this.#chain.next.number;
     const last = Math.max(target, first - HEADERS_AT_ONCE + 1, 0);
-    if (first < last) return this.#answer(this.#chain.lowest <= target);
+    if (first < last) return this.#goOn(true);
     this.#isFetching = true;
     const heads: Head[] = [];
     let out = first - last + 1;
@@ -210,45 +203,21 @@ export class PinnedChain {
   /** Adds what came, and asks by hash for what is missing or of another fork. */
   #add(heads: readonly Head[], last: number, tries = 0): void {
     for (const head of [...heads].sort((left, right) => right.number - left.number))
-      if (this.#chain.add(head) === "linked") tries = 0;
+      if (this.#chain.add(head)) tries = 0;
     if (this.#chain.lowest <= last) return this.#goOn();
-    if (tries === HEADER_TRIES) {
-      this.#isFetching = false;
-      return this.#answer(false);
-    }
+    if (tries === HEADER_TRIES) return this.#goOn(true);
     this.#queryHeader({ block: this.#chain.next.hash }, (head) =>
       this.#add(head === null ? heads : [...heads, head], last, tries + 1),
     );
   }
 
-  #goOn(): void {
+  /** Tells those whose block is linked, and goes on for the others, or gives up. */
+  #goOn(isGivenUp = false): void {
     this.#isFetching = false;
     const { lowest } = this.#chain;
-    const ready = this.#waiting.filter(({ number }) => lowest <= number);
-    this.#waiting = this.#waiting.filter(({ number }) => lowest > number);
-    for (const { done } of ready) done(true);
+    const ended = this.#waiting.filter(({ number }) => isGivenUp || lowest <= number);
+    this.#waiting = this.#waiting.filter((each) => !ended.includes(each));
+    for (const { number, done } of ended) done(lowest <= number);
     if (this.#waiting.length > 0 && !this.#isFetching) this.#fetch();
   }
-
-  #answer(linked: boolean): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const { done } of waiting) done(linked);
-  }
-}
-
-/** Those with whom a part was compared. */
-interface Compared {
-  /** Ids of providers that gave it or cannot give it. */
-  readonly asked: ReadonlySet<string>;
-  /** One of them gave it differently. */
-  readonly differs: boolean;
-}
-
-/** More ids; null = they were all among these. */
-function withOthers(
-  asked: ReadonlySet<string>,
-  more: readonly string[],
-): ReadonlySet<string> | null {
-  return more.some((id) => !asked.has(id)) ? new Set([...asked, ...more]) : null;
 }

@@ -6,7 +6,6 @@ import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import { providerOf } from "../../../core/routing/answer-source.ts";
 import type { FailedAttempt } from "../../../core/routing/failover.ts";
-import type { Policy } from "../../../core/routing/policy.ts";
 import {
   advisedBlocks,
   type BlockRange,
@@ -27,9 +26,10 @@ import {
 } from "../../../core/rpc/range-call.ts";
 import type { Block } from "../../../core/stream/chain-event.ts";
 import type { BlocksSnapshot } from "../../health/known-blocks.ts";
-import { type Answer, faultAnswer, type Outcome, refusedAnswer, wholeResult } from "../answer.ts";
+import { type Answer, faultAnswer, type Result, refusedAnswer, wholeResult } from "../answer.ts";
 import {
   type CallContext,
+  type FurtherCall,
   type LayerParts,
   LayerRun,
   NOTHING_SENT,
@@ -379,16 +379,26 @@ export class RangeRun extends LayerRun<RangeParts> {
     part.endsAtMs ??= Math.min(this.endsAtMs, runtime.now() + request.deadlineMs);
     this.#out++;
     counts.parts++;
-    const call = partCall(request.call, this.parts.range, part.range);
-    const deadlineMs = Math.max(1, part.endsAtMs - runtime.now());
     const { holder, avoid } = part;
     part.holder = null;
     const { blocks } = request.tracker;
     const before = { blocks: blocks.snapshot(), hash: blocks.agreedHash(part.range.to), holder };
-    this.callFurther(
-      { call, policy: this.#policyOfParts(), pin: holder, avoid, deadlineMs },
-      (answer, { failed }) => this.#answered(part, answer, failed, before),
+    this.#callPart(part, { pin: holder, avoid }, (answer, { failed }) =>
+      this.#answered(part, answer, failed, before),
     );
+  }
+
+  #callPart(
+    { range, endsAtMs }: Part,
+    whom: Pick<FurtherCall, "pin" | "avoid">,
+    done: (answer: Answer, further: CallContext) => void,
+  ): void {
+    const { policy, request } = this.context;
+    const call = partCall(request.call, this.parts.range, range);
+    const deadlineMs = Math.max(1, (endsAtMs ?? this.endsAtMs) - this.parts.runtime.now());
+    const maxAttempts = Math.min(policy.maxAttempts, ATTEMPTS_OF_PART);
+    const ofPart = { ...policy, split: false, coalesce: false, isPart: true, maxAttempts };
+    this.callFurther({ call, policy: ofPart, ...whom, deadlineMs }, done);
   }
 
   #answered(part: Part, answer: Answer, failed: readonly FailedAttempt[], before: EndBefore): void {
@@ -407,12 +417,7 @@ export class RangeRun extends LayerRun<RangeParts> {
     this.#pump();
   }
 
-  #received(
-    part: Part,
-    { body, start, end }: Extract<Outcome, { readonly kind: "result" }>,
-    provider: Provider,
-    before: EndBefore,
-  ): void {
+  #received(part: Part, { body, start, end }: Result, provider: Provider, before: EndBefore): void {
     const elements = elementsSpan(body, { start, end });
     if (elements === null) this.#foreign(part, provider);
     else if (!this.#list.hold(body.length)) this.finish(faultAnswer(noRoom()));
@@ -424,8 +429,7 @@ export class RangeRun extends LayerRun<RangeParts> {
       this.#partSize.answered(range, body.length);
       this.#widest = Math.max(this.#widest, blocksIn(range));
       const readAgain = this.#readingAgain(part);
-      const span = { start, end };
-      const result = { range, provider, body, span, readAgain };
+      const result = { range, provider, body, span: { start, end }, readAgain };
       if (this.#isYoung(part)) this.#check(part, result, before);
       else this.#accept(part, provider);
     }
@@ -437,28 +441,13 @@ export class RangeRun extends LayerRun<RangeParts> {
    * differently before are asked too: their word stands against it.
    */
   #readingAgain(part: Part): PartResult["readAgain"] {
-    return (avoid, done) => {
-      const { request } = this.context;
-      const endsAtMs = part.endsAtMs ?? this.endsAtMs;
-      const deadlineMs = Math.max(1, endsAtMs - this.parts.runtime.now());
-      const call = partCall(request.call, this.parts.range, part.range);
-      this.callFurther(
-        { call, policy: this.#policyOfParts(), avoid, deadlineMs },
-        (answer, sub) => {
-          const { outcome, source } = answer;
-          const provider = providerOf(source);
-          if (outcome.kind !== "result" || provider === null)
-            return done({ kind: "unanswered", ...whyUnanswered(answer, sub) });
-          done({ kind: "given", provider, named: blocksNamed(outcome.body, outcome) });
-        },
-      );
-    };
-  }
-
-  #policyOfParts(): Policy {
-    const { policy } = this.context;
-    const maxAttempts = Math.min(policy.maxAttempts, ATTEMPTS_OF_PART);
-    return { ...policy, split: false, coalesce: false, isPart: true, maxAttempts };
+    return (whom, done) =>
+      this.#callPart(part, whom, (answer, further) => {
+        const { outcome, source } = answer;
+        const isGiven = outcome.kind === "result" && providerOf(source) !== null;
+        const named = isGiven ? (blocksNamed(outcome.body, outcome) ?? []) : null;
+        done(named, whyUnanswered(answer, further));
+      });
   }
 
   /** Whether an answer that is gathered is longer than it may be. */
@@ -587,8 +576,8 @@ export class RangeRun extends LayerRun<RangeParts> {
   #stream(): void {
     if (this.#isStreaming) return;
     this.#isStreaming = true;
-    const stream = this.#list.stream();
-    this.listener.ended({ outcome: { kind: "stream", stream }, source: this.#source() });
+    const outcome = { kind: "stream", stream: this.#list } as const;
+    this.listener.ended({ outcome, source: this.#source() });
   }
 
   /** All parts were passed on. */

@@ -8,8 +8,8 @@ import { setNewest } from "../../../core/newest.ts";
 import {
   type BlockRange,
   blocksIn,
-  decideSplit,
   mostBlocks,
+  partsOf,
   type SplitBounds,
 } from "../../../core/routing/range-parts.ts";
 import type { BlockRef, Call } from "../../../core/rpc/call.ts";
@@ -29,16 +29,19 @@ import { RangeRun, type SplitParts } from "./range-run.ts";
 export function splitRange(parts: SplitParts & Pick<LayerParts, "runtime">): Layer {
   const sizes = new FoundSizes();
   return (next) => (context, listener) => {
-    const { call, tracker, maxParts } = context.request;
-    const limits = parts.splitLimits();
-    const bounds = maxParts === undefined ? limits : { ...limits, maxParts };
+    const { call, tracker } = context.request;
     const run = new SplitCall({ ...parts, next, sizes }, context, listener);
     // Nearly always somebody accepts it whole, as far as is known.
-    const isPlanned = plannedParts(tracker, call, bounds) > 1;
+    const isPlanned = plannedParts(tracker, call, boundsOf(parts, context)) > 1;
     const isKnown = isPlanned || sizes.isKnown(context, parts.runtime.now());
     const range = isKnown ? readRangeCall(call) : null;
     return range === null ? run.start() : run.split(range);
   };
+}
+
+function boundsOf({ splitLimits }: SplitParts, { request }: CallContext): SplitBounds {
+  const { maxBlocks, maxParts } = splitLimits();
+  return { maxBlocks, maxParts: request.maxParts ?? maxParts };
 }
 
 /** One call over a range: whole, in parts, or first whole and then in parts. */
@@ -60,25 +63,20 @@ class SplitCall extends LayerRun<SplitParts & LayerParts & { readonly sizes: Fou
   #refusedRange(): RangeCall | null {
     const { request } = this.context;
     const blocks = rangeOf(request.call.block, request.tracker);
-    const { maxBlocks, maxParts } = this.#bounds();
-    const limit = this.#limit();
-    if (maxParts <= 1) return null;
-    if (blocks !== null && limit !== null) {
-      const { kind } = decideSplit(blocks, limit, { maxBlocks, maxParts });
-      if (kind === "too_many") return null;
-    }
-    if (blocks !== null && blocks.to - blocks.from + 1 > maxBlocks) return null;
-    return readRangeCall(request.call);
+    const bounds = boundsOf(this.parts, this.context);
+    const isTooLong =
+      blocks !== null &&
+      (blocksIn(blocks) > bounds.maxBlocks || partsOf(blocks, this.#limit(), bounds) === null);
+    return bounds.maxParts <= 1 || isTooLong ? null : readRangeCall(request.call);
   }
 
   /** Asks for it in parts. */
   split(range: RangeCall): RunningCall {
     const { runtime, sizes } = this.parts;
-    const { maxParts } = this.#bounds();
     const { tracker, call } = this.context.request;
     const terms = {
       range,
-      maxParts,
+      maxParts: boundsOf(this.parts, this.context).maxParts,
       limit: this.#limit(),
       size: sizes.of(this.context, runtime.now()),
       found: (blocks: number) => sizes.add(tracker, call, blocks, runtime.now()),
@@ -93,11 +91,6 @@ class SplitCall extends LayerRun<SplitParts & LayerParts & { readonly sizes: Fou
     this.running = run;
     run.start();
     return this;
-  }
-
-  #bounds(): { readonly maxBlocks: number; readonly maxParts: number } {
-    const { maxBlocks, maxParts } = this.parts.splitLimits();
-    return { maxBlocks, maxParts: this.context.request.maxParts ?? maxParts };
   }
 
   /** The largest range that somebody accepts, declared, learned, or named in a refusal. */
@@ -124,7 +117,7 @@ class SplitCall extends LayerRun<SplitParts & LayerParts & { readonly sizes: Fou
       return answer;
     const { request } = this.context;
     const range = rangeOf(request.call.block, request.tracker);
-    const mostServed = mostBlocks(limit, this.#bounds());
+    const mostServed = mostBlocks(limit, boundsOf(this.parts, this.context));
     if (range !== null && blocksIn(range) <= mostServed) return answer;
     const { message, details } = outcome.fault;
     const most = { ...details, max_blocks: mostServed };
@@ -205,8 +198,7 @@ export function plannedParts(tracker: RangeLimits, call: Call, bounds: SplitBoun
   const limit = tracker.rangeLimits(call)[0] ?? null;
   const range = limit === Number.POSITIVE_INFINITY ? null : rangeOf(call.block, tracker);
   if (range === null) return 1;
-  const decision = decideSplit(range, limit, bounds);
-  return decision.kind === "parts" ? decision.count : 1;
+  return partsOf(range, limit, bounds) ?? 1;
 }
 
 /** The blocks that a call asks for; null = not known before somebody is asked. */

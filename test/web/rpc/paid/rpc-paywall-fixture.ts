@@ -23,7 +23,7 @@ import { UNCHOSEN } from "../../../../src/hosted/keys/key-fields.ts";
 import { Observer } from "../../../../src/observe/observer.ts";
 import { type Runtime, realRuntime } from "../../../../src/runtime.ts";
 import { openStore, type Store } from "../../../../src/shared/store/store.ts";
-import type { RoutedCall, Router } from "../../../../src/upstream/engine/router.ts";
+import type { Router } from "../../../../src/upstream/engine/router.ts";
 import { MemoryBudget } from "../../../../src/upstream/memory-budget.ts";
 import { ProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../../src/upstream/timer-wheel.ts";
@@ -38,6 +38,7 @@ import { NO_FILTERS } from "../../../fakes/filters.ts";
 import { resultOutcome } from "../../../fakes/outcome.ts";
 import { type FakePayments, fakePayments } from "../../../fakes/payments.ts";
 import { WHOLE_RANGES } from "../../../fakes/providers.ts";
+import { fakeRoutedCall } from "../../../fakes/routed-call.ts";
 import { configOf, configText } from "../../../fakes/service.ts";
 import { newPlace } from "../../../fakes/stores.ts";
 
@@ -245,20 +246,12 @@ function echo(runtime: Runtime, count: () => void): Pick<Router, "route"> {
     route(request, done) {
       count();
       const [provider] = request.tracker.set.providers;
-      const route: RoutedCall = {
+      const route = fakeRoutedCall({
         request,
-        plan: { candidates: [], excluded: [] },
-        traces: [],
-        overBudget: false,
-        rechecked: null,
-        cacheUse: null,
-        partsSent: null,
-        at: null,
-        isStale: false,
         startedAtMs: runtime.now(),
         source: provider === undefined ? NO_SOURCE : { kind: "provider", provider },
         cancel: () => ({ sent: false, countedAsTimeout: false }),
-      };
+      });
       const outcome = resultOutcome(
         JSON.stringify(JSON.parse(request.call.body.toString()).params),
       );

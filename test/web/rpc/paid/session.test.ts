@@ -7,11 +7,11 @@ import { test } from "node:test";
 import { pino } from "pino";
 import type { Interruption } from "../../../../src/core/billing/charging.ts";
 import { tariffOf } from "../../../../src/core/billing/price.ts";
-import { type AnswerSource, NO_SOURCE } from "../../../../src/core/routing/answer-source.ts";
+import type { AnswerSource } from "../../../../src/core/routing/answer-source.ts";
 import { methodTable } from "../../../../src/core/rpc/method-table.ts";
 import { Observer } from "../../../../src/observe/observer.ts";
 import type { CallEnd, Hold } from "../../../../src/payments/session/sessions.ts";
-import type { RoutedCall, Router } from "../../../../src/upstream/engine/router.ts";
+import type { Router } from "../../../../src/upstream/engine/router.ts";
 import { ProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
 import { KEYLESS } from "../../../../src/web/payment/call-payment.ts";
@@ -24,6 +24,7 @@ import { viewOff } from "../../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../../fakes/filters.ts";
 import { resultOutcome } from "../../../fakes/outcome.ts";
 import { WHOLE_RANGES } from "../../../fakes/providers.ts";
+import { fakeRoutedCall } from "../../../fakes/routed-call.ts";
 import { simulatedWorld } from "../../../fakes/runtime.ts";
 import { configOf, configText } from "../../../fakes/service.ts";
 
@@ -72,20 +73,11 @@ function sessionFixture(body: string, failing: Error | null = null, fromCache = 
   const router: Pick<Router, "route"> = {
     route(request, done) {
       if (failing !== null) throw failing;
-      const route: RoutedCall = {
+      const route = fakeRoutedCall({
         request,
-        plan: { candidates: [], excluded: [] },
-        traces: [],
-        overBudget: false,
-        rechecked: null,
-        cacheUse: null,
-        partsSent: null,
-        at: null,
-        isStale: false,
         startedAtMs: runtime.now(),
-        source: NO_SOURCE,
         cancel: () => ({ sent: true, countedAsTimeout: false }),
-      };
+      });
       running.push(() => done({ outcome: resultOutcome('"0x1"'), source }, route));
       return route;
     },
