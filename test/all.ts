@@ -8,11 +8,11 @@ import { existsSync, globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { buildConsole, isConsoleBuilt } from "../bin/build-console.ts";
-import { checkFailure, type Failure, failureLines, fileFailure } from "./failures.ts";
+import { checkFailure, type Failure, failureLines, filesFailure } from "./failures.ts";
 import { HTTP_VARIANT, LIBRARIES } from "./fakes/http-variant.ts";
 import { postgresAvailability, SERVER_URL, startCluster, WITHOUT } from "./fakes/postgres.ts";
 import { makeTemplate } from "./fakes/stores.ts";
-import { FILE_OPTIONS, type FileResult, runFile } from "./file-process.ts";
+import { FILE_OPTIONS, type FilesResult, runTogether, type TestFiles } from "./file-process.ts";
 import { HTTP_WALKS, inOrder, isUnit, LONGEST_FIRST, partOf } from "./parts.ts";
 import { withTemporaryFolder } from "./temporary-folder.ts";
 
@@ -25,9 +25,8 @@ interface Result {
   readonly failures: readonly Failure[];
 }
 
-/** A test file, the part that it counts to, and the variables that its process has besides. */
-interface TestFile {
-  readonly path: string;
+/** Test files, the part that they count to, and the variables that their process has besides. */
+interface TestRun extends TestFiles {
   readonly part: string;
   readonly variables: Readonly<Record<string, string>>;
 }
@@ -48,7 +47,7 @@ const TEST_TIMEOUT_MS = 600_000;
  * Test files wait for timers, sockets and chains for more than half of their time: with two a core,
  * a fifth of the run was idle.
  */
-const FILES_AT_ONCE = availableParallelism() * 2 + 1;
+const FILES_AT_ONCE = availableParallelism() * 3 + 1;
 /** V8 counts in the sources as they are, since types are stripped without moving anything. */
 const COVERAGE = ["--experimental-test-coverage", "--test-coverage-include=src/**"];
 const SLOWEST_SHOWN = 20;
@@ -77,7 +76,7 @@ async function resultsOf(args: readonly string[]): Promise<readonly Result[]> {
   if (first === "check") return runChecks();
   if (first === "unit" && second === "--coverage")
     return [await runChosen([...COVERAGE, ...units()])];
-  if (first === "unit") return [await runFiles("unit tests", units().map(asIs))];
+  if (first === "unit") return [await runFiles("unit tests", unitRuns())];
   if (first !== undefined) return [await runChosen(args)];
   await provideConsole();
   const [checks, tests] = await Promise.all([
@@ -88,10 +87,12 @@ async function resultsOf(args: readonly string[]): Promise<readonly Result[]> {
 }
 
 function runAll(): Promise<Result> {
-  const files = testFiles().map(asIs);
+  const files = testFiles()
+    .filter((path) => !isUnit(path))
+    .map(asIs);
   const longest = LONGEST_FIRST.length;
-  const inTurn = [...files.slice(0, longest), ...httpWalks(), ...files.slice(longest)];
-  return runFiles("tests", inTurn);
+  const rest = [...httpWalks(), ...unitRuns(), ...files.slice(longest)];
+  return runFiles("tests", [...files.slice(0, longest), ...rest]);
 }
 
 /** The checks run side by side; the output of one is shown when it fails. */
@@ -113,6 +114,18 @@ function units(): readonly string[] {
   return testFiles().filter(isUnit);
 }
 
+/**
+ * The unit tests of a folder share a process: nearly all that each would take by itself is the
+ * start of its process.
+ */
+function unitRuns(): readonly TestRun[] {
+  const folders = Map.groupBy(units(), (path) => path.split("/").slice(0, 2).join("/"));
+  return [...folders].map(([folder, paths]) => {
+    const name = `'${folder}/**/*.test.ts'`;
+    return { name, paths, part: "unit", variables: {} };
+  });
+}
+
 /** Built once, before the files that open it in a browser run side by side. */
 async function provideConsole(): Promise<void> {
   if (!isConsoleBuilt()) await buildConsole();
@@ -131,26 +144,27 @@ function runChosen(args: readonly string[]): Promise<Result> {
   return run("tests", [...options, ...args, ...files], "always");
 }
 
-function asIs(path: string): TestFile {
-  return { path, part: partOf(path), variables: {} };
+function asIs(path: string): TestRun {
+  return { name: path, paths: [path], part: partOf(path), variables: {} };
 }
 
 /** The walks of HTTP with the service's own HTTP implementations switched off. */
-function httpWalks(): readonly TestFile[] {
+function httpWalks(): readonly TestRun[] {
   const variables = { [HTTP_VARIANT]: LIBRARIES };
-  return HTTP_WALKS.map((path) => ({ path, part: "walks, libraries", variables }));
+  const part = "walks, libraries";
+  return HTTP_WALKS.map((path) => ({ ...asIs(path), part, variables }));
 }
 
 /** Runs test files in this order, some at a time, and shows what each printed when it ends. */
-async function runFiles(name: string, files: readonly TestFile[]): Promise<Result> {
-  heading(`${name}: ${files.length} files, ${FILES_AT_ONCE} at a time`);
+async function runFiles(name: string, runs: readonly TestRun[]): Promise<Result> {
+  heading(`${name}: ${runs.length} processes, ${FILES_AT_ONCE} at a time`);
   const startedAt = performance.now();
-  const results: (FileResult & TestFile)[] = [];
-  const waiting = [...files];
+  const results: (FilesResult & TestRun)[] = [];
+  const waiting = [...runs];
   const runWaiting = async (): Promise<void> => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const env = { ...process.env, ...file.variables };
-      const result = { ...file, ...(await runFile(file.path, env)) };
+    for (let run = waiting.shift(); run !== undefined; run = waiting.shift()) {
+      const env = { ...process.env, ...run.variables };
+      const result = { ...run, ...(await runTogether(run, env)) };
       console.log(`\n${result.output}${result.ok ? "passed" : "FAILED"}: ${nameOf(result)}`);
       results.push(result);
     }
@@ -161,21 +175,21 @@ async function runFiles(name: string, files: readonly TestFile[]): Promise<Resul
   const seconds = (performance.now() - startedAt) / 1000;
   const failures = results
     .filter(({ ok }) => !ok)
-    .map(({ path, output, variables }) => fileFailure(path, output, variables));
+    .map(({ name, output, variables }) => filesFailure(name, output, variables));
   return { name, ok: failures.length === 0, seconds, parts: partsOf(results), failures };
 }
 
-function nameOf({ path, part }: TestFile): string {
-  return `${path} (${part})`;
+function nameOf({ name, part }: TestRun): string {
+  return `${name} (${part})`;
 }
 
-function partsOf(results: readonly (FileResult & TestFile)[]): readonly Part[] {
+function partsOf(results: readonly (FilesResult & TestRun)[]): readonly Part[] {
   const parts = new Map<string, Part>();
-  for (const { part: name, tests, skipped, seconds } of results) {
+  for (const { part: name, paths, tests, skipped, seconds } of results) {
     const before = parts.get(name) ?? { name, files: 0, tests: 0, skipped: 0, seconds: 0 };
     parts.set(name, {
       name,
-      files: before.files + 1,
+      files: before.files + paths.length,
       tests: before.tests + tests,
       skipped: before.skipped + skipped,
       seconds: before.seconds + seconds,
@@ -184,15 +198,15 @@ function partsOf(results: readonly (FileResult & TestFile)[]): readonly Part[] {
   return [...parts.values()].sort((left, right) => right.seconds - left.seconds);
 }
 
-function showSlowest(results: readonly (FileResult & TestFile)[]): void {
-  heading("slowest files");
+function showSlowest(results: readonly (FilesResult & TestRun)[]): void {
+  heading("slowest");
   const slowest = [...results].sort((left, right) => right.seconds - left.seconds);
   for (const result of slowest.slice(0, SLOWEST_SHOWN))
     console.log(`${result.seconds.toFixed(1).padStart(7)} s  ${nameOf(result)}`);
 }
 
 /** What failed files printed stands far above: it is shown again where the reader looks. */
-function showFailed(results: readonly (FileResult & TestFile)[]): void {
+function showFailed(results: readonly (FilesResult & TestRun)[]): void {
   for (const result of results) {
     if (result.ok) continue;
     heading(`FAILED: ${nameOf(result)}`);

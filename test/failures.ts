@@ -5,13 +5,13 @@
 export interface FailedTest {
   /** The first line of its name. */
   readonly name: string;
-  /** Null = the file was ended before it told. */
-  readonly line: number | null;
+  /** `PATH:LINE`; null = the process was ended before it told. */
+  readonly place: string | null;
 }
 
-/** A test file that failed, or a check. */
+/** Test files that failed, or a check. */
 export interface Failure {
-  /** A file's path, or a check's name. */
+  /** A file's path, a pattern of several, or a check's name. */
   readonly name: string;
   /** The command that runs it alone. */
   readonly alone: string;
@@ -25,11 +25,11 @@ const SHOWN = 20;
 /** As a test ends; the places of those that failed follow when the file ends. */
 const ENDED_TEST = /^ *✖ (.*?)(?: \([\d.]+ms\))?$/gm;
 const SUMMARY = "✖ failing tests:";
-const FAILED_TEST = /^test at .+:(\d+):\d+\n✖ (.*?)(?: \([\d.]+ms\))?$/gm;
+const FAILED_TEST = /^test at (.+:\d+):\d+\n✖ (.*?)(?: \([\d.]+ms\))?$/gm;
 
-/** The failure of a test file, read from what the file's process printed. */
-export function fileFailure(
-  path: string,
+/** The failure of test files, read from what their process printed. */
+export function filesFailure(
+  name: string,
   output: string,
   variables: Readonly<Record<string, string>> = {},
 ): Failure {
@@ -38,8 +38,8 @@ export function fileFailure(
   const tests = isListed ? failedTests(output.slice(summary)) : endedTests(output);
   const settings = Object.entries(variables).map(([name, value]) => `${name}=${value} `);
   return {
-    name: path,
-    alone: `${settings.join("")}npm test -- ${path}`,
+    name,
+    alone: `${settings.join("")}npm test -- ${name}`,
     tests,
     lastLine: isListed && tests.length > 0 ? null : lastLineOf(output),
   };
@@ -55,21 +55,18 @@ function lastLineOf(output: string): string {
 }
 
 function failedTests(summary: string): readonly FailedTest[] {
-  return [...summary.matchAll(FAILED_TEST)].map(([, line = "", name = ""]) => ({
-    name,
-    line: Number(line),
-  }));
+  return [...summary.matchAll(FAILED_TEST)].map(([, place = "", name = ""]) => ({ name, place }));
 }
 
 function endedTests(output: string): readonly FailedTest[] {
-  return [...output.matchAll(ENDED_TEST)].map(([, name = ""]) => ({ name, line: null }));
+  return [...output.matchAll(ENDED_TEST)].map(([, name = ""]) => ({ name, place: null }));
 }
 
 /** Lines that tell of a failure. */
 export function failureLines({ name, alone, tests, lastLine }: Failure): readonly string[] {
   const shown = tests
     .slice(0, SHOWN)
-    .map((test) => `        ${test.line === null ? "" : `line ${test.line}: `}${test.name}`);
+    .map((test) => `        ${test.place === null ? "" : `${test.place}: `}${test.name}`);
   const more = tests.length > SHOWN ? [`        and ${tests.length - SHOWN} more`] : [];
   return [
     `FAILED  ${name}`,

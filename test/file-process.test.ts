@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { type FileResult, runFile } from "./file-process.ts";
+import { type FilesResult, runTogether } from "./file-process.ts";
 
 const IMPORT = 'import { test } from "node:test";\n';
 
@@ -16,17 +16,27 @@ describe("a test file as a process", () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  async function resultOf(body: string, limitMs = 120_000): Promise<FileResult> {
+  async function resultOf(body: string, limitMs = 120_000): Promise<FilesResult> {
     const path = join(folder, `${randomUUID()}.test.mjs`);
     await writeFile(path, IMPORT + body);
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-    return runFile(path, env, limitMs);
+    return runTogether({ name: path, paths: [path] }, env, limitMs);
   }
 
   it("counts what passed and what was skipped", async () => {
     const body = 'test("a", () => {});\ntest("b", { skip: "not here" }, () => {});';
     const { ok, tests, skipped } = await resultOf(body);
     assert.deepEqual([ok, tests, skipped], [true, 2, 1]);
+  });
+
+  it("runs several files, and counts the tests of all, however the first one fares", async () => {
+    const bodies = ['test("a", () => { throw new Error("broken"); });', 'test("b", () => {});'];
+    const paths = bodies.map(() => join(folder, `${randomUUID()}.test.mjs`));
+    await Promise.all(paths.map((path, n) => writeFile(path, `${IMPORT}${bodies[n]}`)));
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+    const { ok, tests, output } = await runTogether({ name: "both", paths }, env);
+    assert.deepEqual([ok, tests], [false, 2]);
+    assert.match(output, /broken/);
   });
 
   it("fails with a failed test, and shows it", async () => {

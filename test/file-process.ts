@@ -1,11 +1,20 @@
-// Runs one test file as a process of its own. Node's own runner ends no file whose tests have all
+// Runs test files as a process: one that needs a database, a chain or time has one of its own, and
+// fast ones of a folder share one. Node's own runner ends no file whose tests have all
 // passed and whose process goes on, by a timer of a client for example: such a file would hold the
 // whole job for ever.
 import { type ChildProcess, spawn } from "node:child_process";
+import { pathToFileURL } from "node:url";
 
-/** What one test file came to. */
-export interface FileResult {
-  readonly path: string;
+/** Test files that run as one process. */
+export interface TestFiles {
+  /** The file's path, or a pattern of several. */
+  readonly name: string;
+  /** From the repository's root. */
+  readonly paths: readonly string[];
+}
+
+/** What test files came to. */
+export interface FilesResult {
   /** False as well for a file without a test, and for one that had to be ended. */
   readonly ok: boolean;
   readonly tests: number;
@@ -30,14 +39,16 @@ const LAST_OUTPUT_MS = 1_000;
 /** Kept of what a file prints, in characters; the last ones. */
 const MAX_OUTPUT = 1_000_000;
 
-/** Runs the file, path from the repository's root; it is killed after ten minutes. */
-export async function runFile(
-  path: string,
+/** Runs the files, one after the other; their process is killed after ten minutes. */
+export async function runTogether(
+  { name, paths }: TestFiles,
   env: NodeJS.ProcessEnv,
   limitMs = LIMIT_MS,
-): Promise<FileResult> {
+): Promise<FilesResult> {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, [...FILE_OPTIONS, "--test-reporter=spec", path], {
+  const imports = paths.slice(0, -1).map((path) => `--import=${pathToFileURL(path)}`);
+  const args = [...FILE_OPTIONS, "--test-reporter=spec", ...imports, ...paths.slice(-1)];
+  const child = spawn(process.execPath, args, {
     stdio: ["ignore", "pipe", "pipe"],
     env,
   });
@@ -52,12 +63,11 @@ export async function runFile(
   const output = printed();
   const tests = countOf(output, "tests");
   const faults = [
-    ...(killed ? [`${path} was killed: it did not end within ${limitMs / 1000} s`] : []),
-    ...(tests === null ? [`${path} ended (${end}) without a count of its tests`] : []),
-    ...(tests === 0 ? [`${path} has no test`] : []),
+    ...(killed ? [`${name} was killed: it did not end within ${limitMs / 1000} s`] : []),
+    ...(tests === null ? [`${name} ended (${end}) without a count of its tests`] : []),
+    ...(tests === 0 ? [`${name} has no test`] : []),
   ];
   return {
-    path,
     ok: end === "0" && faults.length === 0,
     tests: tests ?? 0,
     skipped: countOf(output, "skipped") ?? 0,

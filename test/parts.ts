@@ -29,6 +29,7 @@ const SLOW_UNITS: ReadonlySet<string> = new Set([
   "test/upstream/http/foreign-answers.test.ts",
   "test/upstream/http/origin.test.ts",
   "test/upstream/socket/sockets.test.ts",
+  "test/upstream/ssrf-guard.test.ts",
   "test/web/server/hand-over.test.ts",
 ]);
 
