@@ -2,7 +2,7 @@
 
 import { accountId, instant, keyId, slug } from "../../hosted/keys/key-fields.ts";
 import { cu, usd } from "./keys.ts";
-import { answer, type Operation } from "./operation.ts";
+import { answer, type OperationRows, operations } from "./operation.ts";
 import { is, list, oneOf, record, recordOrNull, rows, whole } from "./shapes.ts";
 
 /** The path parameter of an account. */
@@ -89,12 +89,9 @@ const agent = record({
   restrictions,
 }).meta({ id: "Agent", description: "Whom a management token stands for." });
 
-const ACCOUNTS = { tag: "accounts", auth: ["management_token"] } as const;
-
 /** Operations of accounts. */
-export const ACCOUNT_OPERATIONS = {
+export const ACCOUNT_OPERATIONS = operations({ tag: "accounts", auth: ["management_token"] }, {
   getCurrentAccount: {
-    ...ACCOUNTS,
     endpoint: "GET /api/v1/accounts/current",
     summary: "Read the account of the credential",
     description:
@@ -104,7 +101,6 @@ export const ACCOUNT_OPERATIONS = {
     answers: { 200: answer("The account.", account) },
   },
   getUsage: {
-    ...ACCOUNTS,
     endpoint: "GET /api/v1/usage",
     summary: "Read what the account or the key has used",
     description:
@@ -115,7 +111,6 @@ export const ACCOUNT_OPERATIONS = {
     answers: { 200: answer("The usage.", ownUsage) },
   },
   getAccount: {
-    ...ACCOUNTS,
     endpoint: "GET /api/v1/accounts/{id}",
     summary: "Read an account by its id",
     description: "Only the account of the token.",
@@ -123,10 +118,9 @@ export const ACCOUNT_OPERATIONS = {
     answers: { 200: answer("The account.", account) },
   },
   getCurrentAgent: {
-    ...ACCOUNTS,
     endpoint: "GET /api/v1/agents/current",
     summary: "Read what the management token may do",
     description: "Whom it stands for, and its restrictions.",
     answers: { 200: answer("The agent.", agent) },
   },
-} as const satisfies Readonly<Record<string, Operation>>;
+} as const satisfies OperationRows);

@@ -5,7 +5,7 @@ import { byStrategy } from "../../core/routing/strategy.ts";
 import { CATEGORIES } from "../../core/rpc/method.ts";
 import { keyName, slug } from "../../hosted/keys/key-fields.ts";
 import { cu, estimatedRequests, key, rpcUrl, secret, secretParams, usd } from "./keys.ts";
-import { answer, type Operation } from "./operation.ts";
+import { answer, type OperationRows, operations } from "./operation.ts";
 import { amountUsd, PAYING } from "./payments.ts";
 import { is, list, oneOf, record, request } from "./shapes.ts";
 
@@ -96,19 +96,15 @@ const createdAgentKey = record({
   purchase_id: is.text.optional().describe("The payment that made it."),
 }).meta({ id: "CreatedAgentKey", description: "A new anonymous key." });
 
-const AGENT = { tag: "agent", auth: ["none"] } as const;
-
 /** Operations without an account. */
-export const AGENT_OPERATIONS = {
+export const AGENT_OPERATIONS = operations({ tag: "agent", auth: ["none"] }, {
   listAgentChains: {
-    ...AGENT,
     endpoint: "GET /api/v1/agent/chains",
     summary: "List chains and strategies",
     description: "What can be put into `/rpc/k/{key}/{strategy}/{chain}`.",
     answers: { 200: answer("The chains.", agentChains) },
   },
   createAgentKey: {
-    ...AGENT,
     endpoint: "POST /api/v1/agent/keys",
     summary: "Create an anonymous key with a free grant, or one that is paid for",
     description:
@@ -120,7 +116,6 @@ export const AGENT_OPERATIONS = {
     pays: "create_key",
   },
   getAgentKey: {
-    ...AGENT,
     endpoint: "GET /api/v1/agent/keys/{key}",
     summary: "Read a key by its secret",
     description: "Balance and profile of the key in the path.",
@@ -129,10 +124,9 @@ export const AGENT_OPERATIONS = {
     answers: { 200: answer("The key.", key) },
   },
   getPricing: {
-    ...AGENT,
     endpoint: "GET /api/v1/agent/pricing",
     summary: "Read the pricing catalogue",
     description: "Compute units and price of every method by strategy.",
     answers: { 200: answer("The catalogue.", pricing) },
   },
-} as const satisfies Readonly<Record<string, Operation>>;
+} as const satisfies OperationRows);

@@ -5,7 +5,7 @@ import { NO_CONTROLS } from "../../core/fields.ts";
 import { accountId, instant } from "../../hosted/keys/key-fields.ts";
 import { restrictions } from "./accounts.ts";
 import { secretParams } from "./keys.ts";
-import { answer, type Operation } from "./operation.ts";
+import { answer, type OperationRows, operations } from "./operation.ts";
 import { exactly, idOf, is, list, oneOf, record, request, short } from "./shapes.ts";
 
 const connectionId = idOf("con");
@@ -88,12 +88,10 @@ const connectionList = record({
   description: "The approved connections of an account, oldest first.",
 });
 
-const CONNECTIONS = { tag: "accounts", auth: ["management_token"] } as const;
-
 const LINK = { 200: answer("The link. The one before has ended.", claimLink) } as const;
 
 /** Operations of claims and connections. */
-export const CLAIM_OPERATIONS = {
+export const CLAIM_OPERATIONS = operations({ tag: "accounts", auth: ["management_token"] }, {
   claimAgentKey: {
     tag: "agent",
     endpoint: "POST /api/v1/agent/keys/{key}/claim",
@@ -119,7 +117,6 @@ export const CLAIM_OPERATIONS = {
     faults: ["already_claimed"],
   },
   createAccountClaimLink: {
-    tag: "accounts",
     endpoint: "POST /api/v1/accounts/current/claim-link",
     summary: "Make a claim link for the account",
     description:
@@ -131,7 +128,6 @@ export const CLAIM_OPERATIONS = {
     faults: ["already_claimed", "key_revoked"],
   },
   createConnection: {
-    ...CONNECTIONS,
     auth: ["none"],
     endpoint: "POST /api/v1/connections",
     summary: "Ask the owner of an account for a management token",
@@ -141,14 +137,12 @@ export const CLAIM_OPERATIONS = {
     faults: ["rate_limited"],
   },
   listConnections: {
-    ...CONNECTIONS,
     endpoint: "GET /api/v1/connections",
     summary: "List the approved connections of the account",
     description: "Without their tokens.",
     answers: { 200: answer("The connections.", connectionList) },
   },
   getConnection: {
-    ...CONNECTIONS,
     endpoint: "GET /api/v1/connections/{id}",
     summary: "Poll a connection",
     description:
@@ -159,11 +153,10 @@ export const CLAIM_OPERATIONS = {
     answers: { 200: answer("How it stands.", polledConnection) },
   },
   deleteConnection: {
-    ...CONNECTIONS,
     endpoint: "DELETE /api/v1/connections/{id}",
     summary: "Revoke a connection",
     description: "Its management token stops working at once.",
     params: connectionParams,
     answers: { 204: answer("It does not work any more.", null) },
   },
-} as const satisfies Readonly<Record<string, Operation>>;
+} as const satisfies OperationRows);

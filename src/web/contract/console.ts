@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { instant } from "../../hosted/keys/key-fields.ts";
-import { answer, type Operation } from "./operation.ts";
+import { answer, type OperationRows, operations } from "./operation.ts";
 import { is, list, next, oneOf, paged, pattern, record, request, rows, short } from "./shapes.ts";
 
 /** Body of `signIn`. */
@@ -194,14 +194,9 @@ export const purgedCache = record({
   ),
 }).meta({ id: "PurgedCache", description: "Which kept answers were removed." });
 
-const SESSION = { tag: "console", auth: ["none"] } as const;
-
-const OPERATOR = { tag: "operator", auth: ["operator"] } as const;
-
-/** Operations of the console. */
-export const CONSOLE_OPERATIONS = {
+/** Operations of sessions in the console. */
+export const SESSION_OPERATIONS = operations({ tag: "console", auth: ["none"] }, {
   getSession: {
-    ...SESSION,
     endpoint: "GET /api/v1/console/session",
     summary: "Ask who is signed in",
     description:
@@ -210,7 +205,6 @@ export const CONSOLE_OPERATIONS = {
     answers: { 200: answer("The session, or none.", consoleSession) },
   },
   signIn: {
-    ...SESSION,
     endpoint: "POST /api/v1/console/session",
     summary: "Sign in to the console",
     description:
@@ -225,22 +219,23 @@ export const CONSOLE_OPERATIONS = {
     faults: ["unauthorized", "forbidden", "rate_limited"],
   },
   signOut: {
-    ...SESSION,
     endpoint: "DELETE /api/v1/console/session",
     summary: "Sign out of the console",
     description: "Ends the session of the cookie, if there is one, and takes the cookie away.",
     answers: { 204: answer("Nobody is signed in.", null) },
     faults: ["forbidden"],
   },
+} as const satisfies OperationRows);
+
+/** Operations of the console. */
+export const CONSOLE_OPERATIONS = operations({ tag: "operator", auth: ["operator"] }, {
   listCordons: {
-    ...OPERATOR,
     endpoint: "GET /api/v1/operator/cordons",
     summary: "List the providers that operators took out of use",
     description: "Also those that the configuration does not have any more.",
     answers: { 200: answer("The cordons.", cordonList) },
   },
   cordonProvider: {
-    ...OPERATOR,
     endpoint: "POST /api/v1/operator/cordons",
     summary: "Take a provider out of use",
     description:
@@ -253,7 +248,6 @@ export const CONSOLE_OPERATIONS = {
     idempotent: true,
   },
   uncordonProvider: {
-    ...OPERATOR,
     endpoint: "DELETE /api/v1/operator/cordons",
     summary: "Put a provider back to use",
     description: "Also one that is in use, or unknown: then nothing changes.",
@@ -262,7 +256,6 @@ export const CONSOLE_OPERATIONS = {
     faults: ["unknown_field"],
   },
   endProviderWait: {
-    ...OPERATOR,
     endpoint: "POST /api/v1/operator/waits/end",
     summary: "End the waits of a provider",
     description:
@@ -274,7 +267,6 @@ export const CONSOLE_OPERATIONS = {
     idempotent: true,
   },
   testProvider: {
-    ...OPERATOR,
     endpoint: "POST /api/v1/operator/tests",
     summary: "Test a provider now",
     description:
@@ -286,7 +278,6 @@ export const CONSOLE_OPERATIONS = {
     idempotent: true,
   },
   compareProviders: {
-    ...OPERATOR,
     endpoint: "POST /api/v1/operator/compare",
     summary: "Ask every provider the same",
     description:
@@ -298,7 +289,6 @@ export const CONSOLE_OPERATIONS = {
     idempotent: true,
   },
   reloadConfiguration: {
-    ...OPERATOR,
     endpoint: "POST /api/v1/operator/reload",
     summary: "Reload the configuration",
     description:
@@ -308,7 +298,6 @@ export const CONSOLE_OPERATIONS = {
     idempotent: true,
   },
   listActions: {
-    ...OPERATOR,
     endpoint: "GET /api/v1/operator/actions",
     summary: "Read what operators did",
     description:
@@ -318,7 +307,6 @@ export const CONSOLE_OPERATIONS = {
     answers: { 200: answer("The actions.", actionList) },
   },
   purgeCache: {
-    ...OPERATOR,
     endpoint: "DELETE /api/v1/operator/cache",
     summary: "Remove kept answers",
     description:
@@ -330,4 +318,4 @@ export const CONSOLE_OPERATIONS = {
     answers: { 200: answer("What was removed.", purgedCache) },
     faults: ["not_found", "unknown_field"],
   },
-} as const satisfies Readonly<Record<string, Operation>>;
+} as const satisfies OperationRows);

@@ -5,7 +5,7 @@ import type { ApiFaultCode } from "../../core/faults/api-fault.ts";
 import { ACCOUNT_OPERATIONS } from "./accounts.ts";
 import { AGENT_OPERATIONS } from "./agent.ts";
 import { CLAIM_OPERATIONS } from "./claims.ts";
-import { CONSOLE_OPERATIONS } from "./console.ts";
+import { CONSOLE_OPERATIONS, SESSION_OPERATIONS } from "./console.ts";
 import { FEEDBACK_OPERATIONS } from "./feedback.ts";
 import { HISTORY_OPERATIONS } from "./history.ts";
 import { INSTANCE_OPERATIONS } from "./instance.ts";
@@ -26,6 +26,7 @@ export const CONTRACT = {
   ...CLAIM_OPERATIONS,
   ...PROFILE_OPERATIONS,
   ...FEEDBACK_OPERATIONS,
+  ...SESSION_OPERATIONS,
   ...CONSOLE_OPERATIONS,
   ...OPERATOR_OPERATIONS,
   ...HISTORY_OPERATIONS,
@@ -35,7 +36,12 @@ export const CONTRACT = {
 /** Documented here, and answered by `pages/routes.ts`. */
 const BY_PAGES = INSTANCE_OPERATIONS;
 /** Served by every instance; only the operator can authenticate. */
-const BY_INSTANCE = { ...CONSOLE_OPERATIONS, ...HISTORY_OPERATIONS, ...LIVE_OPERATIONS } as const;
+const BY_INSTANCE = {
+  ...SESSION_OPERATIONS,
+  ...CONSOLE_OPERATIONS,
+  ...HISTORY_OPERATIONS,
+  ...LIVE_OPERATIONS,
+} as const;
 
 type Contract = typeof CONTRACT;
 

@@ -2,7 +2,7 @@
 
 import type { z } from "zod";
 import { instant } from "../../hosted/keys/key-fields.ts";
-import { answer, type Operation } from "./operation.ts";
+import { answer, type OperationRows, operations } from "./operation.ts";
 import { idOf, is, next, oneOf, paged, pattern, record, request, rows } from "./shapes.ts";
 
 const MAX_MESSAGE_CHARS = 4_000;
@@ -64,7 +64,7 @@ export function categoryOf(stored: string | null): z.output<typeof category> | n
 }
 
 /** Operations of feedback. */
-export const FEEDBACK_OPERATIONS = {
+export const FEEDBACK_OPERATIONS = operations({ tag: "operator", auth: ["operator"] }, {
   submitFeedback: {
     endpoint: "POST /api/v1/feedback",
     tag: "agent",
@@ -78,12 +78,10 @@ export const FEEDBACK_OPERATIONS = {
   },
   listFeedback: {
     endpoint: "GET /api/v1/operator/feedback",
-    tag: "operator",
     summary: "Read what people said",
     description:
       "The newest first, by pages; the newest 10,000 are kept. Needs the configured operator token.",
-    auth: ["operator"],
     query: feedbackQuery,
     answers: { 200: answer("The reports.", feedbackList) },
   },
-} as const satisfies Readonly<Record<string, Operation>>;
+} as const satisfies OperationRows);

@@ -8,8 +8,8 @@ import { FEED_EVENT_TYPES } from "../../observe/feed/feed-event.ts";
 import { MAX_CHANGES } from "../../observe/feed/recent-changes.ts";
 import { HISTORY_SPANS } from "../../observe/history/history-report.ts";
 import { CIRCUITS, streamFields } from "./instance.ts";
-import { LIVE, name } from "./live.ts";
-import { answer, type Operation } from "./operation.ts";
+import { name } from "./live.ts";
+import { answer, type OperationRows, operations } from "./operation.ts";
 import { is, list, map, oneOf, record, recordOrNull, rows } from "./shapes.ts";
 
 const circuit = oneOf([...CIRCUITS, "cordoned"]);
@@ -219,9 +219,8 @@ export const nodes = record({
 });
 
 /** Operations on what is recorded. */
-export const HISTORY_OPERATIONS = {
+export const HISTORY_OPERATIONS = operations({ tag: "operator", auth: ["operator"] }, {
   getHistory: {
-    ...LIVE,
     endpoint: "GET /api/v1/history",
     summary: "Read what happened lately",
     description:
@@ -238,7 +237,6 @@ export const HISTORY_OPERATIONS = {
     faults: ["not_found"],
   },
   listChanges: {
-    ...LIVE,
     endpoint: "GET /api/v1/operator/changes",
     summary: "List what changed lately",
     description:
@@ -249,7 +247,6 @@ export const HISTORY_OPERATIONS = {
     answers: { 200: answer("The changes.", changes) },
   },
   listNodes: {
-    ...LIVE,
     endpoint: "GET /api/v1/operator/nodes",
     summary: "List the nodes of the service",
     description:
@@ -258,7 +255,6 @@ export const HISTORY_OPERATIONS = {
     answers: { 200: answer("The nodes.", nodes) },
   },
   listProviderErrors: {
-    ...LIVE,
     endpoint: "GET /api/v1/operator/errors",
     summary: "List the errors of providers",
     description: "By provider and category, with a redacted sample; unknown ones first.",
@@ -266,11 +262,10 @@ export const HISTORY_OPERATIONS = {
     answers: { 200: answer("The errors.", providerErrors) },
   },
   listStreams: {
-    ...LIVE,
     endpoint: "GET /api/v1/operator/streams",
     summary: "List the subscriptions upstream",
     description: "With their sources, failovers and lag, of all workers.",
     query: streamsQuery,
     answers: { 200: answer("The subscriptions.", streams) },
   },
-} as const satisfies Readonly<Record<string, Operation>>;
+} as const satisfies OperationRows);

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { RESOURCES } from "../../core/rpc/method.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
-import { answer, type Operation } from "./operation.ts";
+import { answer, type OperationRows, operations } from "./operation.ts";
 import { exactly, is, list, map, oneOf, openRecord, record, recordOrNull, rows } from "./shapes.ts";
 
 /** Answer of `listChains`. */
@@ -231,26 +231,21 @@ const chainMetrics = record({
   }).describe("Null where nothing is known, never 0."),
 }).meta({ id: "ChainMetrics", description: "How each provider of a chain does, by profile." });
 
-const INSTANCE = { tag: "instance", auth: ["none"] } as const;
-
 /** Operations of the instance. */
-export const INSTANCE_OPERATIONS = {
+export const INSTANCE_OPERATIONS = operations({ tag: "instance", auth: ["none"] }, {
   listChains: {
-    ...INSTANCE,
     endpoint: "GET /api/chains",
     summary: "List the configured chains",
     description: "The list comes from the configuration and does not change until restart.",
     answers: { 200: answer("The chains.", instanceChains) },
   },
   getHealth: {
-    ...INSTANCE,
     endpoint: "GET /api/health",
     summary: "Ask whether the instance is alive",
     description: "Reads memory only and answers at once.",
     answers: { 200: answer("It is.", health) },
   },
   getReadiness: {
-    ...INSTANCE,
     endpoint: "GET /api/ready",
     query: readinessQuery,
     summary: "Ask whether the instance can serve calls",
@@ -263,7 +258,6 @@ export const INSTANCE_OPERATIONS = {
     },
   },
   getChainMetrics: {
-    ...INSTANCE,
     endpoint: "GET /api/metrics/{chain}",
     summary: "Read how the providers of a chain do",
     description:
@@ -276,4 +270,4 @@ export const INSTANCE_OPERATIONS = {
       404: answer("No such chain.", rpcError),
     },
   },
-} as const satisfies Readonly<Record<string, Operation>>;
+} as const satisfies OperationRows);

@@ -1,7 +1,7 @@
 // Keys of an account. Each schema with an id is a component of the OpenAPI document.
 
 import { accountId, instant, keyId, keyInput, shownFields } from "../../hosted/keys/key-fields.ts";
-import { answer, type Operation } from "./operation.ts";
+import { answer, type OperationRows, operations } from "./operation.ts";
 import { is, list, next, paged, pattern, record, request, whole } from "./shapes.ts";
 
 export const usd = pattern(/^-?\d+(\.\d{1,9})?$/).meta({
@@ -99,12 +99,9 @@ const rotatedKey = record({
   previous_valid_until: instant.describe("Until when the secret before this one works."),
 }).meta({ id: "RotatedKey", description: "A key's new secret." });
 
-const KEYS = { tag: "keys", auth: ["management_token"] } as const;
-
 /** Operations of keys. */
-export const KEY_OPERATIONS = {
+export const KEY_OPERATIONS = operations({ tag: "keys", auth: ["management_token"] }, {
   createKey: {
-    ...KEYS,
     endpoint: "POST /api/v1/keys",
     summary: "Create a key, and without a token an account for it",
     description: "Secrets are shown once. Repeating it creates another key.",
@@ -114,7 +111,6 @@ export const KEY_OPERATIONS = {
     faults: ["key_limit", "already_claimed"],
   },
   listKeys: {
-    ...KEYS,
     endpoint: "GET /api/v1/keys",
     summary: "List the keys of the account",
     description: "Keys that work, oldest first, by pages.",
@@ -122,7 +118,6 @@ export const KEY_OPERATIONS = {
     answers: { 200: answer("The keys.", keyList) },
   },
   getCurrentKey: {
-    ...KEYS,
     endpoint: "GET /api/v1/keys/current",
     summary: "Read the key that the request carries",
     description: "With the RPC key itself as credential.",
@@ -130,7 +125,6 @@ export const KEY_OPERATIONS = {
     answers: { 200: answer("The key.", key) },
   },
   getKey: {
-    ...KEYS,
     endpoint: "GET /api/v1/keys/{id}",
     summary: "Read a key",
     description: "Deleted keys too, with `revoked_at`.",
@@ -138,7 +132,6 @@ export const KEY_OPERATIONS = {
     answers: { 200: answer("The key.", key) },
   },
   updateKey: {
-    ...KEYS,
     endpoint: "PATCH /api/v1/keys/{id}",
     summary: "Change the name or profiles of a key",
     description: "Fields that are left out stay.",
@@ -149,7 +142,6 @@ export const KEY_OPERATIONS = {
     idempotent: true,
   },
   deleteKey: {
-    ...KEYS,
     endpoint: "DELETE /api/v1/keys/{id}",
     summary: "Delete a key",
     description: "Its secrets stop working at once and its sockets are closed. Cannot be undone.",
@@ -157,7 +149,6 @@ export const KEY_OPERATIONS = {
     answers: { 204: answer("It does not work any more.", null) },
   },
   rotateKey: {
-    ...KEYS,
     endpoint: "POST /api/v1/keys/{id}/rotate",
     summary: "Replace the secret of a key",
     description:
@@ -168,4 +159,4 @@ export const KEY_OPERATIONS = {
     answers: { 200: answer("The new secret.", rotatedKey) },
     faults: ["key_revoked"],
   },
-} as const satisfies Readonly<Record<string, Operation>>;
+} as const satisfies OperationRows);

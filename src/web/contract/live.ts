@@ -3,10 +3,8 @@
 import { z } from "zod";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
-import { answer, type Operation } from "./operation.ts";
+import { answer, type OperationRows, operations } from "./operation.ts";
 import { is, list, oneOf, record, recordOrNull, rows, short } from "./shapes.ts";
-
-export const LIVE = { tag: "operator", auth: ["operator"] } as const;
 
 export const name = short(100);
 
@@ -205,9 +203,8 @@ const whatIf = record({
 });
 
 /** Operations on calls under way. */
-export const LIVE_OPERATIONS = {
+export const LIVE_OPERATIONS = operations({ tag: "operator", auth: ["operator"] }, {
   watchEvents: {
-    ...LIVE,
     endpoint: "GET /api/v1/operator/events",
     summary: "Watch what happens",
     description:
@@ -225,7 +222,6 @@ export const LIVE_OPERATIONS = {
     faults: ["forbidden"],
   },
   listDecisions: {
-    ...LIVE,
     endpoint: "GET /api/v1/operator/decisions",
     summary: "List the latest decisions",
     description:
@@ -235,7 +231,6 @@ export const LIVE_OPERATIONS = {
     answers: { 200: answer("The decisions.", decisions) },
   },
   getDecision: {
-    ...LIVE,
     endpoint: "GET /api/v1/operator/decisions/{id}",
     summary: "Read why a call went where it went",
     description: "The plan with what decided it, and every attempt.",
@@ -243,7 +238,6 @@ export const LIVE_OPERATIONS = {
     answers: { 200: answer("The decision.", decision) },
   },
   getWhatIf: {
-    ...LIVE,
     endpoint: "GET /api/v1/operator/decisions/{id}/what-if",
     summary: "Ask where a call would have gone",
     description: "Under another strategy, or without a provider: computed from recorded inputs.",
@@ -251,4 +245,4 @@ export const LIVE_OPERATIONS = {
     query: whatIfQuery,
     answers: { 200: answer("The other plan.", whatIf) },
   },
-} as const satisfies Readonly<Record<string, Operation>>;
+} as const satisfies OperationRows);

@@ -128,6 +128,24 @@ export interface Operation {
   readonly pays?: PurposeKind;
 }
 
+/** Rows of operations that have in common what they do not say themselves. */
+export type OperationRows = Readonly<Record<string, RowOf<Operation>>>;
+
+type Common = Pick<Operation, "tag" | "auth">;
+type RowOf<O> = Omit<O, keyof Common> & Partial<Common>;
+
+type Complete<C, Rows> = { readonly [Id in keyof Rows]: Omit<C, keyof Rows[Id]> & Rows[Id] };
+
+/** The operations of rows, with what the rows have in common. */
+export function operations<const C extends Common, const Rows extends OperationRows>(
+  common: C,
+  rows: Rows,
+): Complete<C, Rows> {
+  // Each row gives one operation of its name.
+  const complete = Object.entries(rows).map(([id, row]) => [id, { ...common, ...row }]);
+  return Object.fromEntries(complete) as Complete<C, Rows>;
+}
+
 /** Whether repeating a request has no further effect. */
 export function isIdempotent({ endpoint, idempotent }: Operation): boolean {
   return idempotent ?? !/^(POST|PATCH) /.test(endpoint);

@@ -2,7 +2,7 @@
 
 import { accountId, instant, keyId } from "../../hosted/keys/key-fields.ts";
 import { accountIdParams, cachedUsage, ownUsed } from "./accounts.ts";
-import { answer, type Operation } from "./operation.ts";
+import { answer, type OperationRows, operations } from "./operation.ts";
 import { purchase, purchaseId } from "./payments.ts";
 import {
   is,
@@ -251,14 +251,10 @@ const credited = record({
   balance_usd: is.text,
 }).meta({ id: "Credited", description: "An account after a credit." });
 
-const READ = { tag: "operator", auth: ["operator"] } as const;
-
-const GIVE = { ...READ, params: accountIdParams } as const;
-
 /** Operations of the operator of a hosted service. */
-export const OPERATOR_OPERATIONS = {
+export const OPERATOR_OPERATIONS = operations({ tag: "operator", auth: ["operator"] }, {
   grantCustomAccess: {
-    ...GIVE,
+    params: accountIdParams,
     endpoint: "POST /api/v1/operator/accounts/{id}/custom-access",
     summary: "Give an account days of Custom access",
     description:
@@ -268,7 +264,7 @@ export const OPERATOR_OPERATIONS = {
     faults: ["account_merged"],
   },
   creditAccount: {
-    ...GIVE,
+    params: accountIdParams,
     endpoint: "POST /api/v1/operator/accounts/{id}/credit",
     summary: "Credit an account with money that came in",
     description: "For the operator of the instance. Once for each `reference`.",
@@ -278,7 +274,6 @@ export const OPERATOR_OPERATIONS = {
     idempotent: true,
   },
   getOperatorUsage: {
-    ...READ,
     endpoint: "GET /api/v1/operator/usage",
     summary: "Read what was used, by method, key and hour",
     description: "For the operator of the instance: needs the configured operator token.",
@@ -286,7 +281,6 @@ export const OPERATOR_OPERATIONS = {
     answers: { 200: answer("The usage.", operatorUsage) },
   },
   listAccounts: {
-    ...READ,
     endpoint: "GET /api/v1/operator/accounts",
     summary: "List accounts by what they spent",
     description: "Or by balance or age; by pages, also those that begin with what is searched.",
@@ -294,7 +288,6 @@ export const OPERATOR_OPERATIONS = {
     answers: { 200: answer("The accounts.", accountList) },
   },
   listAccountKeys: {
-    ...READ,
     endpoint: "GET /api/v1/operator/accounts/{id}/keys",
     summary: "List the keys of an account",
     description: "With what each has used.",
@@ -303,7 +296,6 @@ export const OPERATOR_OPERATIONS = {
     answers: { 200: answer("The keys.", accountKeys) },
   },
   listAllPurchases: {
-    ...READ,
     endpoint: "GET /api/v1/operator/purchases",
     summary: "List purchases of all accounts",
     description: "The newest first, with their transactions, and how many there are by state.",
@@ -311,14 +303,12 @@ export const OPERATOR_OPERATIONS = {
     answers: { 200: answer("The purchases.", allPurchases) },
   },
   listWallets: {
-    ...READ,
     endpoint: "GET /api/v1/operator/wallets",
     summary: "Read what the wallets have for gas",
     description: "As this process saw them last: every rail, and its wallet if it has one.",
     answers: { 200: answer("The wallets.", walletList) },
   },
   getLastAudit: {
-    ...READ,
     endpoint: "GET /api/v1/operator/audit/last",
     summary: "Read the result of the last audit",
     description:
@@ -328,7 +318,6 @@ export const OPERATOR_OPERATIONS = {
     answers: { 200: answer("What is known.", lastAudit) },
   },
   getRevenue: {
-    ...READ,
     endpoint: "GET /api/v1/operator/revenue",
     summary: "Read revenue and usage by day",
     description: "What was charged, paid in and granted, also on days without anything.",
@@ -336,7 +325,6 @@ export const OPERATOR_OPERATIONS = {
     answers: { 200: answer("The days.", revenue) },
   },
   getOperatorAudit: {
-    ...READ,
     endpoint: "GET /api/v1/operator/audit",
     summary: "Check the books",
     description:
@@ -346,4 +334,4 @@ export const OPERATOR_OPERATIONS = {
       "done. Needs the configured operator token.",
     answers: { 200: answer("What was found.", operatorAudit) },
   },
-} as const satisfies Readonly<Record<string, Operation>>;
+} as const satisfies OperationRows);

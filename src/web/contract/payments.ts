@@ -3,7 +3,7 @@
 import { accountId, instant, keyId } from "../../hosted/keys/key-fields.ts";
 import { accountIdParams } from "./accounts.ts";
 import { estimatedRequests, secretParams } from "./keys.ts";
-import { answer, type Operation } from "./operation.ts";
+import { answer, type OperationRows, operations } from "./operation.ts";
 import { idOf, is, list, next, oneOf, paged, pattern, record, request } from "./shapes.ts";
 
 /** A price or an amount in USD. */
@@ -152,14 +152,12 @@ export const PAYING = [
   "amount_out_of_range",
 ] as const;
 
-const PAID = { idempotent: true } as const;
-
 const AGAIN = "The same request with the same payment gets its first result again.";
 
 /** Operations of payments. */
-export const PAYMENT_OPERATIONS = {
+export const PAYMENT_OPERATIONS = operations({ tag: "accounts", auth: ["management_token"] }, {
   fundAgentKey: {
-    ...PAID,
+    idempotent: true,
     tag: "agent",
     endpoint: "POST /api/v1/agent/keys/{key}/fund",
     summary: "Pay in for a key",
@@ -172,14 +170,12 @@ export const PAYMENT_OPERATIONS = {
     pays: "fund_key",
   },
   buyCredit: {
-    ...PAID,
-    tag: "accounts",
+    idempotent: true,
     endpoint: "POST /api/v1/accounts/{id}/credit",
     summary: "Pay in for an account",
     description:
       "With the management token of the account and a payment; the token alone pays nothing. " +
       `${AGAIN}`,
-    auth: ["management_token"],
     params: accountIdParams,
     body: creditPurchase,
     answers: { 200: answer("The payment has settled and is credited.", boughtCredit) },
@@ -187,14 +183,12 @@ export const PAYMENT_OPERATIONS = {
     pays: "credit_account",
   },
   buyCustomAccess: {
-    ...PAID,
-    tag: "accounts",
+    idempotent: true,
     endpoint: "POST /api/v1/accounts/{id}/custom-access",
     summary: "Buy days of Custom access",
     description:
       "They follow those that the account has. With the management token of the account and a " +
       `payment. ${AGAIN}`,
-    auth: ["management_token"],
     params: accountIdParams,
     body: accessPurchase,
     answers: { 200: answer("The payment has settled and the days are given.", boughtAccess) },
@@ -202,16 +196,13 @@ export const PAYMENT_OPERATIONS = {
     pays: "custom_access",
   },
   listPurchases: {
-    tag: "accounts",
     endpoint: "GET /api/v1/purchases",
     summary: "List the payments for the account",
     description: "Those under way and those that failed, too; newest first, by pages.",
-    auth: ["management_token"],
     query: purchaseListQuery,
     answers: { 200: answer("The purchases.", purchaseList) },
   },
   getPurchase: {
-    tag: "accounts",
     endpoint: "GET /api/v1/purchases/{id}",
     summary: "Read how a payment stands",
     description:
@@ -222,4 +213,4 @@ export const PAYMENT_OPERATIONS = {
     params: purchaseParams,
     answers: { 200: answer("The purchase.", purchase) },
   },
-} as const satisfies Readonly<Record<string, Operation>>;
+} as const satisfies OperationRows);

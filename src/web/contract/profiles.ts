@@ -7,7 +7,7 @@ import { CONSISTENCIES } from "../../core/provider/profile.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
 import { HIDDEN } from "../../hosted/profiles/document.ts";
 import { MAX_REVISIONS } from "../../hosted/profiles/revisions.ts";
-import { answer, type Operation } from "./operation.ts";
+import { answer, type OperationRows, operations } from "./operation.ts";
 import {
   is,
   list,
@@ -261,19 +261,15 @@ export const configurationSchema = record({
   }).describe("Documents for common workloads."),
 }).meta({ id: "ConfigurationSchema", description: "How Custom profiles are written." });
 
-const PROFILES = { tag: "profiles", auth: ["management_token"] } as const;
-
 /** Operations of Custom profiles. */
-export const PROFILE_OPERATIONS = {
+export const PROFILE_OPERATIONS = operations({ tag: "profiles", auth: ["management_token"] }, {
   listProfiles: {
-    ...PROFILES,
     endpoint: "GET /api/v1/profiles",
     summary: "List the Custom profiles of the account",
     description: "Without addresses and header values.",
     answers: { 200: answer("The profiles.", profileList) },
   },
   getProfile: {
-    ...PROFILES,
     endpoint: "GET /api/v1/profiles/{slug}",
     summary: "Read a Custom profile",
     description:
@@ -282,7 +278,6 @@ export const PROFILE_OPERATIONS = {
     answers: { 200: answer("The profile.", profile) },
   },
   putProfile: {
-    ...PROFILES,
     endpoint: "PUT /api/v1/profiles/{slug}",
     summary: "Write a Custom profile",
     description:
@@ -303,7 +298,6 @@ export const PROFILE_OPERATIONS = {
     ],
   },
   listProfileRevisions: {
-    ...PROFILES,
     endpoint: "GET /api/v1/profiles/{slug}/revisions",
     summary: "List the revisions of a Custom profile",
     description: `The latest ${MAX_REVISIONS}; older ones are forgotten, all with the profile.`,
@@ -311,7 +305,6 @@ export const PROFILE_OPERATIONS = {
     answers: { 200: answer("The revisions.", revisionList) },
   },
   getProfileRevision: {
-    ...PROFILES,
     endpoint: "GET /api/v1/profiles/{slug}/revisions/{revision}",
     summary: "Read a revision of a Custom profile",
     description:
@@ -322,7 +315,6 @@ export const PROFILE_OPERATIONS = {
     answers: { 200: answer("The revision.", revision) },
   },
   deleteProfile: {
-    ...PROFILES,
     endpoint: "DELETE /api/v1/profiles/{slug}",
     summary: "Delete a Custom profile",
     description:
@@ -333,7 +325,6 @@ export const PROFILE_OPERATIONS = {
     faults: ["revision_conflict"],
   },
   getConfigurationSchema: {
-    ...PROFILES,
     endpoint: "GET /api/v1/configuration-schema",
     summary: "Read how Custom profiles are written",
     description:
@@ -342,4 +333,4 @@ export const PROFILE_OPERATIONS = {
     auth: ["none"],
     answers: { 200: answer("The schema.", configurationSchema) },
   },
-} as const satisfies Readonly<Record<string, Operation>>;
+} as const satisfies OperationRows);
