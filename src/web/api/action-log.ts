@@ -28,15 +28,15 @@ export function createActionLog({ runtime, records, node, log }: ActionLogParts)
 }
 
 /** Serves a call that costs nothing, and writes a line if the operator changed something. */
-export async function handled(
-  handler: AnyHandler,
+export async function handled<Parts extends { readonly recordAction: RecordAction }>(
+  parts: Parts,
+  handler: AnyHandler<Parts>,
   asked: OperationRequest,
   caller: ApiCaller,
-  record: RecordAction,
 ): Promise<AnyResult> {
   const input = inputOf(asked);
   if (input.kind === "api_fault") return input;
-  const result = await handler({ ...input, caller });
+  const result = await handler({ ...input, caller }, parts);
   if (caller.kind !== "operator" || asked.operation.method === "GET") return result;
   const fields = { ...scalars(input.params), ...scalars(input.query), ...scalars(input.body) };
   const { id, profile, chain, provider, ...rest } = fields;
@@ -44,7 +44,7 @@ export async function handled(
   const noted = result.kind === "answer" ? result.noted : undefined;
   const given = Object.entries(rest).map(([name, value]) => `${name}: ${value}`);
   const detail = noted === undefined ? given : [...given, noted.detail];
-  await record({
+  await parts.recordAction({
     actor: caller.actor,
     address: input.address,
     action: asked.operation.id,

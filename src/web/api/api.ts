@@ -1,4 +1,5 @@
 // The HTTP API of a hosted service: its operations over the store, with their limits.
+import { AddressLimit } from "../../core/billing/address-limit.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { type ApiFault, apiFault, limited } from "../../core/faults/api-fault.ts";
 import {
@@ -6,26 +7,22 @@ import {
   type OpenCreationLimit,
   openAddressLimit,
 } from "../../core/workers/shared-address-limits.ts";
+import type { AuditFindings } from "../../hosted/audit/audit.ts";
 import type { Order, RequestMark } from "../../payments/payments.ts";
-import { OPERATIONS, type StoreHandlers } from "../contract/contract.ts";
-import type { ApiCaller } from "../contract/operation.ts";
+import { OPERATIONS } from "../contract/contract.ts";
+import type { ApiCaller, Terms } from "../contract/operation.ts";
 import { paymentOf, requestMark, withoutPayment } from "../payment/payment-headers.ts";
 import type { PurchasePaywall } from "../payment/purchase-paywall.ts";
 import { handled } from "./action-log.ts";
 import { type ApiAuthenticationParts, callerOf, type OperatorCredentials } from "./authenticate.ts";
-import { accountHandlers, usageHandlers } from "./handlers/accounts.ts";
-import { agentHandlers } from "./handlers/agent.ts";
-import { claimHandlers, connectionHandlers } from "./handlers/claims.ts";
-import { feedbackHandlers } from "./handlers/feedback.ts";
-import { keyHandlers } from "./handlers/keys.ts";
-import {
-  operatorAccountHandlers,
-  operatorAccountLists,
-  operatorHandlers,
-  operatorIncomeHandlers,
-} from "./handlers/operator.ts";
-import { profileHandlers, revisionHandlers } from "./handlers/profiles.ts";
-import { purchaseHandlers } from "./handlers/purchases.ts";
+import { ACCOUNT_HANDLERS } from "./handlers/accounts.ts";
+import { AGENT_HANDLERS } from "./handlers/agent.ts";
+import { CLAIM_HANDLERS } from "./handlers/claims.ts";
+import { FEEDBACK_HANDLERS, REPORTS_PER_HOUR } from "./handlers/feedback.ts";
+import { KEY_HANDLERS } from "./handlers/keys.ts";
+import { OPERATOR_HANDLERS } from "./handlers/operator.ts";
+import { PROFILE_HANDLERS } from "./handlers/profiles.ts";
+import { PURCHASE_HANDLERS } from "./handlers/purchases.ts";
 import {
   type AnyCall,
   type AnyInput,
@@ -42,10 +39,11 @@ import {
   type OperationServerParts,
   type ServerBounds,
 } from "./operation-server.ts";
-import type { HandlerParts } from "./parts.ts";
+import type { HandlerBounds, HandlerParts, StoreHandlers } from "./parts.ts";
+import { ProfileChecks, SharedAudit } from "./work-bounds.ts";
 
 export interface ApiParts
-  extends Omit<HandlerParts, "creations" | "writes" | "payments">,
+  extends Omit<HandlerParts, keyof HandlerBounds | "payments">,
     OperatorCredentials,
     Pick<OperationServerParts, "log" | "publicUrl" | "trustedProxies"> {
   /**
@@ -53,6 +51,8 @@ export interface ApiParts
    * nothing can be bought.
    */
   readonly paywall: PurchasePaywall | null;
+  /** Runs the audit: compares the books with each other and with the payment chains. */
+  readonly audit: () => Promise<AuditFindings>;
   /** Keys that one address may create per hour. */
   readonly keysPerHour: number;
   /** Absent = the defaults; tests tighten them. */
@@ -82,13 +82,23 @@ const API_LIMITS: ApiLimits = {
 const MINUTE_S = 60;
 const HOUR_S = 3_600;
 
+const HANDLERS: StoreHandlers = {
+  ...AGENT_HANDLERS,
+  ...KEY_HANDLERS,
+  ...ACCOUNT_HANDLERS,
+  ...CLAIM_HANDLERS,
+  ...PROFILE_HANDLERS,
+  ...PURCHASE_HANDLERS,
+  ...OPERATOR_HANDLERS,
+  ...FEEDBACK_HANDLERS,
+};
+
+/** Connections that one address may ask for. */
+const CONNECTIONS_PER_HOUR = 20;
+
 /** Creates the API over a store. */
 export function createApi(parts: ApiParts): Api {
   const { limits = API_LIMITS } = parts;
-  const { openLimit = openAddressLimit, openCreationLimit = openAddressLimit } = parts;
-  const creations = openCreationLimit("key creations", sizeOf(parts.keysPerHour, HOUR_S));
-  const misses = openLimit("API credentials", sizeOf(limits.missesPerMinute, MINUTE_S));
-  const writes = openLimit("API changes", sizeOf(limits.writesPerMinute, MINUTE_S));
   return createOperationServer({
     ...parts,
     limits,
@@ -96,12 +106,27 @@ export function createApi(parts: ApiParts): Api {
     claims: (path) => path.startsWith(API_PREFIX),
     serve: createServing({
       ...parts,
+      ...boundsOf(parts, limits),
       payments: parts.paywall?.payments ?? null,
-      creations,
-      writes,
-      misses,
     }),
   });
+}
+
+function boundsOf(
+  { runtime, audit, keysPerHour, ...parts }: ApiParts,
+  { missesPerMinute, writesPerMinute }: ApiLimits,
+): HandlerBounds & Pick<ApiAuthenticationParts, "misses"> {
+  const { openLimit = openAddressLimit, openCreationLimit = openAddressLimit } = parts;
+  return {
+    creations: openCreationLimit("key creations", sizeOf(keysPerHour, HOUR_S)),
+    misses: openLimit("API credentials", sizeOf(missesPerMinute, MINUTE_S)),
+    writes: openLimit("API changes", sizeOf(writesPerMinute, MINUTE_S)),
+    connectionRequests: new AddressLimit(sizeOf(CONNECTIONS_PER_HOUR, HOUR_S)),
+    // It counts by account id or by address; the two cannot collide.
+    reports: new AddressLimit(sizeOf(REPORTS_PER_HOUR, HOUR_S)),
+    profileChecks: new ProfileChecks(),
+    sharedAudit: new SharedAudit(runtime, audit),
+  };
 }
 
 /** The size of a limit of `count` requests in `seconds`; all of them may come at once. */
@@ -116,7 +141,7 @@ interface ServingParts extends HandlerParts, ApiAuthenticationParts {
 
 /** Creates the function that serves operations; it throws if the store fails. */
 function createServing(parts: ServingParts): (asked: OperationRequest) => Promise<AnyResult> {
-  const handlerOf = parseHandlers(handlersOf(parts));
+  const handlerOf = parseHandlers<ServingParts>(HANDLERS);
   return async (asked) => {
     const { operation } = asked;
     const handler = handlerOf(operation);
@@ -125,7 +150,7 @@ function createServing(parts: ServingParts): (asked: OperationRequest) => Promis
     const caller = isRead ? await readerOf(parts, asked) : await changerOf(parts, asked, false);
     if (caller.kind === "api_fault") return caller;
     const refusal = isRead ? null : writeLimit(parts, caller);
-    return refusal ?? handled(handler, asked, caller, parts.recordAction);
+    return refusal ?? handled(parts, handler, asked, caller);
   };
 }
 
@@ -180,25 +205,6 @@ function accountOf(caller: ApiCaller): string | null {
   return caller.kind === "key" ? caller.key.accountId : null;
 }
 
-function handlersOf(parts: HandlerParts): StoreHandlers {
-  return {
-    ...agentHandlers(parts),
-    ...keyHandlers(parts),
-    ...accountHandlers(parts),
-    ...claimHandlers(parts),
-    ...connectionHandlers(parts),
-    ...profileHandlers(parts),
-    ...revisionHandlers(parts),
-    ...purchaseHandlers(parts),
-    ...usageHandlers(parts),
-    ...operatorAccountHandlers(parts),
-    ...operatorHandlers(parts),
-    ...operatorAccountLists(parts),
-    ...operatorIncomeHandlers(parts),
-    ...feedbackHandlers(parts),
-  };
-}
-
 const CLOSED_RETRY_MS = 3_600_000;
 
 /**
@@ -207,7 +213,7 @@ const CLOSED_RETRY_MS = 3_600_000;
  */
 async function servePaid(
   parts: ServingParts,
-  handler: AnyPaidHandler,
+  handler: AnyPaidHandler<ServingParts>,
   asked: OperationRequest,
 ): Promise<AnyResult> {
   const found = paymentOf(asked.request.headersDistinct);
@@ -224,7 +230,7 @@ async function servePaid(
   const input = payment === null ? await authenticated() : inputOf(asked);
   if (input.kind === "api_fault") return input;
   if (handler.free?.includes(input.body) === true)
-    return isCall(input) ? handler.free.serve(input) : NOT_PAID_FOR;
+    return isCall(input) ? handler.free.serve(input, parts) : NOT_PAID_FOR;
   if (parts.paywall === null)
     return apiFault("unavailable", "payments are not taken here", {
       nextAction: handler.instead,
@@ -234,11 +240,11 @@ async function servePaid(
     { payment, address: asked.address, mark: markOf(asked) },
     async () => {
       const call = isCall(input) ? input : await authenticated();
-      return call.kind === "api_fault" ? call : orderOf(call, handler, asked);
+      return call.kind === "api_fault" ? call : orderOf(await handler.order(call, parts), asked);
     },
   );
   if (paid.kind !== "paid") return paid;
-  const answer = await handler.answer(paid, input);
+  const answer = await handler.answer(paid, input, parts);
   return answer.kind === "answer" ? { ...answer, receipt: paid.headers } : answer;
 }
 
@@ -252,12 +258,7 @@ function isCall(input: AnyInput | AnyCall): input is AnyCall {
   return "caller" in input;
 }
 
-async function orderOf(
-  call: AnyCall,
-  handler: AnyPaidHandler,
-  asked: OperationRequest,
-): Promise<Order | ApiFault> {
-  const terms = await handler.order(call);
+function orderOf(terms: Terms | ApiFault, asked: OperationRequest): Order | ApiFault {
   const keepsAuthorization = withoutPayment(asked.request.headers.authorization) !== undefined;
   return "kind" in terms ? terms : { ...terms, request: markOf(asked), keepsAuthorization };
 }

@@ -64,24 +64,25 @@ export interface AnyCall extends AnyInput {
 }
 
 /** Handles an operation. */
-export type AnyHandler = (call: AnyCall) => AnyResult | Promise<AnyResult>;
+export type AnyHandler<Parts> = (call: AnyCall, parts: Parts) => AnyResult | Promise<AnyResult>;
 
 /** Handles an operation that requires payment. */
-export interface AnyPaidHandler {
+export interface AnyPaidHandler<Parts> {
   readonly instead: string;
-  readonly free: { includes(body: unknown): boolean; readonly serve: AnyHandler } | null;
-  order(call: AnyCall): Terms | ApiFault | Promise<Terms | ApiFault>;
-  answer(paid: PaidPurchase, input: AnyInput): AnyResult | Promise<AnyResult>;
+  readonly free?: { includes(body: unknown): boolean; readonly serve: AnyHandler<Parts> };
+  order(call: AnyCall, parts: Parts): Terms | ApiFault | Promise<Terms | ApiFault>;
+  answer(paid: PaidPurchase, input: AnyInput, parts: Parts): AnyResult | Promise<AnyResult>;
 }
 
 /**
  * The handler of each operation. Their types were checked against the contract where they were
  * defined.
  */
-export function parseHandlers(
+export function parseHandlers<Parts>(
   handlers: object,
-): (operation: NamedOperation) => AnyHandler | AnyPaidHandler {
-  const byId = new Map(Object.entries(handlers) as [string, AnyHandler | AnyPaidHandler][]);
+): (operation: NamedOperation) => AnyHandler<Parts> | AnyPaidHandler<Parts> {
+  type Any = AnyHandler<Parts> | AnyPaidHandler<Parts>;
+  const byId = new Map(Object.entries(handlers) as [string, Any][]);
   return ({ id }) => {
     const handler = byId.get(id);
     if (handler === undefined) throw new Error(`no handler serves ${id}`);

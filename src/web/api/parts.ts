@@ -9,9 +9,7 @@ import type { Chain } from "../../core/provider/chain.ts";
 import type { Profile } from "../../core/provider/profile.ts";
 import type { AddressRules } from "../../core/public-address.ts";
 import type { MethodTable } from "../../core/rpc/method-table.ts";
-import type { OpenAddressLimit } from "../../core/workers/shared-address-limits.ts";
 import type { AccountTerms } from "../../hosted/accounts/accounts.ts";
-import type { AuditFindings } from "../../hosted/audit/audit.ts";
 import type {
   OperatorAction,
   OperatorCordon,
@@ -37,11 +35,27 @@ import type {
   purgedCache,
   reloaded,
 } from "../contract/console.ts";
+import type { Handlers, InstanceId, StoreId } from "../contract/contract.ts";
 import type { nodes } from "../contract/history.ts";
 import type { ConsoleSessions } from "./console-sessions.ts";
 import type { StatusOf } from "./provider-status.ts";
+import type { ProfileChecks, SharedAudit } from "./work-bounds.ts";
 
-export interface HandlerParts {
+/** What bounds the use of operations over the store. */
+export interface HandlerBounds {
+  /** Limits created keys by address. */
+  readonly creations: AwaitedAddressLimit;
+  /** Limits changes by account. */
+  readonly writes: AddressLimit;
+  /** Limits connections that are asked for, by address. */
+  readonly connectionRequests: AddressLimit;
+  /** Limits feedback, by account or address. */
+  readonly reports: AddressLimit;
+  readonly profileChecks: ProfileChecks;
+  readonly sharedAudit: SharedAudit;
+}
+
+export interface HandlerParts extends HandlerBounds {
   readonly runtime: Runtime;
   readonly store: Store;
   readonly changes: Invalidations;
@@ -64,17 +78,16 @@ export interface HandlerParts {
   readonly custom: CustomParts;
   /** True = a development instance: callers on this machine may create any number of keys. */
   readonly devnet: boolean;
-  /** Limits created keys by address. */
-  readonly creations: AwaitedAddressLimit;
-  /** Limits changes by account. */
-  readonly writes: AddressLimit;
   /** Null = nothing can be bought. */
   readonly payments: Payments | null;
   /** Writes a line for each change by the operator. */
   readonly recordAction: RecordAction;
-  /** Runs the audit: compares the books with each other and with the payment chains. */
-  readonly audit: () => Promise<AuditFindings>;
 }
+
+/** The handlers of operations over the store. */
+export type StoreHandlers<Id extends StoreId = StoreId> = Handlers<Id, HandlerParts>;
+/** The handlers of operations that every instance has. */
+export type InstanceHandlers<Id extends InstanceId = InstanceId> = Handlers<Id, InstanceParts>;
 
 /** What operations on Custom profiles need. */
 export interface CustomParts {
@@ -108,8 +121,9 @@ export interface InstanceParts {
   readonly providers: OperatorProviders;
   /** The method table of the current configuration. */
   readonly methods: () => MethodTable;
-  /** Opens the limits of calls that operators send to providers. */
-  readonly openLimit: OpenAddressLimit;
+  /** Limits of calls that operators send to providers. */
+  readonly tests: AddressLimit;
+  readonly comparisons: AddressLimit;
   readonly purgeCache: PurgeCache;
   /** What the operator sees of the running service. */
   readonly live: LiveView;

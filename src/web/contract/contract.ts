@@ -77,13 +77,10 @@ function parseEndpoint(endpoint: Operation["endpoint"]): readonly [OperationMeth
   return endpoint.split(" ", 2) as [OperationMethod, string];
 }
 
-/** The handlers of the operations that every instance has. */
-export type InstanceHandlers = HandlersOf<typeof BY_INSTANCE>;
-/** The handlers of those over the store. */
-export type StoreHandlers = HandlersOf<
-  Omit<Contract, keyof typeof BY_INSTANCE | keyof typeof BY_PAGES>
->;
-type Served = InstanceHandlers & StoreHandlers;
+/** The ids of the operations that every instance has. */
+export type InstanceId = keyof typeof BY_INSTANCE;
+/** The ids of those over the store. */
+export type StoreId = Exclude<OperationId, InstanceId | keyof typeof BY_PAGES>;
 
 /** The handlers of these operations. */
-export type Handlers<Id extends keyof Served> = Pick<Served, Id>;
+export type Handlers<Id extends OperationId, Parts> = HandlersOf<Pick<Contract, Id>, Parts>;

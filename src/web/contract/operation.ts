@@ -256,25 +256,29 @@ export type ApiAnswer<O extends Operation> = {
 /** The result of a handler. */
 export type ApiResult<O extends Operation> = ApiAnswer<O> | ApiFault<FaultOf<O>>;
 
-/** Handles one operation. */
-export type ApiHandler<O extends Operation> = (
+/** Handles one operation with the services of its API. */
+export type ApiHandler<O extends Operation, Parts = unknown> = (
   input: ApiInput<O>,
+  parts: Parts,
 ) => ApiResult<O> | Promise<ApiResult<O>>;
 
 /** What a request buys, without the mark of the request. */
 export type Terms = Pick<Order, "purpose" | "amountN" | "description">;
 
 /** Handles one operation that requires payment. */
-export interface PaidHandler<O extends Operation> {
+export interface PaidHandler<O extends Operation, Parts> {
   /** Advice for callers if payments are disabled. */
   readonly instead: string;
-  /** Requests that need no payment; null = none. */
-  readonly free: {
+  /** Requests that need no payment; absent = none. */
+  readonly free?: {
     includes(body: ApiInput<O>["body"]): boolean;
-    readonly serve: ApiHandler<O>;
-  } | null;
+    readonly serve: ApiHandler<O, Parts>;
+  };
   /** The order of a request, or why it is not sold. Has no effects. */
-  order(input: ApiInput<O>): Promise<Terms | ApiFault<FaultOf<O>>> | Terms | ApiFault<FaultOf<O>>;
+  order(
+    input: ApiInput<O>,
+    parts: Parts,
+  ): Promise<Terms | ApiFault<FaultOf<O>>> | Terms | ApiFault<FaultOf<O>>;
   /**
    * The answer once the payment has settled, the first time and for each repetition. Does not
    * authenticate the caller again.
@@ -282,15 +286,13 @@ export interface PaidHandler<O extends Operation> {
   answer(
     paid: PaidPurchase,
     input: Omit<ApiInput<O>, "caller">,
+    parts: Parts,
   ): ApiResult<O> | Promise<ApiResult<O>>;
 }
 
-/** The handler type that the row of an operation requires. */
-export type HandlerOf<O extends Operation> = O extends { readonly pays: PurposeKind }
-  ? PaidHandler<O>
-  : ApiHandler<O>;
-
-/** The handlers of some operations. */
-export type HandlersOf<Operations extends Readonly<Record<string, Operation>>> = {
-  readonly [Id in keyof Operations]: HandlerOf<Operations[Id]>;
+/** The handlers that the rows of operations require, over the services of their API. */
+export type HandlersOf<Operations extends Readonly<Record<string, Operation>>, Parts> = {
+  readonly [Id in keyof Operations]: Operations[Id] extends { readonly pays: PurposeKind }
+    ? PaidHandler<Operations[Id], Parts>
+    : ApiHandler<Operations[Id], Parts>;
 };

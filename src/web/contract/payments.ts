@@ -74,7 +74,7 @@ const fundedKey = record({
 }).meta({ id: "FundedKey", description: "A key that was paid in for, as it was then." });
 
 /** Answer of `buyCredit`. */
-export const boughtCredit = record({
+const boughtCredit = record({
   purchase_id: purchaseId,
   credited_usd: is.text,
   balance_usd: is.text.describe("Right after it was credited."),

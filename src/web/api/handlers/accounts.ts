@@ -11,35 +11,50 @@ import {
   type UsageReport,
   type Used,
 } from "../../../hosted/accounts/usage.ts";
-import type * as shape from "../../contract/accounts.ts";
-import type { Handlers } from "../../contract/contract.ts";
-import type { HandlerParts } from "../parts.ts";
+import type { ACCOUNT_OPERATIONS, account } from "../../contract/accounts.ts";
+import type { HandlerParts, StoreHandlers } from "../parts.ts";
 import { profilesOfAccount } from "./profiles-view.ts";
 import { balanceView, instant, instantOrNull, ok } from "./views.ts";
 
-/** Creates the handlers of accounts and agents. */
-export function accountHandlers(
-  parts: HandlerParts,
-): Handlers<"getCurrentAccount" | "getAccount" | "getCurrentAgent"> {
-  return {
-    async getCurrentAccount({ caller }) {
-      const { accountId, profiles } = caller.agent;
-      return ok(await accountView(parts, accountId, profiles));
-    },
-    async getAccount({ params, caller }) {
-      const { accountId, profiles } = caller.agent;
-      if (params.id !== accountId)
-        return apiFault("not_found", "no account that the token may see has this id", {
-          nextAction: "GET /api/v1/accounts/current answers for the token's account",
-        });
-      return ok(await accountView(parts, accountId, profiles));
-    },
-    getCurrentAgent({ caller }) {
-      const { id, accountId } = caller.agent;
-      return ok({ id, account_id: accountId, restrictions: restrictionsView(caller.agent) });
-    },
-  };
-}
+/** The handlers of accounts and agents. */
+export const ACCOUNT_HANDLERS: StoreHandlers<keyof typeof ACCOUNT_OPERATIONS> = {
+  async getCurrentAccount({ caller }, parts) {
+    const { accountId, profiles } = caller.agent;
+    return ok(await accountView(parts, accountId, profiles));
+  },
+  async getAccount({ params, caller }, parts) {
+    const { accountId, profiles } = caller.agent;
+    if (params.id !== accountId)
+      return apiFault("not_found", "no account that the token may see has this id", {
+        nextAction: "GET /api/v1/accounts/current answers for the token's account",
+      });
+    return ok(await accountView(parts, accountId, profiles));
+  },
+  getCurrentAgent({ caller }) {
+    const { id, accountId } = caller.agent;
+    return ok({ id, account_id: accountId, restrictions: restrictionsView(caller.agent) });
+  },
+  async getUsage({ query, caller }, { store, runtime }) {
+    const nowMs = runtime.wallMs();
+    const scope =
+      caller.kind === "key"
+        ? ({ kind: "key", keyId: caller.key.id } as const)
+        : ({ kind: "account", scope: caller.agent } as const);
+    const usage = await accountUsage(store, scope, { days: query.days, nowMs });
+    return ok({
+      from: instant(usage.fromMs),
+      to: instant(nowMs),
+      ...usageView(usage),
+      by_day: usage.byTime.map((row) => ({
+        day: instant(row.atMs).slice(0, DAY_CHARS),
+        ...usedView(row),
+      })),
+      by_key: usage.byKey.map((row) => ({ revoked: row.isRevoked, ...keyUsedView(row) })),
+    });
+  },
+};
+
+const DAY_CHARS = "2026-11-23".length;
 
 /** What a management token may do. */
 export function restrictionsView({ profiles, readOnly, expiresAtMs }: Restrictions) {
@@ -55,17 +70,17 @@ export async function accountView(
   parts: HandlerParts,
   id: string,
   restriction: readonly string[] | null,
-): Promise<z.output<typeof shape.account>> {
+): Promise<z.output<typeof account>> {
   const { runtime, store, settings } = parts;
   const nowMs = runtime.wallMs();
-  const account = await accountById(store, id, nowMs);
-  if (account === null) throw new Error(`the account of a credential does not exist: ${id}`);
+  const found = await accountById(store, id, nowMs);
+  if (found === null) throw new Error(`the account of a credential does not exist: ${id}`);
   const { access, fallbackUntilMs, allowanceCu, resetsAtMs } = accountViewOf(
-    account,
+    found,
     settings,
     nowMs,
   );
-  const { balance_usd, balance_cu } = balanceView(account.balanceN, settings.tariff);
+  const { balance_usd, balance_cu } = balanceView(found.balanceN, settings.tariff);
   return {
     id,
     balance_usd,
@@ -74,40 +89,14 @@ export async function accountView(
     fallback: fallbackUntilMs === null ? null : { until: instant(fallbackUntilMs) },
     included_usage: {
       allowance_cu: allowanceCu,
-      used_cu: account.usedCu,
+      used_cu: found.usedCu,
       resets_at: instant(resetsAtMs),
     },
-    keys: account.keys,
+    keys: found.keys,
     profiles: (await profilesOfAccount(parts, id)).filter(
       (slug) => restriction === null || restriction.includes(slug),
     ),
-    created_at: instant(account.createdAtMs),
-  };
-}
-
-const DAY_CHARS = "2026-11-23".length;
-
-/** Creates the handler. */
-export function usageHandlers({ store, runtime }: HandlerParts): Handlers<"getUsage"> {
-  return {
-    async getUsage({ query, caller }) {
-      const nowMs = runtime.wallMs();
-      const scope =
-        caller.kind === "key"
-          ? ({ kind: "key", keyId: caller.key.id } as const)
-          : ({ kind: "account", scope: caller.agent } as const);
-      const usage = await accountUsage(store, scope, { days: query.days, nowMs });
-      return ok({
-        from: instant(usage.fromMs),
-        to: instant(nowMs),
-        ...usageView(usage),
-        by_day: usage.byTime.map((row) => ({
-          day: instant(row.atMs).slice(0, DAY_CHARS),
-          ...usedView(row),
-        })),
-        by_key: usage.byKey.map((row) => ({ revoked: row.isRevoked, ...keyUsedView(row) })),
-      });
-    },
+    created_at: instant(found.createdAtMs),
   };
 }
 

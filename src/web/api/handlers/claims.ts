@@ -1,9 +1,8 @@
 // Handlers of claims, claim links and connections. The pages for their owners are in
 // `pages/account/`.
 
-import { AddressLimit } from "../../../core/billing/address-limit.ts";
 import { cuFor } from "../../../core/billing/price.ts";
-import { type ApiFault, apiFault, limited } from "../../../core/faults/api-fault.ts";
+import { apiFault, limited } from "../../../core/faults/api-fault.ts";
 import { CLAIM_LINK_MS, claimKey, createClaimLink } from "../../../hosted/accounts/claim-links.ts";
 import {
   CONNECTION_MS,
@@ -15,71 +14,21 @@ import {
   requestConnection,
   revokeConnection,
 } from "../../../hosted/accounts/connections.ts";
-import type { KeyRecord } from "../../../hosted/keys/keys.ts";
-import type { Handlers } from "../../contract/contract.ts";
-import type { HandlerParts } from "../parts.ts";
+import type { CLAIM_OPERATIONS } from "../../contract/claims.ts";
+import type { HandlerParts, StoreHandlers } from "../parts.ts";
 import { restrictionsView } from "./accounts.ts";
 import { created, instant, instantOrNull, NO_CONTENT, ok } from "./views.ts";
-
-type ClaimHandlers = Handlers<"claimAgentKey" | "createAgentClaimLink" | "createAccountClaimLink">;
 
 const MS_PER_S = 1_000;
 
 /** Path of the claim page, before the token of the link. */
 export const CLAIM_PAGE = "/claim/";
+/** Path of the approval page, before its secret. */
+export const CONNECTION_PAGE = "/connect/";
 
-/** Creates the handlers of claims. */
-export function claimHandlers(parts: HandlerParts): ClaimHandlers {
-  const { store, runtime, settings } = parts;
-
-  async function linkOf(accountId: string, baseUrl: string) {
-    const link = await createClaimLink(store, accountId, runtime.wallMs());
-    if (link.kind === "api_fault") return link;
-    return ok({
-      key_prefix: link.keyPrefix,
-      balance_cu: cuFor(settings.tariff, link.balanceN),
-      claim_url: `${baseUrl}${CLAIM_PAGE}${link.token}`,
-      expires_in: CLAIM_LINK_MS / MS_PER_S,
-    });
-  }
-
-  return {
-    claimAgentKey: claimKeyHandler(parts),
-    async createAgentClaimLink({ caller, baseUrl }) {
-      const link = ownedFault(caller.key) ?? (await linkOf(caller.key.accountId, baseUrl));
-      if (link.kind === "answer") return link;
-      return link.code === "key_revoked"
-        ? NOT_CLAIMABLE
-        : apiFault("already_claimed", link.message);
-    },
-    async createAccountClaimLink({ caller, baseUrl }) {
-      if (
-        caller.kind === "agent" &&
-        (caller.agent.profiles !== null ||
-          caller.agent.expiresAtMs !== null ||
-          (await cameByConnection(store, caller.agent.id)))
-      )
-        return LENT;
-      if (caller.kind === "key" && caller.key.type !== "anonymous")
-        return apiFault("forbidden", "an RPC key does not hand over its account", {
-          nextAction: "send the management token as Authorization: Bearer <token>",
-        });
-      return linkOf(
-        caller.kind === "agent" ? caller.agent.accountId : caller.key.accountId,
-        baseUrl,
-      );
-    },
-  };
-}
-
-function claimKeyHandler({
-  store,
-  runtime,
-  settings,
-  changes,
-}: HandlerParts): ClaimHandlers["claimAgentKey"] {
-  return async ({ params, caller }) => {
-    const { key } = caller;
+/** The handlers of claims and connections. */
+export const CLAIM_HANDLERS: StoreHandlers<keyof typeof CLAIM_OPERATIONS> = {
+  async claimAgentKey({ params, caller: { key } }, { store, runtime, settings, changes }) {
     if (key.type === "anonymous") return NO_ACCOUNT;
     const owner = {
       kind: "owner",
@@ -88,16 +37,89 @@ function claimKeyHandler({
       manages: false,
       expiresAtMs: null,
     } as const;
-    const claimed = await claimKey(
-      { store, changes, maxKeys: settings.maxKeys, nowMs: runtime.wallMs() },
-      params.key,
-      owner,
-    );
+    const claiming = { store, changes, maxKeys: settings.maxKeys, nowMs: runtime.wallMs() };
+    const claimed = await claimKey(claiming, params.key, owner);
     if (claimed === "full")
       return apiFault("key_limit", "the account has as many keys as it may have");
     if (typeof claimed === "string") return NOT_CLAIMABLE;
     return ok({ account_id: claimed.accountId, key_prefix: claimed.keyPrefix, claimed: true });
-  };
+  },
+  async createAgentClaimLink({ caller: { key }, baseUrl }, parts) {
+    if (key.type !== "anonymous") return OWNED;
+    const link = await linkOf(parts, key.accountId, baseUrl);
+    if (link.kind === "answer") return link;
+    return link.code === "key_revoked" ? NOT_CLAIMABLE : apiFault("already_claimed", link.message);
+  },
+  async createAccountClaimLink({ caller, baseUrl }, parts) {
+    if (
+      caller.kind === "agent" &&
+      (caller.agent.profiles !== null ||
+        caller.agent.expiresAtMs !== null ||
+        (await cameByConnection(parts.store, caller.agent.id)))
+    )
+      return LENT;
+    if (caller.kind === "key" && caller.key.type !== "anonymous")
+      return apiFault("forbidden", "an RPC key does not hand over its account", {
+        nextAction: "send the management token as Authorization: Bearer <token>",
+      });
+    const { accountId } = caller.kind === "agent" ? caller.agent : caller.key;
+    return linkOf(parts, accountId, baseUrl);
+  },
+  async createConnection({ body, address, baseUrl }, { store, runtime, connectionRequests }) {
+    const refusal = limited(
+      connectionRequests.take(address, runtime.now()),
+      "this address has asked for too many connections in the last hour",
+    );
+    if (refusal !== null) return refusal;
+    const made = await requestConnection(store, body.name, runtime.wallMs());
+    if (made.kind === "api_fault") return made;
+    return created({
+      id: made.id,
+      token: made.token,
+      approval_url: `${baseUrl}${CONNECTION_PAGE}${made.approval}`,
+      expires_in: CONNECTION_MS / MS_PER_S,
+      poll_interval: POLL_MS / MS_PER_S,
+    });
+  },
+  async listConnections({ caller }, { store, runtime }) {
+    const connections = await listConnections(store, caller.agent.accountId, runtime.wallMs());
+    return ok({ connections: connections.map(connectionView) });
+  },
+  async getConnection({ params, caller }, { store, runtime }) {
+    const asked = { id: params.id, token: caller.token };
+    const polled = await pollConnection(store, asked, runtime.wallMs());
+    if (polled.kind === "api_fault") return polled;
+    const token = polled.token === null ? {} : { management_token: polled.token };
+    return ok({ id: params.id, status: polled.status, ...token });
+  },
+  async deleteConnection({ params, caller }, { store, runtime }) {
+    const { accountId, profiles } = caller.agent;
+    if (profiles !== null)
+      return apiFault(
+        "forbidden",
+        "a management token that is restricted to some profiles revokes no connection",
+      );
+    const revoked = await revokeConnection(store, { id: params.id, accountId }, runtime.wallMs());
+    if (revoked === "revoked") return NO_CONTENT;
+    return apiFault("not_found", "no connection of the account has this id", {
+      nextAction: "GET /api/v1/connections lists the connections with their ids",
+    });
+  },
+};
+
+async function linkOf(
+  { store, runtime, settings }: HandlerParts,
+  accountId: string,
+  baseUrl: string,
+) {
+  const link = await createClaimLink(store, accountId, runtime.wallMs());
+  if (link.kind === "api_fault") return link;
+  return ok({
+    key_prefix: link.keyPrefix,
+    balance_cu: cuFor(settings.tariff, link.balanceN),
+    claim_url: `${baseUrl}${CLAIM_PAGE}${link.token}`,
+    expires_in: CLAIM_LINK_MS / MS_PER_S,
+  });
 }
 
 const LENT = apiFault(
@@ -120,77 +142,15 @@ const NOT_CLAIMABLE = apiFault(
   },
 );
 
-function ownedFault(key: KeyRecord): ApiFault<"already_claimed"> | null {
-  if (key.type === "anonymous") return null;
-  return apiFault(
-    "already_claimed",
-    "the key belongs to an account, and a key alone does not hand that over",
-    {
-      nextAction:
-        "manage with a token from the owning account: POST /api/v1/accounts/current/claim-link " +
-        "makes a link for the account",
-    },
-  );
-}
-
-/** Connections requested per address. */
-const REQUESTS = { perSecond: 20 / 3_600, burst: 20 };
-
-/** Path of the approval page, before its secret. */
-export const CONNECTION_PAGE = "/connect/";
-
-/** Creates the handlers of connections. */
-export function connectionHandlers({
-  store,
-  runtime,
-}: HandlerParts): Handlers<
-  "createConnection" | "listConnections" | "getConnection" | "deleteConnection"
-> {
-  const requests = new AddressLimit(REQUESTS);
-  return {
-    async createConnection({ body, address, baseUrl }) {
-      const waitMs = requests.take(address, runtime.now());
-      const refusal = limited(
-        waitMs,
-        "this address has asked for too many connections in the last hour",
-      );
-      if (refusal !== null) return refusal;
-      const made = await requestConnection(store, body.name, runtime.wallMs());
-      if (made.kind === "api_fault") return made;
-      return created({
-        id: made.id,
-        token: made.token,
-        approval_url: `${baseUrl}${CONNECTION_PAGE}${made.approval}`,
-        expires_in: CONNECTION_MS / MS_PER_S,
-        poll_interval: POLL_MS / MS_PER_S,
-      });
-    },
-    async listConnections({ caller }) {
-      const connections = await listConnections(store, caller.agent.accountId, runtime.wallMs());
-      return ok({ connections: connections.map(connectionView) });
-    },
-    async getConnection({ params, caller }) {
-      const asked = { id: params.id, token: caller.token };
-      const polled = await pollConnection(store, asked, runtime.wallMs());
-      if (polled.kind === "api_fault") return polled;
-      const token = polled.token === null ? {} : { management_token: polled.token };
-      return ok({ id: params.id, status: polled.status, ...token });
-    },
-    async deleteConnection({ params, caller }) {
-      const { accountId, profiles } = caller.agent;
-      if (profiles !== null)
-        return apiFault(
-          "forbidden",
-          "a management token that is restricted to some profiles revokes no connection",
-        );
-      const revoked = await revokeConnection(store, { id: params.id, accountId }, runtime.wallMs());
-      if (revoked === "revoked") return NO_CONTENT;
-      return apiFault("not_found", "no connection of the account has this id", {
-        nextAction: "GET /api/v1/connections lists the connections with their ids",
-      });
-    },
-  };
-}
+const OWNED = apiFault(
+  "already_claimed",
+  "the key belongs to an account, and a key alone does not hand that over",
+  {
+    nextAction:
+      "manage with a token from the owning account: POST /api/v1/accounts/current/claim-link " +
+      "makes a link for the account",
+  },
+);
 
 function connectionView(connection: ConnectionRecord) {
   return {

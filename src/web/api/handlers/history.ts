@@ -14,63 +14,52 @@ import type {
   ServiceHistoryUse,
   StepsReport,
 } from "../../../observe/history/service-history.ts";
-import type { Handlers } from "../../contract/contract.ts";
-import type { InstanceParts, LiveView } from "../parts.ts";
+import type { HISTORY_OPERATIONS } from "../../contract/history.ts";
+import type { ApiInput } from "../../contract/operation.ts";
+import type { InstanceHandlers, LiveView } from "../parts.ts";
 import { silent } from "./live.ts";
-import { ok } from "./views.ts";
+import { instant, ok } from "./views.ts";
 
-type HistoryHandlers = Handlers<"getHistory" | "listChanges" | "listNodes">;
-type Input = Parameters<HistoryHandlers["getHistory"]>[0];
-type Result = Awaited<ReturnType<HistoryHandlers["getHistory"]>>;
-
-/** What the handler reads. */
-type HistoryParts = Pick<LiveView, "runtime" | "history" | "nodes" | "registry"> &
-  Pick<InstanceParts, "summary">;
-
-/** Creates the handlers. */
-export function historyHandlers(parts: HistoryParts): HistoryHandlers {
-  return {
-    getHistory: (input) => history(parts, input),
-    listNodes: async () => ok(await parts.nodes()),
-    async listChanges({ query }) {
-      const found = (await parts.history.changes())?.slice(0, query.limit);
-      const changes = found?.map(({ type, data }) => ({ type, at: data.at, data: { ...data } }));
-      return changes === undefined ? silent() : ok({ changes });
-    },
-  };
-}
-
-async function history(parts: HistoryParts, { query, caller }: Input): Promise<Result> {
-  const realIds = caller.kind === "operator";
-  const isSignedIn = realIds || caller.isSignedIn === true;
-  if (!isSignedIn && !parts.summary().public)
-    return apiFault("unauthorized", "the status of this service is for its operator", {
-      nextAction: "send the operator token as Authorization: Bearer <token>",
+/** The handlers. */
+export const HISTORY_HANDLERS: InstanceHandlers<"getHistory" | "listChanges" | "listNodes"> = {
+  async getHistory({ query, caller }, { summary, live }) {
+    const realIds = caller.kind === "operator";
+    const isSignedIn = realIds || caller.isSignedIn === true;
+    if (!isSignedIn && !summary().public)
+      return apiFault("unauthorized", "the status of this service is for its operator", {
+        nextAction: "send the operator token as Authorization: Bearer <token>",
+      });
+    const scope = scopeOf(live, query, realIds);
+    if ("code" in scope) return scope;
+    const { byAlias, ...asked } = scope;
+    const range = historyRange(query.range, query.points, live.runtime.wallMs());
+    const found = await read(live, { ...range, ...asked, classes: realIds });
+    if (found === null) return silent();
+    if (typeof found === "string") return unreadable(found);
+    const { stepMs } = SPANS[range.span];
+    const shownMs = stepMs * range.joined;
+    const firstMs = range.firstStep * stepMs;
+    const times = Array.from({ length: range.count }, (_, n) => (firstMs + n * shownMs) / 1_000);
+    return ok({
+      range: query.range,
+      step_s: shownMs / 1_000,
+      from: instant(firstMs),
+      to: instant(firstMs + range.count * shownMs),
+      times,
+      series: historyColumns(byAlias ? aliased(found.series) : found.series),
+      kept: keptOf(found.use),
     });
-  const scope = scopeOf(parts, query, realIds);
-  if ("code" in scope) return scope;
-  const { byAlias, ...asked } = scope;
-  const range = historyRange(query.range, query.points, parts.runtime.wallMs());
-  const found = await read(parts, { ...range, ...asked, classes: realIds });
-  if (found === null) return silent();
-  if (typeof found === "string") return unreadable(found);
-  const { stepMs } = SPANS[range.span];
-  const shownMs = stepMs * range.joined;
-  const firstMs = range.firstStep * stepMs;
-  const times = Array.from({ length: range.count }, (_, n) => (firstMs + n * shownMs) / 1_000);
-  return ok({
-    range: query.range,
-    step_s: shownMs / 1_000,
-    from: new Date(firstMs).toISOString(),
-    to: new Date(firstMs + range.count * shownMs).toISOString(),
-    times,
-    series: historyColumns(byAlias ? aliased(found.series) : found.series),
-    kept: keptOf(found.use),
-  });
-}
+  },
+  listNodes: async (_, { live }) => ok(await live.nodes()),
+  async listChanges({ query }, { live }) {
+    const found = (await live.history.changes())?.slice(0, query.limit);
+    const changes = found?.map(({ type, data }) => ({ type, at: data.at, data: { ...data } }));
+    return changes === undefined ? silent() : ok({ changes });
+  },
+};
 
 function read(
-  { history: { steps, hours } }: HistoryParts,
+  { history: { steps, hours } }: LiveView,
   query: HistoryQuery,
 ): Promise<StepsReport | HoursFailure | null> {
   return query.span === "90d" ? hours(query) : steps(query);
@@ -111,8 +100,8 @@ interface Scope extends Pick<HistoryQuery, "chain" | "provider"> {
 
 /** Whose history is asked for. */
 function scopeOf(
-  { registry }: HistoryParts,
-  { profile, chain, provider }: Input["query"],
+  { registry }: LiveView,
+  { profile, chain, provider }: ApiInput<(typeof HISTORY_OPERATIONS)["getHistory"]>["query"],
   realIds: boolean,
 ) {
   if (profile === undefined && chain === undefined && provider === undefined)

@@ -6,56 +6,88 @@ import { MAX_FILTERS, WATCHED_PER_S } from "../../../observe/feed/event-feed.ts"
 import { type HubRefusal, MAX_READERS } from "../../../observe/feed/feed-hub.ts";
 import type { DecisionUse } from "../../../observe/feed/kept-decisions.ts";
 import { DECISION, DECISIONS, ERRORS, STREAMS, WHAT_IF } from "../../../observe/operator-report.ts";
-import type { Handlers } from "../../contract/contract.ts";
 import type { LIVE_OPERATIONS } from "../../contract/live.ts";
+import type { ApiInput } from "../../contract/operation.ts";
 import { EventStream } from "../../http/event-stream.ts";
-import type { LiveView } from "../parts.ts";
-import { ok } from "./views.ts";
-
-type LiveHandlers = Handlers<keyof typeof LIVE_OPERATIONS | "listProviderErrors" | "listStreams">;
+import type { InstanceHandlers } from "../parts.ts";
+import { instant, ok } from "./views.ts";
 
 const RETRY_MS = 5_000;
 
-/** Creates the handlers. */
-export function liveHandlers(parts: LiveView): LiveHandlers {
-  const { report } = parts;
-  return {
-    watchEvents: (input) => watch(parts, input),
-    async listDecisions({ query }) {
-      const filter = filterOf(query);
-      const found = await report(DECISIONS, { filter, limit: query.limit });
-      if (found === null) return silent();
-      return ok({
-        decisions: [...found.calls.slice(0, query.limit)],
-        kept: keptOf(found.uses),
-        per_second: WATCHED_PER_S,
+/** The handlers. */
+export const LIVE_HANDLERS: InstanceHandlers<
+  keyof typeof LIVE_OPERATIONS | "listProviderErrors" | "listStreams"
+> = {
+  watchEvents({ query, lastEventId, caller, cookie }, { live }) {
+    const { runtime, hub, version, worker, workers } = live;
+    if (caller.sessionHash !== null && !cookie.isSameOrigin)
+      return apiFault("forbidden", "a page of another origin may not watch", {
+        nextAction: "send the operator token as Authorization: Bearer <token>",
       });
-    },
-    async getDecision({ params }) {
-      const decision = await report(DECISION, params.id);
-      return decision === null ? NOT_KEPT : ok(decision);
-    },
-    getWhatIf: (input) => whatIf(parts, input),
-    async listProviderErrors({ query }) {
-      const found = await report(ERRORS, {});
-      if (found === null) return silent();
-      const shapes = found.filter((shape) =>
-        MATCHED.every((name) => query[name] === undefined || query[name] === shape[name]),
-      );
-      const total = shapes.reduce((sum, { count }) => sum + count, 0);
-      return ok({ total, shapes: shapes.slice(0, query.limit) });
-    },
-    async listStreams({ query }) {
-      const found = await report(STREAMS, {});
-      if (found === null) return silent();
-      const streams = found.streams.filter(
-        ({ profile, chain }) =>
-          (query.profile ?? profile) === profile && (query.chain ?? chain) === chain,
-      );
-      return ok({ ...found, streams });
-    },
-  };
-}
+    const filter = filterOf(query);
+    const refusal = hub.refusal(filter);
+    if (refusal !== null)
+      return apiFault("unavailable", REFUSALS[refusal], { retryAfterMs: RETRY_MS });
+    const now = instant(runtime.wallMs());
+    const hello = { now, version, worker, workers, limit_per_s: WATCHED_PER_S };
+    return {
+      ...{ kind: "answer", status: 200, body: null },
+      stream: (response, isStillAllowed) => {
+        const stream = new EventStream({ runtime, hello, isStillAllowed }, response);
+        const lastId = query.last_event_id ?? lastEventId;
+        const reading = hub.join(stream, { filter, lastId });
+        if (reading === null) response.destroy();
+        else stream.begin(reading);
+      },
+    };
+  },
+  async listDecisions({ query }, { live }) {
+    const found = await live.report(DECISIONS, { filter: filterOf(query), limit: query.limit });
+    if (found === null) return silent();
+    return ok({
+      decisions: found.calls.slice(0, query.limit),
+      kept: keptOf(found.uses),
+      per_second: WATCHED_PER_S,
+    });
+  },
+  async getDecision({ params }, { live }) {
+    const decision = await live.report(DECISION, params.id);
+    return decision === null ? NOT_KEPT : ok(decision);
+  },
+  async getWhatIf({ params: { id }, query }, { live }) {
+    const decision = await live.report(DECISION, id);
+    if (decision === null) return NOT_KEPT;
+    const { strategy = decision.strategy, without = null } = query;
+    const other = await live.report(WHAT_IF, { id, change: { strategy, without } });
+    if (other === null || other === "unrecorded")
+      return apiFault("not_found", "the inputs of the plan of this call were not recorded", {
+        nextAction: "ask of a decision whose `what_if` is true",
+      });
+    if (other === "unknown_provider")
+      return apiFault("invalid_field", "`without` names no provider of this decision", {
+        details: ["without"],
+      });
+    return ok(other);
+  },
+  async listProviderErrors({ query }, { live }) {
+    const found = await live.report(ERRORS, {});
+    if (found === null) return silent();
+    const shapes = found.filter((shape) =>
+      MATCHED.every((name) => query[name] === undefined || query[name] === shape[name]),
+    );
+    const total = shapes.reduce((sum, { count }) => sum + count, 0);
+    return ok({ total, shapes: shapes.slice(0, query.limit) });
+  },
+  async listStreams({ query }, { live }) {
+    const found = await live.report(STREAMS, {});
+    if (found === null) return silent();
+    const streams = found.streams.filter(
+      ({ profile, chain }) =>
+        (query.profile ?? profile) === profile && (query.chain ?? chain) === chain,
+    );
+    return ok({ ...found, streams });
+  },
+};
 
 const MATCHED = ["profile", "chain", "provider", "category"] as const;
 const NOT_KEPT = apiFault("not_found", "this decision is not in memory, or no longer", {
@@ -69,7 +101,7 @@ function keptOf(uses: readonly DecisionUse[]) {
   // Nothing that is younger was dropped by any of them.
   const since = (of: (use: DecisionUse) => number | null): string | null => {
     const latestMs = Math.max(...uses.map((use) => of(use) ?? Number.NEGATIVE_INFINITY));
-    return Number.isFinite(latestMs) ? new Date(latestMs).toISOString() : null;
+    return Number.isFinite(latestMs) ? instant(latestMs) : null;
   };
   return {
     decisions: sum(({ decisions }) => decisions),
@@ -93,57 +125,9 @@ const REFUSALS: Readonly<Record<HubRefusal, string>> = {
   too_many_filters: `readers watch with ${MAX_FILTERS} different filters already`,
 };
 
-type Input<Id extends keyof LiveHandlers> = Parameters<LiveHandlers[Id]>[0];
+type FilterQuery = ApiInput<(typeof LIVE_OPERATIONS)["watchEvents"]>["query"];
 
-async function whatIf(
-  { report }: LiveView,
-  { params: { id }, query }: Input<"getWhatIf">,
-): Promise<Awaited<ReturnType<LiveHandlers["getWhatIf"]>>> {
-  const decision = await report(DECISION, id);
-  if (decision === null) return NOT_KEPT;
-  const { strategy = decision.strategy, without = null } = query;
-  const change = { strategy, without };
-  const other = await report(WHAT_IF, { id, change });
-  if (other === null || other === "unrecorded")
-    return apiFault("not_found", "the inputs of the plan of this call were not recorded", {
-      nextAction: "ask of a decision whose `what_if` is true",
-    });
-  if (other === "unknown_provider")
-    return apiFault("invalid_field", "`without` names no provider of this decision", {
-      details: ["without"],
-    });
-  return ok(other);
-}
-
-function watch(
-  { runtime, hub, version, worker, workers }: LiveView,
-  { query, lastEventId, caller, cookie }: Input<"watchEvents">,
-): ReturnType<LiveHandlers["watchEvents"]> {
-  if (caller.sessionHash !== null && !cookie.isSameOrigin)
-    return apiFault("forbidden", "a page of another origin may not watch", {
-      nextAction: "send the operator token as Authorization: Bearer <token>",
-    });
-  const filter = filterOf(query);
-  const refusal = hub.refusal(filter);
-  if (refusal !== null)
-    return apiFault("unavailable", REFUSALS[refusal], { retryAfterMs: RETRY_MS });
-  const now = new Date(runtime.wallMs()).toISOString();
-  const hello = { now, version, worker, workers, limit_per_s: WATCHED_PER_S };
-  return {
-    kind: "answer",
-    status: 200,
-    body: null,
-    stream: (response, isStillAllowed) => {
-      const stream = new EventStream({ runtime, hello, isStillAllowed }, response);
-      const lastId = query.last_event_id ?? lastEventId;
-      const reading = hub.join(stream, { filter, lastId });
-      if (reading === null) response.destroy();
-      else stream.begin(reading);
-    },
-  };
-}
-
-function filterOf(query: Omit<Input<"watchEvents">["query"], "last_event_id">): CallFilter {
+function filterOf(query: Omit<FilterQuery, "last_event_id">): CallFilter {
   return {
     profile: query.profile ?? null,
     chain: query.chain ?? null,

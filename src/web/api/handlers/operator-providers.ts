@@ -4,101 +4,84 @@ import { createHash } from "node:crypto";
 import type { AddressLimit } from "../../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault, limited } from "../../../core/faults/api-fault.ts";
 import type { OperatorCordon } from "../../../hosted/operator/stored-records.ts";
-import type { Handlers } from "../../contract/contract.ts";
+import type { CONSOLE_OPERATIONS } from "../../contract/console.ts";
 import { reloadDetail } from "../action-log.ts";
-import type { ComparedAnswer, InstanceParts } from "../parts.ts";
+import type { ComparedAnswer, InstanceHandlers } from "../parts.ts";
 import { instant, NO_CONTENT, ok } from "./views.ts";
 
-const PER_MINUTE = 10;
-const MINUTE_S = 60;
+/** Tests, and comparisons, that operators may ask for. */
+export const QUERIES_PER_MINUTE = 10;
 const MAX_RESULT_BYTES = 65_536;
 const MAX_DEPTH = 100;
 
-/** Creates the handlers of cordons. */
-export function cordonHandlers({
-  runtime,
-  providers,
-}: InstanceParts): Handlers<"listCordons" | "cordonProvider" | "uncordonProvider"> {
-  return {
-    async listCordons() {
-      return ok({ cordons: (await providers.cordons()).map(cordonView) });
-    },
-    async cordonProvider({ body: { reason = null, ...ref }, caller }) {
-      const cordon = { ...ref, reason, actor: caller.actor, atMs: runtime.wallMs() };
-      switch (await providers.cordon(cordon)) {
-        case "done":
-          return ok(cordonView(cordon));
-        case "unknown":
-          return UNKNOWN;
-        case "full":
-          return apiFault("unavailable", "as many providers are out of use as can be");
-      }
-    },
-    async uncordonProvider({ query }) {
-      await providers.uncordon(query);
-      return NO_CONTENT;
-    },
-  };
-}
-
-/** Creates the handlers of calls to providers. */
-export function callHandlers(
-  parts: InstanceParts,
-): Handlers<"endProviderWait" | "testProvider" | "compareProviders"> {
-  const { runtime, providers, methods, openLimit } = parts;
-  const size = { perSecond: PER_MINUTE / MINUTE_S, burst: PER_MINUTE };
-  const [tests, comparisons] = [openLimit("tests", size), openLimit("comparisons", size)];
-  return {
-    endProviderWait({ body }) {
-      const transports = providers.endWaits(body);
-      return transports === null ? UNKNOWN : ok({ transports });
-    },
-    async testProvider({ body }) {
-      const refusal = limitOf(tests, runtime.now());
-      if (refusal !== null) return refusal;
-      const results = await providers.test(body);
-      return results === null ? UNKNOWN : ok({ results });
-    },
-    async compareProviders({ body: { profile, chain, method, params } }) {
-      const { replaySafe, handling } = methods().of(method);
-      if (!replaySafe || handling === "filter" || handling === "socket_only")
-        return apiFault(
-          "invalid_field",
-          `${method} is no read that can be sent to every provider`,
-          {
-            details: ["method"],
-            nextAction: "compare a read of the method table",
-          },
-        );
-      const refusal = limitOf(comparisons, runtime.now());
-      if (refusal !== null) return refusal;
-      const call = { profile, chain, method, params: JSON.stringify(params) };
-      const answers = await providers.compare(call);
-      if (answers === null) return UNKNOWN;
-      return ok({ profile, chain, method, results: answers.map(comparedView) });
-    },
-  };
-}
-
-/** Creates the handlers of what concerns the whole service. */
-export function serviceHandlers({
-  providers,
-  records,
-}: InstanceParts): Handlers<"reloadConfiguration" | "listActions"> {
-  return {
-    async reloadConfiguration({ caller, address }) {
-      const outcome = await providers.reload({ actor: caller.actor, address });
-      const isDone = outcome.problem === null;
-      const noted = { detail: reloadDetail(outcome), isDone };
-      return { ...ok({ reloaded: isDone, ...outcome }), noted };
-    },
-    async listActions({ query: { limit, after = null } }) {
-      const page = await records.actions({ limit, after });
-      const actions = page.actions.map(({ atMs, ...action }) => ({ ...action, at: instant(atMs) }));
-      return ok({ actions, next: page.next });
-    },
-  };
-}
+/** The handlers. */
+export const OPERATOR_PROVIDER_HANDLERS: InstanceHandlers<keyof typeof CONSOLE_OPERATIONS> = {
+  async listCordons(_, { providers }) {
+    return ok({ cordons: (await providers.cordons()).map(cordonView) });
+  },
+  async cordonProvider({ body: { reason = null, ...ref }, caller }, { providers, runtime }) {
+    const cordon = { ...ref, reason, actor: caller.actor, atMs: runtime.wallMs() };
+    switch (await providers.cordon(cordon)) {
+      case "done":
+        return ok(cordonView(cordon));
+      case "unknown":
+        return UNKNOWN;
+      case "full":
+        return apiFault("unavailable", "as many providers are out of use as can be");
+    }
+  },
+  async uncordonProvider({ query }, { providers }) {
+    await providers.uncordon(query);
+    return NO_CONTENT;
+  },
+  endProviderWait({ body }, { providers }) {
+    const transports = providers.endWaits(body);
+    return transports === null ? UNKNOWN : ok({ transports });
+  },
+  async testProvider({ body }, { providers, runtime, tests }) {
+    const refusal = limitOf(tests, runtime.now());
+    if (refusal !== null) return refusal;
+    const results = await providers.test(body);
+    return results === null ? UNKNOWN : ok({ results });
+  },
+  async compareProviders({ body }, { providers, methods, runtime, comparisons }) {
+    const { profile, chain, method, params } = body;
+    const { replaySafe, handling } = methods().of(method);
+    if (!replaySafe || handling === "filter" || handling === "socket_only")
+      return apiFault("invalid_field", `${method} is no read that can be sent to every provider`, {
+        details: ["method"],
+        nextAction: "compare a read of the method table",
+      });
+    const refusal = limitOf(comparisons, runtime.now());
+    if (refusal !== null) return refusal;
+    const call = { profile, chain, method, params: JSON.stringify(params) };
+    const answers = await providers.compare(call);
+    if (answers === null) return UNKNOWN;
+    return ok({ profile, chain, method, results: answers.map(comparedView) });
+  },
+  async reloadConfiguration({ caller, address }, { providers }) {
+    const outcome = await providers.reload({ actor: caller.actor, address });
+    const isDone = outcome.problem === null;
+    const noted = { detail: reloadDetail(outcome), isDone };
+    return { ...ok({ reloaded: isDone, ...outcome }), noted };
+  },
+  async listActions({ query: { limit, after = null } }, { records }) {
+    const page = await records.actions({ limit, after });
+    const actions = page.actions.map(({ atMs, ...action }) => ({ ...action, at: instant(atMs) }));
+    return ok({ actions, next: page.next });
+  },
+  async purgeCache({ query }, { purgeCache }) {
+    const { profile = null, provider = null, method = null } = query;
+    const chain = query.chain === undefined ? null : String(query.chain);
+    const purged = await purgeCache({ profile, chain, provider, method });
+    if (purged.kind === "unknown")
+      return apiFault("not_found", `there is no such ${purged.what}`, {
+        nextAction: "see GET /api/chains for chains, and the configuration for profiles",
+      });
+    const { chain: name, complete, redis } = purged;
+    return ok({ profile, chain: name, provider, method, complete, redis });
+  },
+};
 
 const UNKNOWN = apiFault("not_found", "this profile has no such provider on this chain", {
   nextAction: "GET /api/metrics/{chain} lists profiles and providers",
@@ -107,7 +90,7 @@ const UNKNOWN = apiFault("not_found", "this profile has no such provider on this
 /** Why nothing more can be sent now; null = it can, and is counted. */
 function limitOf(limit: AddressLimit, nowMs: number): ApiFault<"rate_limited"> | null {
   const retryAfterMs = limit.take("operator", nowMs);
-  return limited(retryAfterMs, `more than ${PER_MINUTE} of these came in a minute`);
+  return limited(retryAfterMs, `more than ${QUERIES_PER_MINUTE} of these came in a minute`);
 }
 
 function cordonView({ profile, chain, provider, reason, actor, atMs }: OperatorCordon) {
@@ -157,21 +140,4 @@ function inOrder(value: unknown, depth: number): { readonly value: unknown } | n
   if (Array.isArray(value)) return { value: ordered.map(([, item]) => item?.value) };
   ordered.sort(([left], [right]) => (left < right ? -1 : 1));
   return { value: Object.fromEntries(ordered.map(([name, item]) => [name, item?.value])) };
-}
-
-/** Creates the handler. */
-export function cacheHandlers({ purgeCache }: InstanceParts): Handlers<"purgeCache"> {
-  return {
-    async purgeCache({ query }) {
-      const { profile = null, provider = null, method = null } = query;
-      const chain = query.chain === undefined ? null : String(query.chain);
-      const purged = await purgeCache({ profile, chain, provider, method });
-      if (purged.kind === "unknown")
-        return apiFault("not_found", `there is no such ${purged.what}`, {
-          nextAction: "see GET /api/chains for chains, and the configuration for profiles",
-        });
-      const { chain: name, complete, redis } = purged;
-      return ok({ profile, chain: name, provider, method, complete, redis });
-    },
-  };
 }

@@ -18,102 +18,138 @@ import { grantCustomAccess } from "../../../hosted/profiles/custom-access.ts";
 import type { WalletReport } from "../../../payments/payments.ts";
 import { allPurchases } from "../../../payments/purchase/all-purchases.ts";
 import { newId } from "../../../secrets/secret.ts";
-import type { Handlers } from "../../contract/contract.ts";
-import type { HandlerParts } from "../parts.ts";
+import type { OPERATOR_OPERATIONS } from "../../contract/operator.ts";
+import type { StoreHandlers } from "../parts.ts";
 import { cachedView, keyUsedView, usageView, usedView } from "./accounts.ts";
 import { purchaseBody } from "./purchases.ts";
 import { instant, instantOrNull, ok } from "./views.ts";
 
 const MAX_DIFFERENCES = 100;
-/** Longest wait of one request for an audit, and the suggested delay before the next try. */
-const WAIT_MS = 20_000;
+/** The suggested delay before the next try to read an audit. */
 const RETRY_MS = 5_000;
-/** How long the result of an audit is kept that no request waited for. */
-const KEPT_MS = 60_000;
 
-/**
- * Runs at most one audit at a time; concurrent requests share it. Null = it takes longer than a
- * request may wait, and continues in the background.
- */
-function createSharedAudit({
-  runtime,
-  audit,
-}: Pick<HandlerParts, "runtime" | "audit">): () => Promise<Finished | null> {
-  let running: Promise<Finished> | null = null;
-  /** The last result that no request waited for; it is for one that comes soon after. */
-  let unseen: Finished | null = null;
-  async function run(): Promise<Finished> {
-    try {
-      unseen = { findings: await audit(), atMs: runtime.now(), wallMs: runtime.wallMs() };
-      return unseen;
-    } finally {
-      running = null;
-    }
-  }
-  return async () => {
-    if (unseen !== null && runtime.now() - unseen.atMs < KEPT_MS) return unseen;
-    running ??= run();
-    let cancel = (): void => {};
-    const late = new Promise<null>((resolve) => {
-      cancel = runtime.after(WAIT_MS, () => resolve(null));
+const DAY_MS = 86_400_000;
+
+/** The handlers. */
+export const OPERATOR_HANDLERS: StoreHandlers<keyof typeof OPERATOR_OPERATIONS> = {
+  async grantCustomAccess({ params, body: { days, reference } }, { store, runtime, changes }) {
+    const nowMs = runtime.wallMs();
+    const accountId = params.id;
+    const source =
+      reference === undefined ? `operator-once:${newId("act", nowMs)}` : `operator:${reference}`;
+    const given = await grantCustomAccess(store, { accountId, days, source }, nowMs);
+    if (given.kind === "api_fault") return given;
+    await changes.account(accountId);
+    const [from, until] = [instant(given.fromMs), instant(given.untilMs)];
+    return ok({ account_id: accountId, from, until });
+  },
+  async creditAccount({ params, body }, { store, runtime, changes }) {
+    const nowMs = runtime.wallMs();
+    const posted = await creditAccountOnce(store, {
+      accountId: params.id,
+      idemKey: `operator:${body.reference}`,
+      amountN: parseUsd(body.usd) ?? 0n,
+      atMs: nowMs,
     });
-    const finished = await Promise.race([running, late]).finally(() => cancel());
-    // A waiting request receives the result, so the next request starts a new audit.
-    if (finished !== null) unseen = null;
-    return finished;
-  };
-}
-
-/** Creates the handlers. */
-export function operatorHandlers({
-  runtime,
-  store,
-  audit,
-}: HandlerParts): Handlers<"getOperatorUsage" | "getOperatorAudit" | "getLastAudit"> {
-  const findings = createSharedAudit({ runtime, audit });
-  return {
-    async getOperatorUsage({ query }) {
-      const report = await usageReport(store, {
-        hours: query.hours,
-        accountId: query.account ?? null,
-        nowMs: runtime.wallMs(),
+    if (typeof posted !== "boolean") return posted;
+    // Also for a repeated request: the first attempt may have failed before this step.
+    await changes.account(params.id);
+    const account = await accountById(store, params.id, nowMs);
+    const balance_usd = usdText(account?.balanceN ?? 0n);
+    return ok({ account_id: params.id, credited: posted, balance_usd });
+  },
+  async getOperatorUsage({ query: { hours, account = null } }, { store, runtime }) {
+    const report = await usageReport(store, { hours, accountId: account, nowMs: runtime.wallMs() });
+    return ok({
+      from: instant(report.fromMs),
+      to: instant(report.toMs),
+      ...usageView(report),
+      by_key: report.byKey.map((row) => ({ account_id: row.accountId, ...keyUsedView(row) })),
+      by_hour: report.byTime.map((row) => ({ hour: instant(row.atMs), ...usedView(row) })),
+    });
+  },
+  async listAccounts({ query: { search = null, after = null, ...query } }, { store, runtime }) {
+    if (after !== null && parseAccountCursor(after) === null)
+      return apiFault("invalid_field", "`after` is no `next` of this list", { details: ["after"] });
+    const nowMs = runtime.wallMs();
+    const page = await listAccounts(store, { ...query, search, after, nowMs });
+    return ok({
+      from: instant(page.fromMs),
+      to: instant(page.toMs),
+      accounts: page.accounts.map(accountView),
+      next: page.next,
+    });
+  },
+  async listAccountKeys({ params: { id }, query: { after = null, ...query } }, parts) {
+    const nowMs = parts.runtime.wallMs();
+    const page = await listAccountKeys(parts.store, { ...query, after, accountId: id, nowMs });
+    if (page === null) return apiFault("not_found", "no account has this id");
+    const keys = page.keys.map((key) => ({
+      id: key.id,
+      name: key.name,
+      prefix: key.prefix,
+      default_profile: key.defaultProfile,
+      created_at: instant(key.createdAtMs),
+      revoked_at: instantOrNull(key.revokedAtMs),
+      ...spentView(key),
+    }));
+    return ok({ keys, next: page.next });
+  },
+  async listAllPurchases({ query }, { store }) {
+    const { state = null, account = null, limit, after = null } = query;
+    const page = await allPurchases(store, { state, accountId: account, limit, after });
+    const purchases = page.purchases.map(({ transactions, ...purchase }) => ({
+      ...purchaseBody(purchase),
+      transactions: transactions.map((sent) => ({ tx_hash: sent.txHash, at: instant(sent.atMs) })),
+    }));
+    const { counts, next } = page;
+    return ok({ purchases, counts, next });
+  },
+  async listWallets(_, { payments }) {
+    const wallets = (payments?.wallets() ?? []).map(({ wallet, chainId, ...rail }) => ({
+      ...rail,
+      chain_id: chainId,
+      wallet: wallet === null ? null : walletView(wallet),
+    }));
+    return ok({ wallets });
+  },
+  async getLastAudit(_, { store }) {
+    const { books, chains } = await lastAudit(store);
+    const isWrong = [books, chains].some((part) => part?.state === "unbalanced");
+    const state = books === null ? "never" : "balanced";
+    return ok({
+      state: isWrong ? "unbalanced" : state,
+      books: resultView(books),
+      chains: resultView(chains),
+    });
+  },
+  async getRevenue({ query: { days: count } }, { store, runtime }) {
+    const days = await revenueByDay(store, { days: count, nowMs: runtime.wallMs() });
+    const [first, last] = [days[0]?.dayMs ?? 0, days.at(-1)?.dayMs ?? 0];
+    return ok({
+      from: instant(first),
+      to: instant(last + DAY_MS),
+      days: days.map((day) => ({ day: instant(day.dayMs).slice(0, 10), ...moneyView(day) })),
+      totals: moneyView(days.reduce(sum, NOTHING)),
+    });
+  },
+  async getOperatorAudit(_, { sharedAudit }) {
+    const finished = await sharedAudit.read();
+    if (finished === null)
+      return apiFault("unavailable", "the audit is still reading the payment chains", {
+        retryAfterMs: RETRY_MS,
+        nextAction: "ask again",
       });
-      return ok({
-        from: instant(report.fromMs),
-        to: instant(report.toMs),
-        ...usageView(report),
-        by_key: report.byKey.map((row) => ({ account_id: row.accountId, ...keyUsedView(row) })),
-        by_hour: report.byTime.map((row) => ({ hour: instant(row.atMs), ...usedView(row) })),
-      });
-    },
-    async getLastAudit() {
-      const { books, chains } = await lastAudit(store);
-      const isWrong = [books, chains].some((part) => part?.state === "unbalanced");
-      const state = books === null ? "never" : "balanced";
-      return ok({
-        state: isWrong ? "unbalanced" : state,
-        books: resultView(books),
-        chains: resultView(chains),
-      });
-    },
-    async getOperatorAudit() {
-      const finished = await findings();
-      if (finished === null)
-        return apiFault("unavailable", "the audit is still reading the payment chains", {
-          retryAfterMs: RETRY_MS,
-          nextAction: "ask again",
-        });
-      const differences = differencesOf(finished.findings);
-      const { unread } = finished.findings;
-      return ok({
-        ok: differences.length === 0 && unread.length === 0,
-        checked_at: instant(finished.wallMs),
-        differences: differences.slice(0, MAX_DIFFERENCES),
-        unread_chains: unread.map(({ chainId, reason }) => ({ chain_id: chainId, reason })),
-      });
-    },
-  };
-}
+    const differences = differencesOf(finished.findings);
+    const { unread } = finished.findings;
+    return ok({
+      ok: differences.length === 0 && unread.length === 0,
+      checked_at: instant(finished.wallMs),
+      differences: differences.slice(0, MAX_DIFFERENCES),
+      unread_chains: unread.map(({ chainId, reason }) => ({ chain_id: chainId, reason })),
+    });
+  },
+};
 
 function resultView(result: AuditResult | null) {
   if (result === null) return null;
@@ -125,13 +161,6 @@ function resultView(result: AuditResult | null) {
     problem_count: Number(result.problem_count),
     problems: parseProblems(result),
   };
-}
-
-/** The result of an audit, and when it ended. */
-interface Finished {
-  readonly findings: AuditFindings;
-  readonly atMs: number;
-  readonly wallMs: number;
 }
 
 function differencesOf({ books, money }: AuditFindings) {
@@ -149,122 +178,6 @@ function differencesOf({ books, money }: AuditFindings) {
       should_be_usd: usdText(nanoOf(difference.movedUnits)),
     })),
   ];
-}
-
-/** Creates the handlers. */
-export function operatorAccountHandlers({
-  runtime,
-  store,
-  changes,
-}: HandlerParts): Handlers<"grantCustomAccess" | "creditAccount"> {
-  return {
-    async grantCustomAccess({ params, body: { days, reference } }) {
-      const nowMs = runtime.wallMs();
-      const accountId = params.id;
-      const source =
-        reference === undefined ? `operator-once:${newId("act", nowMs)}` : `operator:${reference}`;
-      const given = await grantCustomAccess(store, { accountId, days, source }, nowMs);
-      if (given.kind === "api_fault") return given;
-      await changes.account(accountId);
-      const [from, until] = [instant(given.fromMs), instant(given.untilMs)];
-      return ok({ account_id: accountId, from, until });
-    },
-    async creditAccount({ params, body }) {
-      const nowMs = runtime.wallMs();
-      const posted = await creditAccountOnce(store, {
-        accountId: params.id,
-        idemKey: `operator:${body.reference}`,
-        amountN: parseUsd(body.usd) ?? 0n,
-        atMs: nowMs,
-      });
-      if (typeof posted !== "boolean") return posted;
-      // Also for a repeated request: the first attempt may have failed before this step.
-      await changes.account(params.id);
-      const account = await accountById(store, params.id, nowMs);
-      const balance_usd = usdText(account?.balanceN ?? 0n);
-      return ok({ account_id: params.id, credited: posted, balance_usd });
-    },
-  };
-}
-
-const DAY_MS = 86_400_000;
-
-/** Creates the handlers of what accounts have. */
-export function operatorAccountLists({
-  store,
-  runtime,
-}: HandlerParts): Handlers<"listAccounts" | "listAccountKeys"> {
-  return {
-    async listAccounts({ query: { search = null, after = null, ...query } }) {
-      if (after !== null && parseAccountCursor(after) === null)
-        return apiFault("invalid_field", "`after` is no `next` of this list", {
-          details: ["after"],
-        });
-      const nowMs = runtime.wallMs();
-      const page = await listAccounts(store, { ...query, search, after, nowMs });
-      return ok({
-        from: instant(page.fromMs),
-        to: instant(page.toMs),
-        accounts: page.accounts.map(accountView),
-        next: page.next,
-      });
-    },
-    async listAccountKeys({ params: { id }, query: { after = null, ...query } }) {
-      const nowMs = runtime.wallMs();
-      const page = await listAccountKeys(store, { ...query, after, accountId: id, nowMs });
-      if (page === null) return apiFault("not_found", "no account has this id");
-      const keys = page.keys.map((key) => ({
-        id: key.id,
-        name: key.name,
-        prefix: key.prefix,
-        default_profile: key.defaultProfile,
-        created_at: instant(key.createdAtMs),
-        revoked_at: instantOrNull(key.revokedAtMs),
-        ...spentView(key),
-      }));
-      return ok({ keys, next: page.next });
-    },
-  };
-}
-
-/** Creates the handlers of what comes in. */
-export function operatorIncomeHandlers({
-  store,
-  runtime,
-  payments,
-}: HandlerParts): Handlers<"listAllPurchases" | "listWallets" | "getRevenue"> {
-  return {
-    async listAllPurchases({ query: { state = null, account = null, limit, after = null } }) {
-      const page = await allPurchases(store, { state, accountId: account, limit, after });
-      const purchases = page.purchases.map(({ transactions, ...purchase }) => ({
-        ...purchaseBody(purchase),
-        transactions: transactions.map((sent) => ({
-          tx_hash: sent.txHash,
-          at: instant(sent.atMs),
-        })),
-      }));
-      const { counts, next } = page;
-      return ok({ purchases, counts, next });
-    },
-    async listWallets() {
-      const wallets = (payments?.wallets() ?? []).map(({ wallet, chainId, ...rail }) => ({
-        ...rail,
-        chain_id: chainId,
-        wallet: wallet === null ? null : walletView(wallet),
-      }));
-      return ok({ wallets });
-    },
-    async getRevenue({ query: { days: count } }) {
-      const days = await revenueByDay(store, { days: count, nowMs: runtime.wallMs() });
-      const [first, last] = [days[0]?.dayMs ?? 0, days.at(-1)?.dayMs ?? 0];
-      return ok({
-        from: instant(first),
-        to: instant(last + DAY_MS),
-        days: days.map((day) => ({ day: instant(day.dayMs).slice(0, 10), ...moneyView(day) })),
-        totals: moneyView(days.reduce(sum, NOTHING)),
-      });
-    },
-  };
 }
 
 function accountView(account: ListedAccount) {

@@ -23,9 +23,9 @@ import {
 } from "../../../hosted/profiles/profiles.ts";
 import { withSavedSecrets } from "../../../hosted/profiles/revisions.ts";
 import type { ProviderCheck } from "../../../upstream/provider-check.ts";
-import type { Handlers } from "../../contract/contract.ts";
 import type { ApiCaller, ApiInput } from "../../contract/operation.ts";
-import type { HandlerParts } from "../parts.ts";
+import type { PROFILE_OPERATIONS } from "../../contract/profiles.ts";
+import type { HandlerParts, StoreHandlers } from "../parts.ts";
 import {
   configurationDocument,
   profileView,
@@ -36,85 +36,31 @@ import { instant, NO_CONTENT, ok } from "./views.ts";
 
 type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
 
-/** Creates the handlers of Custom profiles. */
-export function profileHandlers(
-  parts: HandlerParts,
-): Handlers<
-  "listProfiles" | "getProfile" | "putProfile" | "deleteProfile" | "getConfigurationSchema"
-> {
-  const { store, runtime, custom } = parts;
-  const kept = keptParts(parts);
-  const factsOf = async (accountId: string) => {
-    const untilMs = await customUntilMs(store.db, accountId);
-    const openUntilMs = untilMs !== null && untilMs > runtime.wallMs() ? untilMs : null;
-    return { accountId, openUntilMs, isOpen: openUntilMs !== null, status: custom.status };
-  };
-  return {
-    async listProfiles({ caller }) {
-      const { accountId } = caller.agent;
-      const facts = await factsOf(accountId);
-      const { openUntilMs } = facts;
-      const shown = (await listProfiles(kept, accountId)).filter(
-        ({ slug }) => refOf(caller, slug) !== null,
-      );
-      return ok({
-        profiles: shown.map((record) => profileView(record, facts)),
-        custom_access: openUntilMs === null ? null : { until: instant(openUntilMs) },
-        max_profiles: custom.maxProfiles,
-      });
-    },
-    async getProfile({ params, caller }) {
-      const ref = refOf(caller, params.slug);
-      const record = ref === null ? null : await profileBySlug(kept, ref);
-      return record === null
-        ? NO_SUCH
-        : ok(profileView(record, await factsOf(caller.agent.accountId)));
-    },
-    putProfile: putHandler(parts),
-    async deleteProfile({ params, caller, ifMatch }) {
-      const ref = refOf(caller, params.slug);
-      if (ref === null) return NO_SUCH;
-      const expected = expectedOf(ifMatch);
-      const deleted = await deleteProfile(kept, { ...ref, expected, nowMs: runtime.wallMs() });
-      if (typeof deleted !== "boolean") return deleted;
-      if (!deleted) return NO_SUCH;
-      await custom.changed(ref);
-      return NO_CONTENT;
-    },
-    getConfigurationSchema: () => ok(configurationDocument(parts)),
-  };
-}
-
-/** Creates the handlers of revisions. */
-export function revisionHandlers(
-  parts: HandlerParts,
-): Handlers<"listProfileRevisions" | "getProfileRevision"> {
-  const kept = keptParts(parts);
-  return {
-    async listProfileRevisions({ params: { slug }, caller }) {
-      const ref = refOf(caller, slug);
-      const found = ref === null ? null : await profileRevisions(kept, ref);
-      if (found === null) return NO_SUCH;
-      const revisions = found.map(({ revision, savedAtMs }) => ({
-        revision,
-        saved_at: instant(savedAtMs),
-      }));
-      return ok({ slug, revisions });
-    },
-    async getProfileRevision({ params: { slug, revision }, caller }) {
-      const ref = refOf(caller, slug);
-      const found = ref === null ? null : await profileRevision(kept, ref, Number(revision));
-      return found === null ? NO_REVISION : ok(revisionView(slug, found));
-    },
-  };
-}
-
-function putHandler(parts: HandlerParts): Handlers<"putProfile">["putProfile"] {
-  const { runtime, custom, chains } = parts;
-  const kept = keptParts(parts);
-  const limitChecks = createCheckLimit();
-  return async ({ params, query, body, caller, ifMatch }) => {
-    const { slug } = params;
+/** The handlers of Custom profiles. */
+export const PROFILE_HANDLERS: StoreHandlers<keyof typeof PROFILE_OPERATIONS> = {
+  async listProfiles({ caller }, parts) {
+    const { accountId } = caller.agent;
+    const facts = await factsOf(parts, accountId);
+    const { openUntilMs } = facts;
+    const shown = (await listProfiles(keptParts(parts), accountId)).filter(
+      ({ slug }) => refOf(caller, slug) !== null,
+    );
+    return ok({
+      profiles: shown.map((record) => profileView(record, facts)),
+      custom_access: openUntilMs === null ? null : { until: instant(openUntilMs) },
+      max_profiles: parts.custom.maxProfiles,
+    });
+  },
+  async getProfile({ params, caller }, parts) {
+    const ref = refOf(caller, params.slug);
+    const record = ref === null ? null : await profileBySlug(keptParts(parts), ref);
+    return record === null
+      ? NO_SUCH
+      : ok(profileView(record, await factsOf(parts, caller.agent.accountId)));
+  },
+  async putProfile({ params: { slug }, query, body, caller, ifMatch }, parts) {
+    const { store, runtime, custom, chains, profileChecks } = parts;
+    const kept = keptParts(parts);
     const ref = refOf(caller, slug);
     if (ref === null)
       return apiFault("forbidden", "the management token is restricted to other profiles");
@@ -129,9 +75,9 @@ function putHandler(parts: HandlerParts): Handlers<"putProfile">["putProfile"] {
     const change = { ...ref, expected: expectedOf(ifMatch), nowMs: runtime.wallMs() };
     const refusal =
       (await writeRefusal(kept, change)) ??
-      (await limitChecks(ref.accountId, () => checkRefusal(custom.check, profile)));
+      (await profileChecks.run(ref.accountId, () => checkRefusal(custom.check, profile)));
     if (refusal !== null) return refusal;
-    if (!(await isManagementTokenValid(parts.store, caller.agent.id, runtime.wallMs())))
+    if (!(await isManagementTokenValid(store, caller.agent.id, runtime.wallMs())))
       return apiFault(
         "unauthorized",
         "the management token ended while the providers were being asked",
@@ -143,7 +89,40 @@ function putHandler(parts: HandlerParts): Handlers<"putProfile">["putProfile"] {
     if (saved.kind !== "profile") return saved;
     await custom.changed(ref);
     return ok(profileView(saved, facts));
-  };
+  },
+  async deleteProfile({ params, caller, ifMatch }, parts) {
+    const ref = refOf(caller, params.slug);
+    if (ref === null) return NO_SUCH;
+    const change = { ...ref, expected: expectedOf(ifMatch), nowMs: parts.runtime.wallMs() };
+    const deleted = await deleteProfile(keptParts(parts), change);
+    if (typeof deleted !== "boolean") return deleted;
+    if (!deleted) return NO_SUCH;
+    await parts.custom.changed(ref);
+    return NO_CONTENT;
+  },
+  async listProfileRevisions({ params: { slug }, caller }, parts) {
+    const ref = refOf(caller, slug);
+    const found = ref === null ? null : await profileRevisions(keptParts(parts), ref);
+    if (found === null) return NO_SUCH;
+    const revisions = found.map(({ revision, savedAtMs }) => ({
+      revision,
+      saved_at: instant(savedAtMs),
+    }));
+    return ok({ slug, revisions });
+  },
+  async getProfileRevision({ params: { slug, revision }, caller }, parts) {
+    const ref = refOf(caller, slug);
+    const found =
+      ref === null ? null : await profileRevision(keptParts(parts), ref, Number(revision));
+    return found === null ? NO_REVISION : ok(revisionView(slug, found));
+  },
+  getConfigurationSchema: (_, parts) => ok(configurationDocument(parts)),
+};
+
+async function factsOf({ store, runtime, custom }: HandlerParts, accountId: string) {
+  const untilMs = await customUntilMs(store.db, accountId);
+  const openUntilMs = untilMs !== null && untilMs > runtime.wallMs() ? untilMs : null;
+  return { accountId, openUntilMs, isOpen: openUntilMs !== null, status: custom.status };
 }
 
 const UNSAVED = { revision: null, createdAtMs: null, updatedAtMs: null };
@@ -156,35 +135,6 @@ async function withKeptSecrets(
 ): Promise<ProfileDocument> {
   const saved = (await profileBySlug(keptParts(parts), ref))?.document ?? null;
   return saved === null ? document : withSavedSecrets(document, saved, parts.chains);
-}
-
-/** Concurrent checks of one account and of all accounts. */
-const MAX_CHECKS_OF_ACCOUNT = 4;
-const MAX_CHECKS = 32;
-const BUSY_MS = 5_000;
-
-/**
- * Limits concurrent checks, because each one connects to user-supplied addresses; refuses the
- * others.
- */
-function createCheckLimit() {
-  const running: string[] = [];
-  return async <T>(
-    accountId: string,
-    run: () => Promise<T>,
-  ): Promise<T | ApiFault<"rate_limited">> => {
-    const own = running.filter((other) => other === accountId).length;
-    if (own >= MAX_CHECKS_OF_ACCOUNT || running.length >= MAX_CHECKS)
-      return apiFault("rate_limited", "too many profiles are being checked at once", {
-        retryAfterMs: BUSY_MS,
-      });
-    running.push(accountId);
-    try {
-      return await run();
-    } finally {
-      running.splice(running.indexOf(accountId), 1);
-    }
-  };
 }
 
 const MAX_SHOWN_FAILURES = 5;

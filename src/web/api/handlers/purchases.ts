@@ -15,33 +15,18 @@ import type {
 } from "../../../payments/payments.ts";
 import { purchasesOfAccount } from "../../../payments/purchase/all-purchases.ts";
 import { prefixOf } from "../../../secrets/secret.ts";
-import type { Handlers } from "../../contract/contract.ts";
 import type { ApiCaller } from "../../contract/operation.ts";
-import type * as shape from "../../contract/payments.ts";
-import type { HandlerParts } from "../parts.ts";
+import type { PAYMENT_OPERATIONS, purchase as shape } from "../../contract/payments.ts";
+import type { HandlerParts, StoreHandlers } from "../parts.ts";
 import { balanceView, instant, instantOrNull, ok } from "./views.ts";
 
-type PurchaseHandlers = Handlers<
-  "fundAgentKey" | "buyCredit" | "buyCustomAccess" | "listPurchases" | "getPurchase"
->;
 type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
 
-/** Creates the handlers of paid operations and purchases. */
-export function purchaseHandlers(parts: HandlerParts): PurchaseHandlers {
-  return {
-    fundAgentKey: funding(parts),
-    buyCredit: crediting(parts),
-    buyCustomAccess: customAccess(parts),
-    listPurchases: purchaseListing(parts),
-    getPurchase: purchaseReading(parts),
-  };
-}
-
-function funding({ settings, payments }: HandlerParts): PurchaseHandlers["fundAgentKey"] {
-  return {
+/** The handlers of paid operations and purchases. */
+export const PURCHASE_HANDLERS: StoreHandlers<keyof typeof PAYMENT_OPERATIONS> = {
+  fundAgentKey: {
     instead: "create another key with POST /api/v1/agent/keys, or try again later",
-    free: null,
-    order({ body, caller }) {
+    order({ body, caller }, { payments }) {
       const amountN = orderedN(payments, "amount_usd", body.amount_usd);
       if (typeof amountN !== "bigint") return amountN;
       const { accountId, id, prefix } = caller.key;
@@ -51,25 +36,20 @@ function funding({ settings, payments }: HandlerParts): PurchaseHandlers["fundAg
         description: `${usdText(amountN)} USD for the key ${prefix}...`,
       };
     },
-    answer(paid, { params }) {
-      const { amountN, id } = paid.purchase;
+    answer(paid, { params }, { settings }) {
+      const { amountN } = paid.purchase;
       return ok({
         key_prefix: prefixOf(params.key),
         ...balanceView(creditedN(paid), settings.tariff),
         funded_cu: cuFor(settings.tariff, amountN),
         funded_usd: usdText(amountN),
-        purchase_id: id,
-        receipt: receiptOf(paid.purchase),
+        ...paidFor(paid),
       });
     },
-  };
-}
-
-function crediting(parts: HandlerParts): PurchaseHandlers["buyCredit"] {
-  return {
+  },
+  buyCredit: {
     instead: "ask the operator of the instance for credit, or try again later",
-    free: null,
-    async order({ body, params, caller }) {
+    async order({ body, params, caller }, parts) {
       const why = await accountFault(parts, caller, params.id);
       if (why !== null) return why;
       const amountN = orderedN(parts.payments, "usd", body.usd);
@@ -80,24 +60,17 @@ function crediting(parts: HandlerParts): PurchaseHandlers["buyCredit"] {
         description: `${usdText(amountN)} USD for the account ${params.id}`,
       };
     },
-    answer(paid) {
-      const { id, amountN } = paid.purchase;
-      return ok({
-        purchase_id: id,
-        credited_usd: usdText(amountN),
+    answer: (paid) =>
+      ok({
+        credited_usd: usdText(paid.purchase.amountN),
         balance_usd: usdText(creditedN(paid)),
-        receipt: receiptOf(paid.purchase),
-      });
-    },
-  };
-}
-
-function customAccess(parts: HandlerParts): PurchaseHandlers["buyCustomAccess"] {
-  const { store, runtime, payments } = parts;
-  return {
+        ...paidFor(paid),
+      }),
+  },
+  buyCustomAccess: {
     instead: "ask the operator of the instance for Custom access, or try again later",
-    free: null,
-    async order({ body, params, caller }) {
+    async order({ body, params, caller }, parts) {
+      const { store, runtime, payments } = parts;
       const why = await accountFault(parts, caller, params.id);
       if (why !== null) return why;
       const key = await keyById(store.db, body.key_id, caller.agent, runtime.wallMs());
@@ -118,32 +91,24 @@ function customAccess(parts: HandlerParts): PurchaseHandlers["buyCustomAccess"] 
         description: `${days} days of Custom access for the account ${params.id}`,
       };
     },
-    async answer(paid) {
-      const { fulfilment, purchase } = paid;
+    async answer(paid, _, { store, runtime }) {
+      const { fulfilment } = paid;
       if (fulfilment.kind !== "custom_access") throw otherThanAsked(paid);
       const account = await accountById(store, fulfilment.accountId, runtime.wallMs());
-      const { days, fromMs, untilMs } = fulfilment;
       return ok({
-        purchase_id: purchase.id,
-        days,
-        from: instant(fromMs),
-        until: instant(untilMs),
+        days: fulfilment.days,
+        from: instant(fulfilment.fromMs),
+        until: instant(fulfilment.untilMs),
         balance_usd: usdText(account?.balanceN ?? 0n),
-        receipt: receiptOf(purchase),
+        ...paidFor(paid),
       });
     },
-  };
-}
-
-function purchaseListing({ store }: HandlerParts): PurchaseHandlers["listPurchases"] {
-  return async ({ query, caller }) => {
+  },
+  async listPurchases({ query, caller }, { store }) {
     const { purchases, next } = await purchasesOfAccount(store.db, caller.agent.accountId, query);
     return ok({ purchases: purchases.map(purchaseBody), next });
-  };
-}
-
-function purchaseReading({ payments, store }: HandlerParts): PurchaseHandlers["getPurchase"] {
-  return async ({ params, caller }) => {
+  },
+  async getPurchase({ params, caller }, { payments, store }) {
     const purchase = payments === null ? null : await payments.purchase(params.id);
     if (purchase === null) return NO_PURCHASE;
     if (caller.kind !== "agent") return ok(publicPurchaseBody(purchase));
@@ -154,8 +119,8 @@ function purchaseReading({ payments, store }: HandlerParts): PurchaseHandlers["g
     // A key created by a payment belongs to no account with tokens until it is claimed, so its
     // payer reads the purchase without one.
     return purchase.purpose.kind === "create_key" ? ok(publicPurchaseBody(purchase)) : NO_PURCHASE;
-  };
-}
+  },
+};
 
 const NO_PURCHASE = apiFault("not_found", "no purchase has this id", {
   nextAction: "use the id of the answer, or its status_url as it stands",
@@ -205,12 +170,14 @@ function creditedN(paid: PaidPurchase): bigint {
 }
 
 /** Unreachable: a payment is bound to the request that carried it. */
-function otherThanAsked({ purchase }: PaidPurchase): Error {
+export function otherThanAsked({ purchase }: PaidPurchase): Error {
   return new Error(`purchase ${purchase.id} bought something else than was asked for`);
 }
 
-function receiptOf(purchase: PurchaseView): z.output<typeof shape.boughtCredit>["receipt"] {
-  return { ...paymentView(purchase), settled_at: instantOrNull(purchase.endedAtMs) };
+/** The payment of what was bought. */
+function paidFor({ purchase }: PaidPurchase) {
+  const receipt = { ...paymentView(purchase), settled_at: instantOrNull(purchase.endedAtMs) };
+  return { purchase_id: purchase.id, receipt };
 }
 
 function paymentView({ protocol, rail, chainId, txHash, payer, amountN }: PurchaseView) {
@@ -225,11 +192,11 @@ function paymentView({ protocol, rail, chainId, txHash, payer, amountN }: Purcha
 const ON_CHAIN = /0x[0-9a-fA-F]{40,}/g;
 
 /** The part of a purchase that is public to holders of its id. */
-function publicPurchaseBody({ state, reason }: PurchaseView): z.output<typeof shape.purchase> {
+function publicPurchaseBody({ state, reason }: PurchaseView): z.output<typeof shape> {
   return { state, reason: reason === null ? null : reason.replace(ON_CHAIN, "0x…") };
 }
 
-export function purchaseBody(purchase: PurchaseView): z.output<typeof shape.purchase> {
+export function purchaseBody(purchase: PurchaseView): z.output<typeof shape> {
   const { purpose } = purchase;
   return {
     id: purchase.id,
