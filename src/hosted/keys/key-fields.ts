@@ -150,6 +150,7 @@ type ChosenColumns = Pick<
   "name" | "default_profile" | "allowed_profiles" | "consistency"
 >;
 
-function timeText(wallMs: number): string {
+/** A time in answers. */
+export function timeText(wallMs: number): string {
   return new Date(wallMs).toISOString();
 }

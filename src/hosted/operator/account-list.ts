@@ -1,10 +1,11 @@
 // Accounts and their keys for the operator, by pages: what they spent, have and bought. Reads what
 // the flushes have written; changes nothing.
 import { sql } from "kysely";
+import { usdText } from "../../core/billing/price.ts";
 import { leasedN } from "../../shared/ledger/leased-credit.ts";
 import type { Store } from "../../shared/store/store.ts";
-import type { AccountKind } from "../../shared/store/tables.ts";
-import { USED_COLUMNS, type Used, usageSums, usedOf } from "../accounts/usage.ts";
+import { USED_COLUMNS, usageSums, usedOf } from "../accounts/usage.ts";
+import { timeText } from "../keys/key-fields.ts";
 
 /** What accounts are ordered by, the most first. */
 export type AccountOrder = "spend" | "balance" | "created";
@@ -22,34 +23,13 @@ export interface AccountListQuery {
   readonly after: string | null;
 }
 
-/** An account in the list. */
-export interface ListedAccount extends Used {
-  readonly id: string;
-  readonly kind: AccountKind;
-  /** Nano-USD, including credit leased to nodes. */
-  readonly balanceN: bigint;
-  readonly fundedN: bigint;
-  /** Number of valid keys. */
-  readonly keys: number;
-  readonly mergedInto: string | null;
-  readonly createdAtMs: number;
-}
-
-/** A page of accounts. */
-export interface AccountPage {
-  readonly fromMs: number;
-  readonly toMs: number;
-  readonly accounts: readonly ListedAccount[];
-  readonly next: string | null;
-}
-
 const HOUR_MS = 3_600_000;
 
-/** Reads a page of accounts. */
+/** Reads a page of accounts, as the operator is shown them. */
 export async function listAccounts(
   { db }: Store,
   { hours, nowMs, sort, search, limit, after }: AccountListQuery,
-): Promise<AccountPage> {
+) {
   const lastHour = Math.floor(nowMs / HOUR_MS);
   const firstHour = lastHour - hours + 1;
   const used = db
@@ -75,17 +55,18 @@ export async function listAccounts(
   const page = rows.slice(0, limit);
   const last = rows.length > limit ? page.at(-1) : undefined;
   return {
-    fromMs: firstHour * HOUR_MS,
-    toMs: (lastHour + 1) * HOUR_MS,
+    from: timeText(firstHour * HOUR_MS),
+    to: timeText((lastHour + 1) * HOUR_MS),
     accounts: page.map((row) => ({
       id: row.id,
       kind: row.kind,
-      balanceN: row.balance_n + row.leased_n,
-      fundedN: row.funded_n,
+      // With credit that is leased to nodes.
+      balance_usd: usdText(row.balance_n + row.leased_n),
+      funded_usd: usdText(row.funded_n),
       keys: Number(row.keys),
-      mergedInto: row.merged_into,
-      createdAtMs: Number(row.created_at),
-      ...usedOf(row),
+      ...spentOf(row),
+      created_at: timeText(Number(row.created_at)),
+      merged_into: row.merged_into,
     })),
     next: last === undefined ? null : `${last.value}.${last.id}`,
   };
@@ -130,16 +111,6 @@ function matching(search: string) {
 
 const USED = USED_COLUMNS.map((column) => `used.${column}` as const);
 
-/** A key in the list. */
-export interface ListedKey extends Used {
-  readonly id: string;
-  readonly name: string;
-  readonly prefix: string;
-  readonly defaultProfile: string | null;
-  readonly createdAtMs: number;
-  readonly revokedAtMs: number | null;
-}
-
 /** Selects keys. */
 export interface KeyPageQuery extends Pick<AccountListQuery, "hours" | "nowMs" | "limit"> {
   readonly accountId: string;
@@ -147,11 +118,14 @@ export interface KeyPageQuery extends Pick<AccountListQuery, "hours" | "nowMs" |
   readonly after: string | null;
 }
 
-/** Reads a page of the keys of an account, also those that were deleted; null = no such account. */
+/**
+ * Reads a page of the keys of an account, as the operator is shown them, also those that were
+ * deleted; null = no such account.
+ */
 export async function listAccountKeys(
   { db }: Store,
   { accountId, hours, nowMs, limit, after }: KeyPageQuery,
-): Promise<{ readonly keys: readonly ListedKey[]; readonly next: string | null } | null> {
+) {
   const account = await db
     .selectFrom("account")
     .select("id")
@@ -180,10 +154,17 @@ export async function listAccountKeys(
     id: row.id,
     name: row.name,
     prefix: row.prefix,
-    defaultProfile: row.default_profile,
-    createdAtMs: Number(row.created_at),
-    revokedAtMs: row.revoked_at === null ? null : Number(row.revoked_at),
-    ...usedOf(row),
+    default_profile: row.default_profile,
+    created_at: timeText(Number(row.created_at)),
+    revoked_at: row.revoked_at === null ? null : timeText(Number(row.revoked_at)),
+    ...spentOf(row),
   }));
   return { keys, next: rows.length > limit ? (keys.at(-1)?.id ?? null) : null };
+}
+
+/** What was used in the hours that are asked for. */
+function spentOf(row: Parameters<typeof usedOf>[0]) {
+  const { calls, cu, chargeN, cachedCalls, cachedCu } = usedOf(row);
+  const cached = { cached_calls: cachedCalls, cached_cu: cachedCu };
+  return { calls, cu, spent_usd: usdText(chargeN), ...cached };
 }

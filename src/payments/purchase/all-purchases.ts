@@ -16,42 +16,21 @@ export interface PurchaseListQuery extends PurchasePage {
   readonly accountId: string | null;
 }
 
-/** A transaction that was sent for a purchase. */
-export interface SentTransaction {
-  readonly txHash: string;
-  readonly atMs: number;
-}
-
-/** A purchase with its transactions. */
-export interface ListedPurchase extends PurchaseView {
-  /** In the order in which they were sent. */
-  readonly transactions: readonly SentTransaction[];
-}
-
-/** A page of purchases, and how many there are of each state. */
-export interface AllPurchases {
-  readonly purchases: readonly ListedPurchase[];
-  readonly counts: Readonly<Record<PurchaseState, number>>;
-  readonly next: string | null;
-}
-
 const MAX_TRANSACTIONS = 1_000;
 
-/** Reads a page. */
+/** Reads a page, and counts the purchases of each state. */
 export async function allPurchases(
   { db }: Store,
   { state, accountId, limit, after }: PurchaseListQuery,
-): Promise<AllPurchases> {
+) {
   const named =
     accountId === null ? db.selectFrom("purchase").selectAll() : purchasesNaming(db, accountId);
   const { purchases: page, next } = await pageOf(
     state === null ? named : named.where("state", "=", state),
     { limit, after },
   );
-  const sent = await transactionsOf(
-    db,
-    page.map(({ id }) => id),
-  );
+  const ids = page.map(({ id }) => id);
+  const sent = Map.groupBy(await transactionsOf(db, ids), (row) => row.purchase_id);
   const counted = await db
     .selectFrom("purchase")
     .select(["state", sql<bigint>`cast(count(*) as bigint)`.as("count")])
@@ -61,7 +40,10 @@ export async function allPurchases(
   return {
     purchases: page.map((purchase) => ({
       ...purchase,
-      transactions: sent.get(purchase.id) ?? [],
+      transactions: (sent.get(purchase.id) ?? []).map(({ tx_hash, created_at }) => ({
+        tx_hash,
+        at: new Date(Number(created_at)).toISOString(),
+      })),
     })),
     counts: {
       accepted: countOf.get("accepted") ?? 0,
@@ -73,12 +55,10 @@ export async function allPurchases(
   };
 }
 
-async function transactionsOf(
-  db: Store["db"],
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, readonly SentTransaction[]>> {
-  if (ids.length === 0) return new Map();
-  const rows = await db
+/** In the order in which they were sent. */
+async function transactionsOf(db: Store["db"], ids: readonly string[]) {
+  if (ids.length === 0) return [];
+  return db
     .selectFrom("purchase_submission")
     .select(["purchase_id", "tx_hash", "created_at"])
     .where("purchase_id", "in", ids)
@@ -86,13 +66,6 @@ async function transactionsOf(
     .orderBy("position")
     .limit(MAX_TRANSACTIONS)
     .execute();
-  const grouped = Map.groupBy(rows, (row) => row.purchase_id);
-  return new Map(
-    Array.from(grouped, ([id, sent]) => [
-      id,
-      sent.map((row) => ({ txHash: row.tx_hash, atMs: Number(row.created_at) })),
-    ]),
-  );
 }
 
 /** A part of the list. */

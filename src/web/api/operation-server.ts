@@ -8,7 +8,7 @@ import { PROBLEMS, problemDetails } from "../../payments/protocol-problems.ts";
 import type { Runtime } from "../../runtime.ts";
 import { isStoreFailure } from "../../shared/store/store-failure.ts";
 import type { NamedOperation } from "../contract/contract.ts";
-import type { OperationMethod, WriteStream } from "../contract/operation.ts";
+import type { OperationMethod, RequestOrigin, WriteStream } from "../contract/operation.ts";
 import { createBound } from "../http/activity.ts";
 import { readBody } from "../http/body.ts";
 import {
@@ -17,7 +17,7 @@ import {
   type TrustedProxies,
   trustedProxiesOf,
 } from "../http/client-address.ts";
-import { type CookieRequest, cookieRequestOf } from "../http/console-cookie.ts";
+import { cookieRequestOf } from "../http/console-cookie.ts";
 import { isLocalCaller } from "../http/local-caller.ts";
 import {
   beginEvents,
@@ -98,15 +98,11 @@ export function loadedLater(load: () => Promise<Api>): Api {
 export const API_PREFIX = "/api/v1/";
 
 /** One request in the API. */
-interface Exchange {
+interface Exchange extends RequestOrigin {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly requestId: string;
   readonly headers: Headers;
-  readonly address: string;
-  readonly baseUrl: string;
-  readonly isLocal: boolean;
-  readonly cookie: CookieRequest;
 }
 
 /** Creates a server of operations. */

@@ -6,52 +6,39 @@ import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { PaidPurchase } from "../../payments/payments.ts";
 import type { NamedOperation } from "../contract/contract.ts";
 import type {
+  AnswerExtras,
   ApiCaller,
-  ApiInput,
-  NotedResult,
   Operation,
+  RequestInput,
+  RequestOrigin,
   Terms,
-  WriteStream,
 } from "../contract/operation.ts";
 import { parseBody } from "../http/body.ts";
-import type { CookieRequest } from "../http/console-cookie.ts";
 import type { PaymentRefusal } from "../payment/purchase-paywall.ts";
 import { checkFields, queryOf } from "./check-fields.ts";
 
 /** A request to an operation. */
-export interface OperationRequest {
+export interface OperationRequest extends RequestOrigin {
   readonly operation: NamedOperation;
   readonly request: IncomingMessage;
   /** Decoded path parameters; null = malformed percent-encoding. */
   readonly params: Readonly<Record<string, string>> | null;
   readonly bytes: Buffer;
-  readonly address: string;
-  readonly baseUrl: string;
-  readonly isLocal: boolean;
-  readonly cookie: CookieRequest;
 }
 
-/**
- * The result of a request. `headers` and, if it was paid for, `receipt` hold header names and
- * values in turn.
- */
-export type AnyResult =
-  | {
-      readonly kind: "answer";
-      readonly status: number;
-      readonly body: unknown;
-      readonly receipt?: readonly string[];
-      readonly headers?: readonly string[];
-      readonly noted?: NotedResult;
-      /** Writes the body as an event stream; absent = `body` is all of it. */
-      readonly stream?: WriteStream;
-    }
-  | ApiFault
-  | PaymentRefusal;
+/** An answer. `receipt`: if it was paid for, header names and values in turn. */
+interface AnyAnswer extends AnswerExtras {
+  readonly kind: "answer";
+  readonly status: number;
+  readonly body: unknown;
+  readonly receipt?: readonly string[];
+}
+
+/** The result of a request. */
+export type AnyResult = AnyAnswer | ApiFault | PaymentRefusal;
 
 /** The validated input of an operation, without its caller. */
-export interface AnyInput
-  extends Omit<ApiInput<Operation>, "params" | "query" | "body" | "caller"> {
+export interface AnyInput extends RequestInput {
   readonly kind: "input";
   readonly params: unknown;
   readonly query: unknown;

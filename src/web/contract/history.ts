@@ -10,7 +10,7 @@ import { HISTORY_SPANS } from "../../observe/history/history-report.ts";
 import { CIRCUITS, streamFields } from "./instance.ts";
 import { name } from "./live.ts";
 import { answer, type OperationRows, operations } from "./operation.ts";
-import { is, list, map, oneOf, record, recordOrNull, rows } from "./shapes.ts";
+import { is, list, map, oneOf, record, recordOrNull, rows, whole } from "./shapes.ts";
 
 const circuit = oneOf([...CIRCUITS, "cordoned"]);
 
@@ -22,13 +22,9 @@ const historyQuery = record({
   profile: name.optional().describe("With `chain`; without both the whole service."),
   chain: name.optional().describe("Name of a chain of that profile."),
   provider: name.optional().describe("Of that profile and chain, by the id that is shown."),
-  points: z.coerce
-    .number()
-    .int()
-    .min(10)
-    .max(1_440)
-    .default(120)
-    .describe("Most steps that are returned; steps are joined to whole multiples."),
+  points: whole(10, 1_440, 120).describe(
+    "Most steps that are returned; steps are joined to whole multiples.",
+  ),
 });
 
 const series = record({

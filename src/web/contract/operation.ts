@@ -32,6 +32,16 @@ const BODY = [
   "unknown_field",
 ] as const;
 
+/** Codes that follow from the ways to authenticate. */
+const AUTH_FAULTS = {
+  none: [],
+  management_token: ["unauthorized", "rate_limited"],
+  rpc_key: ["unauthorized", "rate_limited"],
+  connection_token: ["unauthorized", "rate_limited"],
+  key_in_path: ["not_found", "rate_limited"],
+  operator: ["unauthorized"],
+} as const satisfies Readonly<Record<Auth, readonly ApiFaultCode[]>>;
+
 /**
  * The codes that an operation may answer with: those that follow from credentials and input, and
  * those that the row names.
@@ -42,9 +52,7 @@ export function faultsOf(operation: Operation): readonly ApiFaultCode[] {
   const isOfThing = params !== undefined && !("key" in params.shape);
   const rules: readonly (readonly [applies: boolean, codes: readonly ApiFaultCode[]])[] = [
     [body !== undefined, BODY],
-    [takes("management_token", "rpc_key", "connection_token"), ["unauthorized", "rate_limited"]],
-    [takes("operator"), ["unauthorized"]],
-    [takes("key_in_path"), ["not_found", "rate_limited"]],
+    [true, auth.flatMap((way) => AUTH_FAULTS[way])],
     [!endpoint.startsWith("GET ") && takes("management_token", "operator"), ["forbidden"]],
     [isOfThing && !endpoint.startsWith("PUT "), ["not_found"]],
     [isOfThing || query !== undefined, ["invalid_field"]],
@@ -53,18 +61,9 @@ export function faultsOf(operation: Operation): readonly ApiFaultCode[] {
   return [...new Set(rules.flatMap(([applies, codes]) => (applies ? codes : [])))];
 }
 
-interface AuthFaults {
-  readonly none: never;
-  readonly management_token: "unauthorized" | "rate_limited";
-  readonly rpc_key: "unauthorized" | "rate_limited";
-  readonly connection_token: "unauthorized" | "rate_limited";
-  readonly key_in_path: "not_found" | "rate_limited";
-  readonly operator: "unauthorized";
-}
-
 /** The same codes as a type. */
 type FaultOf<O extends Operation> =
-  | ("internal" | "unavailable" | AuthFaults[O["auth"][number]])
+  | ("internal" | "unavailable" | (typeof AUTH_FAULTS)[O["auth"][number]][number])
   | (O extends { readonly body: z.ZodObject } ? (typeof BODY)[number] : never)
   | (O extends { readonly query: z.ZodObject } ? "invalid_field" : never)
   | (O extends { readonly params: z.ZodObject } ? "invalid_field" | "not_found" : never)
@@ -191,14 +190,8 @@ type Read<O, Part extends "params" | "query" | "body"> = O extends {
   ? z.output<S>
   : null;
 
-/** The validated input of a handler. */
-export interface ApiInput<O extends Operation = Operation> {
-  readonly params: Read<O, "params">;
-  readonly query: Read<O, "query">;
-  readonly body: Read<O, "body">;
-  readonly caller: CallerOf<O>;
-  /** The `If-Match` header; null = absent. */
-  readonly ifMatch: string | null;
+/** Where a request comes from and came to. */
+export interface RequestOrigin {
   /** IP address of the caller. */
   readonly address: string;
   /** Base URL of this service as the caller uses it, without a trailing slash. */
@@ -207,8 +200,22 @@ export interface ApiInput<O extends Operation = Operation> {
   readonly isLocal: boolean;
   /** What the request tells of its session in the console. */
   readonly cookie: CookieRequest;
+}
+
+/** What the input of every handler has. */
+export interface RequestInput extends RequestOrigin {
+  /** The `If-Match` header; null = absent. */
+  readonly ifMatch: string | null;
   /** The `Last-Event-ID` header; null = absent. */
   readonly lastEventId: string | null;
+}
+
+/** The validated input of a handler. */
+export interface ApiInput<O extends Operation = Operation> extends RequestInput {
+  readonly params: Read<O, "params">;
+  readonly query: Read<O, "query">;
+  readonly body: Read<O, "body">;
+  readonly caller: CallerOf<O>;
 }
 
 type AnswerBody<A> = A extends { readonly schema: infer S }
@@ -239,17 +246,21 @@ export interface NotedResult {
   readonly isDone: boolean;
 }
 
+/** What an answer has beside its status and body. */
+export interface AnswerExtras {
+  /** Header names and values in turn; absent = none of its own. */
+  readonly headers?: readonly string[];
+  readonly noted?: NotedResult;
+  /** Writes the body as an event stream, after the head; absent = `body` is all of it. */
+  readonly stream?: WriteStream;
+}
+
 /** A declared answer with its body. */
 export type ApiAnswer<O extends Operation> = {
-  readonly [S in keyof O["answers"]]: {
+  readonly [S in keyof O["answers"]]: AnswerExtras & {
     readonly kind: "answer";
     readonly status: S;
     readonly body: AnswerBody<O["answers"][S]>;
-    /** Header names and values in turn; absent = none of its own. */
-    readonly headers?: readonly string[];
-    readonly noted?: NotedResult;
-    /** Writes the body, after the head; absent = `body` is all of it. */
-    readonly stream?: WriteStream;
   };
 }[keyof O["answers"]];
 

@@ -1,7 +1,8 @@
 // The discovery documents by path. Each is rendered once per set of facts, and the base URL is
-// inserted per caller. The cache is bounded, because base URLs come from a request header.
+// inserted per caller: nothing is kept by base URL, which comes from a request header.
 
 import { createHash } from "node:crypto";
+import { escaped } from "../http/html.ts";
 import { errorsText } from "./errors.ts";
 import { type DocumentFacts, type Site, servedOperations, siteOf } from "./facts.ts";
 import { openApiDocument } from "./openapi.ts";
@@ -28,6 +29,7 @@ interface Form {
 }
 
 const JSON_TYPE = "application/json";
+const HTML = "text/html; charset=utf-8";
 const MARKDOWN = "text/markdown; charset=utf-8";
 
 const FORMS: Readonly<Record<string, Form>> = {
@@ -53,7 +55,6 @@ const FORMS: Readonly<Record<string, Form>> = {
 /** Placeholder for the base URL in rendered documents. */
 const NOWHERE = siteOf("https://base-url.invalid");
 const ADDRESSES = /(?:https|wss):\/\/base-url\.invalid/g;
-const MAX_KEPT = 64;
 const ETAG_CHARS = 22;
 
 /** The discovery documents of an instance. */
@@ -61,7 +62,6 @@ export class Documents {
   readonly #facts: () => DocumentFacts;
   #known: DocumentFacts | null = null;
   readonly #templates = new Map<string, Template>();
-  readonly #kept = new Map<string, SentDocument>();
 
   /**
    * `facts` is called for each request; a different record
@@ -76,67 +76,54 @@ export class Documents {
     const form = Object.hasOwn(FORMS, path) ? FORMS[path] : undefined;
     if (form === undefined) return undefined;
     const now = this.#facts();
-    if (now !== this.#known) {
-      this.#templates.clear();
-      this.#kept.clear();
-      this.#known = now;
-    }
-    const key = `${path} ${baseUrl}`;
-    const found = this.#kept.get(key);
-    if (found !== undefined) return found;
-    const made = documentOf(form, this.#templateOf(path, form, now), siteOf(baseUrl));
-    if (this.#kept.size >= MAX_KEPT) this.#kept.clear();
-    this.#kept.set(key, made);
-    return made;
-  }
-
-  #templateOf(path: string, { render }: Form, now: DocumentFacts): Template {
-    const known = this.#templates.get(path);
-    if (known !== undefined) return known;
-    const text = render(now, NOWHERE);
-    const template = { text, hash: hashOf(text) };
+    if (now !== this.#known) this.#templates.clear();
+    this.#known = now;
+    const template = this.#templates.get(path) ?? templateOf(form, now);
     this.#templates.set(path, template);
-    return template;
+    return documentAt(template, siteOf(baseUrl));
   }
 }
 
 /** A document as it is rendered once, for no address. */
-interface Template {
+interface Template extends Pick<Form, "contentType"> {
   readonly text: string;
   readonly hash: string;
+  /** The same as HTML, rendered at the first request; null = it has no HTML version. */
+  readonly page: (() => Promise<Template>) | null;
 }
 
-function documentOf(
-  { contentType, rendersFor }: Form,
-  { text, hash }: Template,
-  site: Site,
-): SentDocument {
-  const written = (url: string): string =>
-    contentType === JSON_TYPE ? JSON.stringify(url).slice(1, -1) : url;
+function templateOf({ contentType, render, rendersFor }: Form, facts: DocumentFacts): Template {
+  const text = render(facts, NOWHERE);
+  const hash = hashOf(text);
+  let page: Promise<Template> | null = null;
+  const rendered = async (): Promise<Template> => {
+    const shown = await readingPage(text, NOWHERE.baseUrl + DOCUMENT_PATHS.docs);
+    return { contentType: HTML, text: shown, hash: `${hash} as a page`, page: null };
+  };
+  const show = (): Promise<Template> => {
+    page ??= rendered();
+    return page;
+  };
+  return { contentType, text, hash, page: rendersFor === undefined ? null : show };
+}
+
+/** How an address is written in a document of a type. */
+const WRITTEN: Readonly<Record<string, (url: string) => string>> = {
+  [JSON_TYPE]: (url) => JSON.stringify(url).slice(1, -1),
+  [HTML]: escaped,
+};
+
+function documentAt({ contentType, text, hash, page }: Template, site: Site): SentDocument {
+  const { [contentType]: written = String } = WRITTEN;
   const at = {
     [NOWHERE.baseUrl]: written(site.baseUrl),
     [NOWHERE.socketUrl]: written(site.socketUrl),
   };
-  const body = Buffer.from(text.replace(ADDRESSES, (address) => at[address] ?? address));
-  const tag = hashOf(hash + site.baseUrl).slice(0, ETAG_CHARS);
   return {
     contentType,
-    body,
-    etag: `"${tag}"`,
-    page: rendersFor === undefined ? null : pageOf(body, tag, site),
-  };
-}
-
-/** Rendered at the first request. */
-function pageOf(markdown: Buffer, tag: string, { baseUrl }: Site): () => Promise<SentDocument> {
-  let rendered: Promise<SentDocument> | null = null;
-  const render = async (): Promise<SentDocument> => {
-    const body = await readingPage(markdown.toString(), baseUrl + DOCUMENT_PATHS.docs);
-    return { contentType: "text/html; charset=utf-8", body, etag: `"${tag}-page"`, page: null };
-  };
-  return () => {
-    rendered ??= render();
-    return rendered;
+    body: Buffer.from(text.replace(ADDRESSES, (address) => at[address] ?? address)),
+    etag: `"${hashOf(hash + site.baseUrl).slice(0, ETAG_CHARS)}"`,
+    page: page === null ? null : async () => documentAt(await page(), site),
   };
 }
 

@@ -28,7 +28,7 @@ export const READING_POLICY = STYLE.policy;
  * The page of a document; its first heading becomes the title. `index` is the URL of the list of
  * documents.
  */
-export async function readingPage(markdown: string, index: string): Promise<Buffer> {
+export async function readingPage(markdown: string, index: string): Promise<string> {
   const { Marked } = await import("marked");
   const title = /^# (.+)$/m.exec(markdown)?.[1] ?? "svc";
   const marked = new Marked({
@@ -45,7 +45,7 @@ export async function readingPage(markdown: string, index: string): Promise<Buff
   const navigation = html`<nav><b>svc</b> · <a href="${index}">Documents</a> · <a href="/dashboard">Console</a></nav>`;
   const page = html`${navigation}
 ${raw(body)}`;
-  return Buffer.from(documentOf(STYLE, `${title} · svc`, page));
+  return documentOf(STYLE, `${title} · svc`, page);
 }
 
 /** The anchor of a heading, as links within Markdown documents name it. */

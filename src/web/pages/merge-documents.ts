@@ -20,8 +20,6 @@ type Rule =
   | "average"
   /** The worst state of a circuit breaker. */
   | "worst"
-  /** The share of calls, computed again from the merged calls. */
-  | "share"
   /** A list: the union. */
   | "union"
   /** A list of current things: concatenated, up to a limit. */
@@ -61,7 +59,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   outcomes: "count",
   unsupported_methods: "union",
   max_block_range: "min",
-  share: "share",
+  share: "now",
   success_rate: "average",
   latency_ms: "average",
   age_ms: "min",
@@ -91,7 +89,7 @@ export function mergeChainDocuments(
   gone: JsonObject | null,
 ): JsonObject {
   const living = merged(documents);
-  return withShares(gone === null ? living : merged([living, within(gone, living)]));
+  return withShares(gone === null ? living : merged([living, within(gone, living)]), 0);
 }
 
 /** Adds the counts of another ended worker. */
@@ -242,32 +240,17 @@ function kept(value: Json, rule: Rule | null): Json {
   return rule === null || rule === "count" ? value : null;
 }
 
-/** Computes shares from the calls of each profile. */
-function withShares(document: JsonObject): JsonObject {
-  const { profiles } = document;
-  if (!Array.isArray(profiles)) return document;
-  const withOwn = profiles.filter(isObject).map((profile) => {
-    const total = callsOf(profile);
-    return mapTransports(profile, (transport) => ({
-      ...transport,
-      share: total === 0 ? null : callsOf(transport) / total,
-    }));
+/** Computes shares; `total`: the calls of the profile that the object belongs to. */
+function withShares(object: JsonObject, total: number): JsonObject {
+  const calls = callsOf(object);
+  const all = "providers" in object ? calls : total;
+  const members = Object.entries(object).map(([name, value]): readonly [string, Json] => {
+    if (name === "share") return [name, all === 0 ? null : calls / all];
+    if (isObject(value)) return [name, withShares(value, all)];
+    if (!Array.isArray(value)) return [name, value];
+    return [name, value.map((item) => (isObject(item) ? withShares(item, all) : item))];
   });
-  return { ...document, profiles: withOwn };
-}
-
-function mapTransports(
-  profile: JsonObject,
-  map: (transport: JsonObject) => JsonObject,
-): JsonObject {
-  const providers = Array.isArray(profile["providers"]) ? profile["providers"] : [];
-  return {
-    ...profile,
-    providers: providers.filter(isObject).map((provider) => {
-      const transports = Array.isArray(provider["transports"]) ? provider["transports"] : [];
-      return { ...provider, transports: transports.filter(isObject).map(map) };
-    }),
-  };
+  return Object.fromEntries(members);
 }
 
 /** Whether a value is a JSON object. */

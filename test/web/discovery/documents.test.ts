@@ -223,17 +223,10 @@ test(
   },
 );
 
-test("bounded: ten thousand addresses leave a few documents in memory, and each costs little", () => {
+test("bounded: ten thousand addresses leave no document in memory, and each costs little", () => {
   const documents = new Documents(() => HOSTED);
-  const first = documents.get("/openapi.json", "http://h0.example");
-  assert.equal(documents.get("/openapi.json", "http://h0.example"), first);
   const before = process.memoryUsage().arrayBuffers;
   for (let i = 0; i < 10_000; i++) documents.get("/agent.json", `http://h${i}.example`);
-  assert.notEqual(
-    documents.get("/openapi.json", "http://h0.example"),
-    first,
-    "what was not asked for long is forgotten",
-  );
   assert.ok(process.memoryUsage().arrayBuffers - before < 150_000_000);
 });
 

@@ -4,11 +4,10 @@ import { nanoOf } from "../../../core/billing/payment.ts";
 import { parseUsd, usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import { accountById, creditAccountOnce } from "../../../hosted/accounts/accounts.ts";
-import { NOTHING_USED, sumOf, type Used, usageReport } from "../../../hosted/accounts/usage.ts";
+import { NOTHING_USED, sumOf, usageReport } from "../../../hosted/accounts/usage.ts";
 import type { AuditFindings } from "../../../hosted/audit/audit.ts";
 import { type AuditResult, lastAudit, parseProblems } from "../../../hosted/audit/audit-results.ts";
 import {
-  type ListedAccount,
   listAccountKeys,
   listAccounts,
   parseAccountCursor,
@@ -22,7 +21,7 @@ import type { OPERATOR_OPERATIONS } from "../../contract/operator.ts";
 import type { StoreHandlers } from "../parts.ts";
 import { cachedView, keyUsedView, usageView, usedView } from "./accounts.ts";
 import { purchaseBody } from "./purchases.ts";
-import { instant, instantOrNull, ok } from "./views.ts";
+import { instant, ok } from "./views.ts";
 
 const MAX_DIFFERENCES = 100;
 /** The suggested delay before the next try to read an audit. */
@@ -72,35 +71,19 @@ export const OPERATOR_HANDLERS: StoreHandlers<keyof typeof OPERATOR_OPERATIONS> 
     if (after !== null && parseAccountCursor(after) === null)
       return apiFault("invalid_field", "`after` is no `next` of this list", { details: ["after"] });
     const nowMs = runtime.wallMs();
-    const page = await listAccounts(store, { ...query, search, after, nowMs });
-    return ok({
-      from: instant(page.fromMs),
-      to: instant(page.toMs),
-      accounts: page.accounts.map(accountView),
-      next: page.next,
-    });
+    return ok(await listAccounts(store, { ...query, search, after, nowMs }));
   },
   async listAccountKeys({ params: { id }, query: { after = null, ...query } }, parts) {
     const nowMs = parts.runtime.wallMs();
     const page = await listAccountKeys(parts.store, { ...query, after, accountId: id, nowMs });
-    if (page === null) return apiFault("not_found", "no account has this id");
-    const keys = page.keys.map((key) => ({
-      id: key.id,
-      name: key.name,
-      prefix: key.prefix,
-      default_profile: key.defaultProfile,
-      created_at: instant(key.createdAtMs),
-      revoked_at: instantOrNull(key.revokedAtMs),
-      ...spentView(key),
-    }));
-    return ok({ keys, next: page.next });
+    return page === null ? apiFault("not_found", "no account has this id") : ok(page);
   },
   async listAllPurchases({ query }, { store }) {
     const { state = null, account = null, limit, after = null } = query;
     const page = await allPurchases(store, { state, accountId: account, limit, after });
     const purchases = page.purchases.map(({ transactions, ...purchase }) => ({
       ...purchaseBody(purchase),
-      transactions: transactions.map((sent) => ({ tx_hash: sent.txHash, at: instant(sent.atMs) })),
+      transactions,
     }));
     const { counts, next } = page;
     return ok({ purchases, counts, next });
@@ -178,24 +161,6 @@ function differencesOf({ books, money }: AuditFindings) {
       should_be_usd: usdText(nanoOf(difference.movedUnits)),
     })),
   ];
-}
-
-function accountView(account: ListedAccount) {
-  return {
-    id: account.id,
-    kind: account.kind,
-    balance_usd: usdText(account.balanceN),
-    funded_usd: usdText(account.fundedN),
-    keys: account.keys,
-    ...spentView(account),
-    created_at: instant(account.createdAtMs),
-    merged_into: account.mergedInto,
-  };
-}
-
-function spentView(used: Used) {
-  const { calls, cu, chargeN } = used;
-  return { calls, cu, spent_usd: usdText(chargeN), ...cachedView(used) };
 }
 
 function walletView({ balanceWei, ...wallet }: NonNullable<WalletReport["wallet"]>) {
