@@ -1,7 +1,7 @@
 // The cookie of a session in the console: its name and attributes, and whether a request with it
 // comes from a page of this service. Knows no session.
 import type { IncomingHttpHeaders } from "node:http";
-import { bareHost, isLoopbackAddress } from "../../core/public-address.ts";
+import { isLoopbackName, isOwnOrigin } from "./local-caller.ts";
 
 /**
  * How this service was reached. `secure`: over https. `loopback`: over http at a name of this
@@ -68,10 +68,6 @@ function formOf(baseUrl: string): CookieForm | null {
   return isLoopbackName(url.hostname) ? "loopback" : null;
 }
 
-function isLoopbackName(hostname: string): boolean {
-  return hostname === "localhost" || isLoopbackAddress(bareHost(hostname));
-}
-
 function cookieOf(header: string | undefined, name: string): string | null {
   if (header === undefined || header.length > MAX_COOKIE_CHARS) return null;
   for (const pair of header.split(";", MAX_COOKIES)) {
@@ -81,14 +77,9 @@ function cookieOf(header: string | undefined, name: string): string | null {
   return null;
 }
 
-/**
- * `Sec-Fetch-Site` decides where the browser sends it, else `Origin`. Without a configured URL only
- * loopback names count as this service: any other name could be a foreign site's.
- */
+/** `Sec-Fetch-Site` decides where the browser sends it, else `Origin`. */
 function isSameOrigin(headers: IncomingHttpHeaders, { baseUrl, publicUrl }: CookiePlace): boolean {
   const site = headers["sec-fetch-site"];
   if (site !== undefined) return site === "same-origin";
-  const own = URL.parse(publicUrl ?? baseUrl);
-  if (own === null || headers.origin === undefined || headers.origin !== own.origin) return false;
-  return publicUrl !== null || isLoopbackName(own.hostname);
+  return isOwnOrigin(headers.origin, { baseUrl, publicUrl });
 }

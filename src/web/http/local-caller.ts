@@ -29,12 +29,18 @@ export function isLocalCaller(
  * Whether an origin is this service. Without a configured URL only loopback names count: any other
  * name could be a foreign site's, pointed at this machine by DNS (DNS rebinding).
  */
-function isOwnOrigin(origin: string, { baseUrl, publicUrl }: Omit<LocalParts, "address">): boolean {
+export function isOwnOrigin(
+  origin: string | undefined,
+  { baseUrl, publicUrl }: Omit<LocalParts, "address">,
+): boolean {
   const own = URL.parse(publicUrl ?? baseUrl);
-  if (own === null || origin.toLowerCase() !== own.origin) return false;
-  return (
-    publicUrl !== null || own.hostname === "localhost" || isLoopbackAddress(bareHost(own.hostname))
-  );
+  if (own === null || origin?.toLowerCase() !== own.origin) return false;
+  return publicUrl !== null || isLoopbackName(own.hostname);
+}
+
+/** Whether the host name of a URL is one of this machine. */
+export function isLoopbackName(hostname: string): boolean {
+  return hostname === "localhost" || isLoopbackAddress(bareHost(hostname));
 }
 
 /** Headers added by proxies: a request with one of them may come from anywhere. */

@@ -5,8 +5,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { fault } from "../../core/faults/rpc-fault.ts";
+import type { Addressed } from "../http/client-address.ts";
 import { type Headers, writeDocument, writeFault, writeUnchanged } from "../http/respond.ts";
-import type { CompressionClient } from "../rpc/answers/compression.ts";
 
 /** Where `bin/build-console.ts` puts the files. */
 const BUILT: string = join(import.meta.dirname, "../../../node_modules/.console");
@@ -157,7 +157,7 @@ export interface PageRequest {
   /** `If-None-Match`. */
   readonly known: string | undefined;
   /** Decides whether the answer may be compressed. */
-  readonly client: CompressionClient;
+  readonly client: Addressed;
   /** True = authenticated as the operator: real provider ids may be shown. */
   readonly isOperator: boolean;
   /** True = what the instance and its providers do may be shown. */

@@ -12,7 +12,7 @@ import type {
   SessionTaken,
 } from "../../payments/session/sessions.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { PayableRequest, Unpriced } from "./purchase-paywall.ts";
+import type { PayableRequest } from "./purchase-paywall.ts";
 
 /** The price of a request: the sum over its calls. */
 export type CallPrice = Omit<PricedCall, "fingerprint">;
@@ -55,13 +55,11 @@ export class CallPaywall {
    * Takes the payment of a request, or refuses a request without one and offers a channel. A price
    * of null = the request contains no call, and its credential manages a channel only.
    */
-  async collect<F extends Unpriced>(
+  async collect(
     { payment, address, mark }: PayableRequest<CallMark>,
-    price: () => Promise<CallPrice | null | F>,
-  ): Promise<PaidCall | SessionRefusal | F> {
-    const priced = await price();
-    if (priced !== null && "kind" in priced) return priced;
-    const call = priced === null ? null : { ...priced, fingerprint: mark.fingerprint };
+    price: CallPrice | null,
+  ): Promise<PaidCall | SessionRefusal> {
+    const call = price === null ? null : { ...price, fingerprint: mark.fingerprint };
     const why = this.#refusal(address, payment !== null);
     if (why !== null) return { kind: "refusal", fault: why, headers: [], isWrong: false };
     return payment === null

@@ -5,35 +5,26 @@ import { withErrorType } from "../../core/faults/legacy-form.ts";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { AnswerStream } from "../../upstream/transport.ts";
 import { renderFault } from "../http/render-fault.ts";
-import type { Headers } from "../http/respond.ts";
+import { type Headers, headersOf, retryAfter } from "../http/respond.ts";
 import {
-  type AnswerHeaderParts,
+  addBilling,
+  addLegacyBilling,
   addMeta,
   addNode,
   addTo,
-  answerHeaders,
   type Bill,
   isLegacy,
 } from "./answers/answer-headers.ts";
-import {
-  addEncoding,
-  type Compression,
-  type CompressionJob,
-  MIN_COMPRESSED_BYTES,
-} from "./answers/compression.ts";
+import { addEncoding, type CompressionJob, MIN_COMPRESSED_BYTES } from "./answers/compression.ts";
 import { evidenceOf } from "./answers/evidence.ts";
 import { renderReply } from "./answers/render-reply.ts";
 import type { DeliveryCallback, Reply, WriteListener } from "./answers/reply.ts";
-import { StreamedAnswer, type StreamedAnswerParts } from "./answers/streamed-answer.ts";
+import { StreamedAnswer } from "./answers/streamed-answer.ts";
 import type { Borrowed, HttpExchange } from "./caller.ts";
-import type { SessionAnswer } from "./paid/session-answer.ts";
+import type { SessionAnswer } from "./paid/session-calls.ts";
+import type { RpcParts } from "./parts.ts";
 import type { RequestMemory } from "./request-memory.ts";
 import type { Target } from "./target.ts";
-
-export interface AnswerWriterParts extends AnswerHeaderParts, StreamedAnswerParts {
-  /** Null = answers are never compressed. */
-  readonly compression: Compression | null;
-}
 
 /** Answers up to this size are not counted in the memory budget while they wait to be sent. */
 const SHORT_BYTES = 16_384;
@@ -44,7 +35,7 @@ const NOT_BORROWED = { pool: undefined, body: Buffer.alloc(0) };
 
 /** The answer to one request. */
 export class AnswerWriter {
-  readonly #parts: AnswerWriterParts;
+  readonly #parts: RpcParts;
   readonly #exchange: HttpExchange;
   readonly #memory: RequestMemory;
   /** Null = the request has no target yet. */
@@ -62,7 +53,7 @@ export class AnswerWriter {
   /** True once an answer was started: no other answer can follow. */
   isBegun = false;
 
-  constructor(parts: AnswerWriterParts, exchange: HttpExchange, memory: RequestMemory) {
+  constructor(parts: RpcParts, exchange: HttpExchange, memory: RequestMemory) {
     this.#parts = parts;
     this.#exchange = exchange;
     this.#memory = memory;
@@ -225,8 +216,17 @@ export class AnswerWriter {
   }
 
   #headers(status: number, why: Fault | null, bill: Bill | null): Headers {
-    const facts = { target: this.target, fault: why, bill, offers: this.#offers };
-    const headers = answerHeaders(this.#parts, this.#exchange, facts);
+    const { admission, legacyForms } = this.#parts;
+    const { requestId, directives } = this.#exchange;
+    const headers = headersOf(requestId, directives.requestId);
+    if (bill !== null && admission !== null) addBilling(headers, admission, bill);
+    if (why !== null && why.retryAfterMs !== null)
+      headers.push("Retry-After", retryAfter(why.retryAfterMs));
+    if (this.#offers !== null) headers.push(...this.#offers, "Cache-Control", "no-store");
+    if (isLegacy(this.target, this.#exchange)) {
+      legacyForms.announce(headers);
+      addLegacyBilling(headers, admission, this.target, bill);
+    }
     if (this.seen !== null) headers.push("X-Svc-Seen", this.seen);
     if (this.#receipt !== null && status < REFUSED)
       headers.push(...this.#receipt, "Cache-Control", "private");

@@ -69,7 +69,7 @@ export function authenticate(
   const withKey = (found: KeyContext | Fault): (() => void) | null =>
     found.kind === "fault"
       ? end(found)
-      : bindKey({ parts, admission, request, url, keyContext: found }, done);
+      : bindKey({ parts, admission, request, keyContext: found }, done);
   const known = admission.keyCache.identify(secret, digest);
   if (known !== null) return withKey(known);
   let stop: (() => void) | null = null;
@@ -92,8 +92,6 @@ interface KeyedRequest {
   readonly parts: AuthenticationParts;
   readonly admission: Admission;
   readonly request: RequestInfo;
-  /** Path and query without the key. */
-  readonly url: string;
   readonly keyContext: KeyContext;
 }
 
@@ -102,9 +100,10 @@ interface KeyedRequest {
  * if the key may use it.
  */
 function bindKey(
-  { parts, admission, request, url, keyContext }: KeyedRequest,
+  { parts, admission, request, keyContext }: KeyedRequest,
   done: (found: Authenticated | Fault) => void,
 ): (() => void) | null {
+  const { url } = request.directives;
   const asking = { url, keyContext, defaultProfile: keyContext.defaultProfile };
   const found = bind(parts, request, asking);
   const profile =

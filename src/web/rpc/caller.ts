@@ -5,8 +5,26 @@ import type { Headers } from "../http/respond.ts";
 import type { GivenPayment } from "../payment/payment-headers.ts";
 import type { RequestInfo } from "./authenticate.ts";
 
+/** Destination of a streamed body. */
+export interface BodySink {
+  /**
+   * Writes a part of the body. Returns the bytes not yet sent; 0 = `chunk` may be reused at once.
+   * Otherwise `written` is called when `chunk` may be reused. `hasRoom`: the 32 bytes before
+   * and after it may be overwritten.
+   */
+  write(chunk: Buffer, written: () => void, hasRoom?: boolean): number;
+  end(): void;
+  /** Calls `run` once when all bytes have been sent. */
+  drained(run: () => void): void;
+  /**
+   * Closes the connection at once, so that the client cannot take a partial answer for a complete
+   * one.
+   */
+  destroy(): void;
+}
+
 /** Sends the answer to one request. Exactly one of `send` and `begin` is called, once. */
-export interface HttpExchange extends RequestInfo {
+export interface HttpExchange extends RequestInfo, BodySink {
   readonly requestId: string;
   /** The connection on which it came: the same object for all requests on it. */
   readonly connection: object;
@@ -26,30 +44,16 @@ export interface HttpExchange extends RequestInfo {
    */
   begin(headers: Headers, sizeBytes: number | null, first: Buffer | null): void;
   /**
-   * Writes a part of the body. Returns the bytes not yet sent; 0 = `chunk` may be reused at once.
-   * Otherwise `written` is called when `chunk` may be reused. `hasRoom`: the 32 bytes before
-   * and after it may be overwritten.
-   */
-  write(chunk: Buffer, written: () => void, hasRoom?: boolean): number;
-  /**
    * Holds further writes back, so that they are sent together with the end of the body, which must
    * follow at once.
    */
   cork(): void;
-  end(): void;
   /** Bytes not yet sent. */
   readonly unsent: number;
-  /** Calls `run` once when all bytes have been sent. */
-  drained(run: () => void): void;
   /** False once the answer is complete or the connection is gone. */
   readonly open: boolean;
   /** True once the answer is complete and the connection has taken all of it. */
   readonly delivered: boolean;
-  /**
-   * Closes the connection at once, so that the client cannot take a partial answer for a complete
-   * one.
-   */
-  destroy(): void;
 }
 
 /** A borrowed buffer that holds a whole answer. */

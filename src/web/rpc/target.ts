@@ -129,22 +129,122 @@ export class TargetResolver {
       input.legacyForms === undefined;
     if (this.#revision !== this.#registry.revision) this.#forget();
     // Only targets that are the same for every caller are cached.
-    if (!plain || (account !== null && account.own !== null))
-      return resolve({ registry: this.#registry, observer: this.#observer, account }, input);
+    if (!plain || (account !== null && account.own !== null)) return this.#resolve(input, account);
     const group = input.within === null ? this.#homes : this.#withins;
     const slug = input.within ?? input.defaultProfile;
     const remembered = group.get(slug)?.get(input.url);
     if (remembered !== undefined) return remembered;
-    const target = resolve(
-      { registry: this.#registry, observer: this.#observer, account: null },
-      input,
-    );
+    const target = this.#resolve(input, null);
     if (target.kind === "fault") return target;
     if (this.#size >= REMEMBERED) this.#forget();
     this.#size++;
     const known = group.get(slug) ?? new Map<string, Target>();
     group.set(slug, known.set(input.url, target));
     return target;
+  }
+
+  #resolve(input: TargetInput, account: TargetAccount | null): Target | Fault {
+    const mark = input.url.indexOf("?");
+    const path = mark === -1 ? input.url : input.url.slice(0, mark);
+    const query = new URLSearchParams(mark === -1 ? "" : input.url.slice(mark + 1));
+    const segments = input.url.length > LONGEST_URL_CHARS ? null : segmentsOf(path);
+    if (segments === null)
+      return fault("invalid_request", "the URL is too long or not valid", { status: 400 });
+    const parts = partsOf(segments);
+    if (!parts)
+      return fault("not_found", "no RPC endpoint has this path", { details: { forms: URL_FORMS } });
+    const named = parts.profile ?? input.defaultProfile ?? undefined;
+    const isKeyed = input.defaultProfile !== null;
+    const served = this.#profileOf(input.within ?? named, isKeyed, account);
+    if ("kind" in served) return served;
+    const chain = this.#registry.chain(parts.chain ?? "");
+    const tracker = chain === undefined ? undefined : served.trackers.get(chain.chainName);
+    if (chain === undefined || tracker === undefined) return this.#unknownChain(served, parts);
+    const { defaultStrategy } = served.profile;
+    const choices = [parts.strategy, query.get("strategy"), input.strategy, defaultStrategy];
+    const strategy = strategyOf(served.profile, choices);
+    if (typeof strategy !== "string") return strategy;
+    const wanted = isElsewhere(account, named)
+      ? undefined
+      : (parts.provider ?? query.get("provider") ?? input.provider);
+    const pin = wanted === undefined ? onlyNode(tracker) : pinOf(wanted, served.profile, tracker);
+    if (pin !== null && "kind" in pin) return pin;
+    const meta = query.get("include_meta") ?? "none";
+    if (meta !== "none" && meta !== "body" && meta !== "headers") {
+      return fault("invalid_field", "include_meta is not known", {
+        nextAction: "use include_meta=body or include_meta=headers",
+      });
+    }
+    const forms = [...oldPathForms(parts), ...(input.legacyForms ?? [])];
+    const legacyForms = forms.length === 0 ? null : forms;
+    const series = this.#observer.series(publicLabel(profileId(served.profile)), chain.chainName);
+    const { profile } = served;
+    const payPerCall = parts.form?.startsWith(SESSIONS) === true;
+    const socketPath = `/ws${payPerCall ? path.replace(SESSIONS, "/rpc/") : path}`;
+    return {
+      kind: "target",
+      input,
+      named: named ?? profile.slug,
+      profile,
+      chain,
+      tracker,
+      series,
+      strategy,
+      pin,
+      meta,
+      socketPath,
+      legacyForms,
+      payPerCall,
+    };
+  }
+
+  /** `isKeyed`: the caller has a key. */
+  #profileOf(
+    slug: string | undefined,
+    isKeyed: boolean,
+    account: TargetAccount | null,
+  ): ServedProfile | Fault {
+    const services = slug === undefined ? undefined : account?.own?.servicesOf(slug)?.[0];
+    const isCustom = services?.access === "custom";
+    if (!isCustom) return this.#sharedProfile(services?.profile ?? slug, isKeyed, account);
+    const served = this.#registry.served(profileId({ owner: account?.id ?? "", slug: slug ?? "" }));
+    return (
+      served ?? fault("not_prepared", "the profile is being loaded", { details: { profile: slug } })
+    );
+  }
+
+  /**
+   * A profile that belongs to no account. For callers with a key, this excludes the operator's own
+   * profiles.
+   */
+  #sharedProfile(
+    slug: string | undefined,
+    isKeyed: boolean,
+    account: TargetAccount | null,
+  ): ServedProfile | Fault {
+    const registry = this.#registry;
+    const served = slug === undefined ? registry.defaultProfile : registry.profile(slug);
+    if (served !== undefined && (!isKeyed || served.profile.managed)) return served;
+    const shared = isKeyed && slug === "premium" ? registry.profile("public") : undefined;
+    if (shared !== undefined) return shared;
+    const known = isKeyed
+      ? ["premium", "public", ...(account?.own?.slugs ?? [])]
+      : registry.profiles.map(({ profile }) => profile.slug);
+    return fault("unknown_profile", "no profile has this slug", {
+      nextAction: `use one of: ${known.join(", ")}`,
+      details: { known_profiles: known },
+    });
+  }
+
+  #unknownChain(served: ServedProfile, parts: Parts): Fault {
+    const known = this.#registry.chains
+      .filter((chain) => served.trackers.has(chain.chainName))
+      .map((chain) => chain.chainName);
+    const inProfile = parts.profile === undefined ? "" : ` in profile ${served.profile.slug}`;
+    return fault("unknown_chain", `no chain has this name or id${inProfile}`, {
+      nextAction: `use one of: ${known.join(", ")}; strategies are ${STRATEGY_NAMES.join(", ")}`,
+      details: { known_chains: known },
+    });
   }
 
   #forget(): void {
@@ -178,70 +278,7 @@ export const CURRENT_FORMS: readonly string[] = URL_FORMS.filter(
 );
 
 type Parts = Partial<Record<"form" | "profile" | "strategy" | "chain" | "provider", string>>;
-const FORMS: readonly (readonly string[])[] = URL_FORMS.map((form) => form.slice(1).split("/"));
-
-interface Scene {
-  readonly registry: ProfileRegistry;
-  readonly observer: Observer;
-  readonly account: TargetAccount | null;
-}
-
-function resolve({ registry, observer, account }: Scene, input: TargetInput): Target | Fault {
-  const mark = input.url.indexOf("?");
-  const path = mark === -1 ? input.url : input.url.slice(0, mark);
-  const query = new URLSearchParams(mark === -1 ? "" : input.url.slice(mark + 1));
-  const segments = input.url.length > LONGEST_URL_CHARS ? null : segmentsOf(path);
-  if (segments === null)
-    return fault("invalid_request", "the URL is too long or not valid", { status: 400 });
-  const parts = partsOf(segments);
-  if (!parts)
-    return fault("not_found", "no RPC endpoint has this path", { details: { forms: URL_FORMS } });
-  const named = parts.profile ?? input.defaultProfile ?? undefined;
-  const served = profileOf(registry, input.within ?? named, {
-    keyed: input.defaultProfile !== null,
-    account,
-  });
-  if ("kind" in served) return served;
-  const chain = registry.chain(parts.chain ?? "");
-  const tracker = chain === undefined ? undefined : served.trackers.get(chain.chainName);
-  if (chain === undefined || tracker === undefined) return unknownChain(registry, served, parts);
-  const { defaultStrategy } = served.profile;
-  const choices = [parts.strategy, query.get("strategy"), input.strategy, defaultStrategy];
-  const strategy = strategyOf(served.profile, choices);
-  if (typeof strategy !== "string") return strategy;
-  const wanted = isElsewhere(account, named)
-    ? undefined
-    : (parts.provider ?? query.get("provider") ?? input.provider);
-  const pin = wanted === undefined ? onlyNode(tracker) : pinOf(wanted, served.profile, tracker);
-  if (pin !== null && "kind" in pin) return pin;
-  const meta = query.get("include_meta") ?? "none";
-  if (meta !== "none" && meta !== "body" && meta !== "headers") {
-    return fault("invalid_field", "include_meta is not known", {
-      nextAction: "use include_meta=body or include_meta=headers",
-    });
-  }
-  const forms = [...oldPathForms(parts), ...(input.legacyForms ?? [])];
-  const legacyForms = forms.length === 0 ? null : forms;
-  const series = observer.series(publicLabel(profileId(served.profile)), chain.chainName);
-  const { profile } = served;
-  const payPerCall = parts.form?.startsWith(SESSIONS) === true;
-  const socketPath = `/ws${payPerCall ? path.replace(SESSIONS, "/rpc/") : path}`;
-  return {
-    kind: "target",
-    input,
-    named: named ?? profile.slug,
-    profile,
-    chain,
-    tracker,
-    series,
-    strategy,
-    pin,
-    meta,
-    socketPath,
-    legacyForms,
-    payPerCall,
-  };
-}
+const FORMS = URL_FORMS.map((form) => ({ form, segments: form.slice(1).split("/") }));
 
 /** The decoded segments of a path; null = it cannot be decoded. One trailing slash is ignored. */
 function segmentsOf(path: string): readonly string[] | null {
@@ -267,10 +304,10 @@ function oldPathForms({ form, strategy }: Parts): readonly LegacyFormName[] {
   return forms;
 }
 
-function partsOf(segments: readonly string[]): Parts | undefined {
-  for (const [i, form] of FORMS.entries()) {
-    const parts = match(form, segments);
-    if (parts !== null) return { ...parts, form: URL_FORMS[i] ?? "" };
+function partsOf(given: readonly string[]): Parts | undefined {
+  for (const { form, segments } of FORMS) {
+    const parts = match(segments, given);
+    if (parts !== null) return { ...parts, form };
   }
   return undefined;
 }
@@ -289,25 +326,6 @@ function match(form: readonly string[], segments: readonly string[]): Parts | nu
   return parts;
 }
 
-interface Caller {
-  readonly keyed: boolean;
-  readonly account: TargetAccount | null;
-}
-
-function profileOf(
-  registry: ProfileRegistry,
-  slug: string | undefined,
-  caller: Caller,
-): ServedProfile | Fault {
-  const services = slug === undefined ? undefined : caller.account?.own?.servicesOf(slug)?.[0];
-  if (services === undefined || slug === undefined) return sharedProfile(registry, slug, caller);
-  if (services.access !== "custom") return sharedProfile(registry, services.profile, caller);
-  const served = registry.served(profileId({ owner: caller.account?.id ?? "", slug }));
-  return (
-    served ?? fault("not_prepared", "the profile is being loaded", { details: { profile: slug } })
-  );
-}
-
 /**
  * Whether another profile serves a Custom profile for now: providers of the Custom profile cannot
  * be pinned then.
@@ -315,39 +333,6 @@ function profileOf(
 function isElsewhere(account: TargetAccount | null, named: string | undefined): boolean {
   const service = named === undefined ? undefined : account?.own?.servicesOf(named)?.[0];
   return service !== undefined && service.access !== "custom";
-}
-
-/**
- * A profile that belongs to no account. For callers with a key, this excludes the operator's own
- * profiles.
- */
-function sharedProfile(
-  registry: ProfileRegistry,
-  slug: string | undefined,
-  { keyed, account }: Caller,
-): ServedProfile | Fault {
-  const served = slug === undefined ? registry.defaultProfile : registry.profile(slug);
-  if (served !== undefined && (!keyed || served.profile.managed)) return served;
-  const shared = keyed && slug === "premium" ? registry.profile("public") : undefined;
-  if (shared !== undefined) return shared;
-  const known = keyed
-    ? ["premium", "public", ...(account?.own?.slugs ?? [])]
-    : registry.profiles.map(({ profile }) => profile.slug);
-  return fault("unknown_profile", "no profile has this slug", {
-    nextAction: `use one of: ${known.join(", ")}`,
-    details: { known_profiles: known },
-  });
-}
-
-function unknownChain(registry: ProfileRegistry, served: ServedProfile, parts: Parts): Fault {
-  const known = registry.chains
-    .filter((chain) => served.trackers.has(chain.chainName))
-    .map((chain) => chain.chainName);
-  const inProfile = parts.profile === undefined ? "" : ` in profile ${served.profile.slug}`;
-  return fault("unknown_chain", `no chain has this name or id${inProfile}`, {
-    nextAction: `use one of: ${known.join(", ")}; strategies are ${STRATEGY_NAMES.join(", ")}`,
-    details: { known_chains: known },
-  });
 }
 
 /** The strategy: the path wins over the query, the header and the default of the profile. */

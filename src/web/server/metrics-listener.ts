@@ -1,6 +1,7 @@
 // Listens on `server.metrics_listen` and serves only `/metrics`, with real provider ids.
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import { METRICS_TYPE } from "../../observe/exposition.ts";
+import { portOf } from "./server.ts";
 
 /** The address to listen on, and the page to serve. */
 export interface MetricsListening {
@@ -41,17 +42,11 @@ export function listenForMetrics({ host, port, text }: MetricsListening): Promis
     server.once("error", reject);
     server.listen(port, host, () => {
       server.off("error", reject);
-      resolve({ port: portOf(server, port), close: () => closeNow(server) });
+      const close = (): void => {
+        server.close();
+        server.closeAllConnections();
+      };
+      resolve({ port: portOf(server, port), close });
     });
   });
-}
-
-function portOf(server: Server, asked: number): number {
-  const address = server.address();
-  return typeof address === "object" && address !== null ? address.port : asked;
-}
-
-function closeNow(server: Server): void {
-  server.close();
-  server.closeAllConnections();
 }

@@ -33,12 +33,12 @@ export class NodeServer {
   readonly #parts: NodeServerParts;
   readonly #server: Server;
   readonly #connectionRequests = new ConnectionRequests();
-  readonly #sockets: ClientSockets;
+  readonly sockets: ClientSockets;
 
   constructor(parts: NodeServerParts) {
     this.#parts = parts;
     this.#server = serverWithin(parts.limits);
-    this.#sockets = new ClientSockets(parts);
+    this.sockets = new ClientSockets(parts);
     this.#server.on("request", (request, response) => {
       this.#connectionRequests.add(request, response);
       countRequest(parts, response);
@@ -51,7 +51,7 @@ export class NodeServer {
     this.#server.on("connect", (_request, socket) => this.#refuse(socket, NO_TUNNELS));
     this.#server.on("upgrade", (request, socket, head) => {
       if (this.#connectionRequests.isBusy(socket)) this.#refuse(socket, HANDSHAKE_BEHIND);
-      else this.#sockets.upgrade(request, socket, head);
+      else this.sockets.upgrade(request, socket, head);
     });
   }
 
@@ -65,23 +65,8 @@ export class NodeServer {
     this.#server.emit("connection", socket);
   }
 
-  /** Number of open WebSockets. */
-  get openSockets(): number {
-    return this.#sockets.open;
-  }
-
-  /** Refuses requests that wait for their turn on a WebSocket. */
-  refuseWaiting(): void {
-    this.#sockets.refuseWaiting();
-  }
-
-  /** Starts closing all WebSockets. */
-  closeSockets(): void {
-    this.#sockets.close();
-  }
-
   destroyAll(): void {
-    this.#sockets.destroy();
+    this.sockets.destroy();
     this.#server.closeAllConnections();
     this.#server.close();
   }

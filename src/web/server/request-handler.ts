@@ -12,10 +12,10 @@ import { type Headers, headersOf, wantsHtml, writeFault, writePreflight } from "
 import { writePage } from "../pages/account/page.ts";
 import type { PageHandler } from "../pages/console-pages.ts";
 import { withoutPayment } from "../payment/payment-headers.ts";
-import { serveRpc } from "../rpc/connections/node-http.ts";
+import { HttpRequest } from "../rpc/connections/node-http.ts";
 import type { RpcParts } from "../rpc/parts.ts";
 import { isRpcPath, isSocketPath } from "../rpc/target.ts";
-import { refuseHandshake } from "../socket/client-sockets.ts";
+import { NOT_A_SOCKET } from "../socket/client-sockets.ts";
 
 export interface RequestParts {
   readonly activity: Activity;
@@ -44,7 +44,7 @@ export function handleRequest(
   const namesHost = namesOneHost(request);
   if (namesHost && method === "POST" && isRpcPath(url)) {
     request.url = url;
-    return serveRpc(parts, request, response, requestId);
+    return new HttpRequest(parts, request, response, requestId).read();
   }
   const path = url.split("?", 1)[0] ?? "/";
   if (namesHost && method !== "OPTIONS" && parts.api.serves(path)) {
@@ -154,7 +154,7 @@ function writeNotASocket(
       }),
     );
   headers.push("Upgrade", "websocket");
-  writeFault(response, headers, refuseHandshake());
+  writeFault(response, headers, NOT_A_SOCKET);
 }
 
 function writeNotAllowed(

@@ -37,7 +37,10 @@ const BACKLOG = 1_024;
 export function listen(parts: ServerParts, host: string, port: number): Promise<WebServer> {
   const activity: Activity = { active: 0, lastMs: 0, draining: false, ended: false };
   const node = new NodeServer({ ...parts, activity });
-  const fastPath = parts.fastPath === "off" ? null : fastPathOf(parts, node, activity);
+  const fastPath =
+    parts.fastPath === "off"
+      ? null
+      : new FastPathServer({ ...parts, activity, handOver: (socket) => node.accept(socket) });
   const shares = new ConnectionShares(parts.limits.maxConnections, parts.rpc.proxies);
   const serve = (socket: Socket): void => {
     if (shares.takes(socket)) (fastPath ?? node).accept(socket);
@@ -80,24 +83,8 @@ function acceptBeside(
   };
 }
 
-/**
- * The fast path, which hands a connection to node's server at its first request that is not a plain
- * RPC call.
- */
-function fastPathOf(parts: ServerParts, node: NodeServer, activity: Activity): FastPathServer {
-  const { runtime, rpc, requestId, limits } = parts;
-  return new FastPathServer({
-    runtime,
-    rpc,
-    requestId,
-    activity,
-    keepAliveTimeoutMs: limits.keepAliveTimeoutMs,
-    firstRequestMs: limits.headersTimeoutMs,
-    handOver: (socket) => node.accept(socket),
-  });
-}
-
-function portOf(listener: Server, asked: number): number {
+/** The port that a server listens on, once it does. */
+export function portOf(listener: Server, asked: number): number {
   const address = listener.address();
   return typeof address === "object" && address !== null ? address.port : asked;
 }
@@ -128,7 +115,7 @@ async function drain(
 ): Promise<void> {
   if (activity.draining) return;
   activity.draining = true;
-  node.refuseWaiting();
+  node.sockets.refuseWaiting();
   const startedAtMs = runtime.now();
   activity.lastMs = startedAtMs;
   await acceptWaiting(runtime, listener);
@@ -137,9 +124,9 @@ async function drain(
     activity.active === 0 && runtime.now() - activity.lastMs >= QUIET_MS;
   while (runtime.now() - startedAtMs < limits.drainTimeoutMs && !isQuiet()) await step();
   activity.ended = true;
-  node.closeSockets();
+  node.sockets.close();
   const closingAtMs = runtime.now();
-  while (node.openSockets > 0 && runtime.now() - closingAtMs < CLOSING_HANDSHAKE_MS) await step();
+  while (node.sockets.open > 0 && runtime.now() - closingAtMs < CLOSING_HANDSHAKE_MS) await step();
   fastPath?.destroyAll();
   node.destroyAll();
 }

@@ -49,12 +49,6 @@ export interface ClientConnection extends NotificationSink {
   holdReading(isFull: boolean): void;
 }
 
-/** The answer to a batch (null = none), and the settlement of its items. */
-interface BatchAnswer {
-  readonly body: readonly Buffer[] | null;
-  readonly settle: DeliveryCallback;
-}
-
 /** A message to be sent after the answer to its batch; `answered` = that answer was sent. */
 type Follower = (answered: boolean) => void;
 
@@ -356,9 +350,18 @@ export class SocketCalls {
     const followers: Follower[] = [];
     const heard = (reply: Reply, shown: boolean): void => this.#follow(followers, reply, shown);
     const batch = { ...plan, ...this.#message(request, target), heard };
-    const cancel = runBatch(rpc, batch, (body, settle) =>
-      this.#answered(request, { body, settle }, followers),
-    );
+    const cancel = runBatch(rpc, batch, (body, settle) => {
+      if (this.#over) return settle(false);
+      try {
+        this.#end(request);
+        if (body === null) settle(true);
+        const isSent = body === null || this.#connection.send(body, settle);
+        for (const follow of followers) follow(isSent && !this.#over);
+      } catch (error) {
+        this.#fail(error);
+      }
+      this.resume();
+    });
     if (request.isOver) return;
     request.cancel = (why) => {
       cancel(why);
@@ -374,23 +377,6 @@ export class SocketCalls {
       followers.push(() => this.#connection.send([meta]));
     }
     if (written !== null) followers.push((answered) => written(answered && shown));
-  }
-
-  #answered(
-    request: SocketRequest,
-    { body, settle }: BatchAnswer,
-    followers: readonly Follower[],
-  ): void {
-    if (this.#over) return settle(false);
-    try {
-      this.#end(request);
-      if (body === null) settle(true);
-      const isSent = body === null || this.#connection.send(body, settle);
-      for (const follow of followers) follow(isSent && !this.#over);
-    } catch (error) {
-      this.#fail(error);
-    }
-    this.resume();
   }
 
   #end(request: SocketRequest): void {

@@ -51,16 +51,6 @@ const END_CODE = 1008;
 const OUR_FAULT: ReadonlySet<number> = new Set([1011, 1012]);
 const PING = "\x89\x00";
 
-/** The state of a close that the service started. */
-interface Farewell {
-  /** Longest time without reading. */
-  readonly patienceMs: number;
-  /** Bytes waiting to be sent at the last check. */
-  readonly unsentBytes: number;
-  readonly silentMs: number;
-  readonly totalMs: number;
-}
-
 /** One client WebSocket after its handshake. */
 export class ClientSocket implements ClientConnection, SlowReader {
   readonly #parts: ClientSocketParts;
@@ -182,29 +172,23 @@ export class ClientSocket implements ClientConnection, SlowReader {
     if (this.#ws.readyState !== WebSocket.OPEN) return this.#ws.terminate();
     this.#ws.close(code, reason);
     this.#ws.resume();
-    this.#terminateLater({
-      patienceMs: code === SLOW_CODE ? SLOW_PATIENCE_MS : LOOK_MS,
-      unsentBytes: this.#socket.writableLength,
-      silentMs: 0,
-      totalMs: 0,
-    });
+    this.#terminateLater(code === SLOW_CODE ? SLOW_PATIENCE_MS : LOOK_MS);
   }
 
-  #terminateLater({ patienceMs, unsentBytes, silentMs, totalMs }: Farewell): void {
-    this.#cancelTermination = this.#parts.rpc.runtime.after(LOOK_MS, () => {
+  /** Cuts off a closing client once it has not read for `patienceMs`, or after the longest time. */
+  #terminateLater(patienceMs: number): void {
+    let [unsentBytes, silentMs, totalMs] = [this.#socket.writableLength, 0, 0];
+    const look = (): void => {
       const left = this.#socket.writableLength;
-      const quietMs = left < unsentBytes ? 0 : silentMs + LOOK_MS;
+      silentMs = left < unsentBytes ? 0 : silentMs + LOOK_MS;
+      totalMs += LOOK_MS;
       // Once everything was sent, the client still has at least a second to answer.
-      const enough = left === 0 ? unsentBytes === 0 : quietMs >= patienceMs;
-      if (enough || totalMs + LOOK_MS >= LONGEST_FAREWELL_MS) this.#ws.terminate();
-      else
-        this.#terminateLater({
-          patienceMs,
-          unsentBytes: left,
-          silentMs: quietMs,
-          totalMs: totalMs + LOOK_MS,
-        });
-    });
+      const enough = left === 0 ? unsentBytes === 0 : silentMs >= patienceMs;
+      unsentBytes = left;
+      if (enough || totalMs >= LONGEST_FAREWELL_MS) this.#ws.terminate();
+      else this.#cancelTermination = this.#parts.rpc.runtime.after(LOOK_MS, look);
+    };
+    this.#cancelTermination = this.#parts.rpc.runtime.after(LOOK_MS, look);
   }
 
   /** Refuses requests that wait for their turn: the service stops. */

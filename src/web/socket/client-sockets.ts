@@ -31,14 +31,18 @@ export function isHandshake(request: IncomingMessage): boolean {
 }
 
 /** The refusal of an ordinary request on a path for WebSockets. */
-export function refuseHandshake(): Fault {
-  return fault("upgrade_required", "this path is for WebSockets");
-}
+export const NOT_A_SOCKET = fault("upgrade_required", "this path is for WebSockets");
 
 /** The client sockets of the service. */
 export class ClientSockets {
   readonly #parts: ClientSocketParts;
-  readonly #pingScheduler: PingScheduler;
+  /** Open sockets, in groups that are pinged in turn. */
+  readonly #groups: readonly Set<ClientSocket>[] = Array.from({ length: GROUPS }, () => new Set());
+  #added = 0;
+  #turn = 0;
+  #isPinging = false;
+  /** Number of open sockets. */
+  open = 0;
   /** Headers of the handshake being answered; `ws` completes a handshake synchronously. */
   #answering: Headers = [];
   #server: WebSocketServer;
@@ -46,7 +50,6 @@ export class ClientSockets {
   constructor(calls: CallParts) {
     const slowReaders = new SlowReaders(calls.rpc.budget, () => calls.rpc.limits);
     this.#parts = { ...calls, frameEncoder: new FrameEncoder(), slowReaders };
-    this.#pingScheduler = new PingScheduler(this.#parts);
     this.#server = this.#createServer();
   }
 
@@ -75,23 +78,19 @@ export class ClientSockets {
     });
   }
 
-  get open(): number {
-    return this.#pingScheduler.size;
-  }
-
   /** Refuses requests that wait for their turn on a socket: the service stops. */
   refuseWaiting(): void {
-    this.#pingScheduler.each((socket) => socket.refuseWaiting());
+    this.#each((socket) => socket.refuseWaiting());
   }
 
   /** Closes all sockets with a reason; cuts those that do not answer within a second. */
   close(): void {
-    this.#pingScheduler.each((socket) => socket.close(1012, "service restart"));
+    this.#each((socket) => socket.close(1012, "service restart"));
   }
 
   /** Cuts all sockets at once. */
   destroy(): void {
-    this.#pingScheduler.each((socket) => socket.destroy());
+    this.#each((socket) => socket.destroy());
   }
 
   #createServer(): WebSocketServer {
@@ -115,11 +114,31 @@ export class ClientSockets {
     this.#answering = headers;
     if (this.#server.options.maxPayload !== this.#parts.rpc.limits.maxBodyBytes)
       this.#server = this.#createServer();
-    this.#server.handleUpgrade(request, socket, head, (ws) =>
-      this.#pingScheduler.add(
-        (left) => new ClientSocket(this.#parts, { ws, socket, authenticated, left }),
-      ),
-    );
+    this.#server.handleUpgrade(request, socket, head, (ws) => {
+      const group = this.#groups[this.#added++ % GROUPS];
+      const left = (): void => {
+        if (group?.delete(opened)) this.open--;
+      };
+      const opened = new ClientSocket(this.#parts, { ws, socket, authenticated, left });
+      group?.add(opened);
+      this.open++;
+      if (!this.#isPinging) this.#pingLater();
+    });
+  }
+
+  #each(run: (socket: ClientSocket) => void): void {
+    for (const group of this.#groups) for (const socket of [...group]) run(socket);
+  }
+
+  #pingLater(): void {
+    const { runtime, limits } = this.#parts.rpc;
+    this.#isPinging = this.open > 0;
+    if (!this.#isPinging) return;
+    runtime.after(limits.socketPingMs / GROUPS, () => {
+      if (this.open > 0)
+        for (const socket of this.#groups[this.#turn++ % GROUPS] ?? []) socket.ping();
+      this.#pingLater();
+    });
   }
 }
 
@@ -137,6 +156,8 @@ function writeRefusal(
   rpc.runtime.after(CLOSE_MS, () => socket.destroy());
 }
 
+/** Groups of sockets that are pinged one after the other. */
+const GROUPS = 30;
 /** Time for a refused client to read the answer. */
 const CLOSE_MS = 1_000;
 /** Never reached: client sockets limit their own closing. */
@@ -174,7 +195,7 @@ function requestInfoOf(request: IncomingMessage): RequestInfo {
 
 /** Why the service accepts no handshake now; null = it does. */
 function handshakeRefusal({ activity }: ClientSocketParts, request: IncomingMessage): Fault | null {
-  if (!isHandshake(request)) return refuseHandshake();
+  if (!isHandshake(request)) return NOT_A_SOCKET;
   if (!namesOneHost(request)) return NO_HOST;
   return activity.draining ? fault("unavailable", "the service is stopping") : null;
 }
@@ -200,48 +221,4 @@ function broken({ message }: Error): Fault {
   return fault("invalid_request", message, {
     nextAction: "use a WebSocket library that speaks RFC 6455 (version 13)",
   });
-}
-
-const PARTS = 30;
-
-/** Open sockets, divided into groups that are pinged in turn. */
-class PingScheduler {
-  readonly #rpc: ClientSocketParts["rpc"];
-  readonly #parts: readonly Set<ClientSocket>[] = Array.from({ length: PARTS }, () => new Set());
-  #added = 0;
-  #turn = 0;
-  #isRunning = false;
-  size = 0;
-
-  constructor({ rpc }: ClientSocketParts) {
-    this.#rpc = rpc;
-  }
-
-  /** Adds the socket that `make` creates; `left` removes it. */
-  add(make: (left: () => void) => ClientSocket): void {
-    const part = this.#parts[this.#added++ % PARTS];
-    if (part === undefined) return;
-    const socket = make(() => {
-      if (part.delete(socket)) this.size--;
-    });
-    part.add(socket);
-    this.size++;
-    if (!this.#isRunning) this.#tickLater();
-    this.#isRunning = true;
-  }
-
-  each(run: (socket: ClientSocket) => void): void {
-    for (const part of this.#parts) for (const socket of [...part]) run(socket);
-  }
-
-  #tickLater(): void {
-    this.#rpc.runtime.after(this.#rpc.limits.socketPingMs / PARTS, () => this.#tick());
-  }
-
-  #tick(): void {
-    this.#isRunning = this.size > 0;
-    if (!this.#isRunning) return;
-    for (const socket of this.#parts[this.#turn++ % PARTS] ?? []) socket.ping();
-    this.#tickLater();
-  }
 }

@@ -65,7 +65,7 @@ function paywallOf(taken: () => Promise<SessionTaken>) {
 
 async function collected(paywall: CallPaywall, isPaying: boolean, address = "192.0.2.1") {
   const request = { payment: isPaying ? PAYMENT : null, mark: MARK, address };
-  return paywall.collect<never>(request, async () => PRICE);
+  return paywall.collect(request, PRICE);
 }
 
 function codesOf(taken: readonly SessionTaken[]): readonly string[] {
@@ -80,18 +80,9 @@ test("a request without a payment is told its own price, and its channel is name
   const { paywall, calls, hints } = paywallOf(async () => WRONG);
   assert.equal(await collected(paywall, false), REQUIRED);
   const empty = { payment: null, mark: { ...MARK, channelHint: null }, address: "192.0.2.1" };
-  await paywall.collect(empty, async () => null);
+  await paywall.collect(empty, null);
   assert.deepEqual(calls, [{ ...PRICE, fingerprint: "f" }, null]);
   assert.deepEqual(hints, ["0x1", null]);
-});
-
-test("a request that has no price is answered with why, and counts for nothing", async () => {
-  const { paywall, calls } = paywallOf(async () => WRONG);
-  const request = { payment: PAYMENT, mark: MARK, address: "192.0.2.1" };
-  const why = { kind: "closed" } as const;
-  for (let at = 0; at <= CREDENTIALS; at++)
-    assert.equal(await paywall.collect(request, async () => why), why);
-  assert.deepEqual(calls, []);
 });
 
 test("challenges are bounded by address; a call that is paid for gives one back", async () => {

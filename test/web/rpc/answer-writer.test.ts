@@ -8,10 +8,11 @@ import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerStream } from "../../../src/upstream/transport.ts";
-import { AnswerWriter, type AnswerWriterParts } from "../../../src/web/rpc/answer-writer.ts";
-import type { BodySink, CompressionJob } from "../../../src/web/rpc/answers/compression.ts";
+import { AnswerWriter } from "../../../src/web/rpc/answer-writer.ts";
+import type { CompressionJob } from "../../../src/web/rpc/answers/compression.ts";
 import type { Reply } from "../../../src/web/rpc/answers/reply.ts";
-import type { HttpExchange } from "../../../src/web/rpc/caller.ts";
+import type { BodySink, HttpExchange } from "../../../src/web/rpc/caller.ts";
+import type { RpcParts } from "../../../src/web/rpc/parts.ts";
 import { RequestMemory } from "../../../src/web/rpc/request-memory.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
 
@@ -69,7 +70,7 @@ function answerFixture() {
     observer: { log: { warn() {}, error() {} }, refused() {} },
     runtime: realRuntime,
     timerWheel: new TimerWheel(realRuntime),
-  } as unknown as AnswerWriterParts;
+  } as unknown as RpcParts;
   const memory = new RequestMemory({ budget: MemoryBudget.unbounded(), caller: { key: "test" } });
   const writer = new AnswerWriter(parts, exchange, memory);
   return {

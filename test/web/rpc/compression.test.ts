@@ -4,13 +4,10 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
+import type { Addressed } from "../../../src/web/http/client-address.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
-import {
-  acceptedEncoding,
-  type BodySink,
-  Compression,
-  type CompressionClient,
-} from "../../../src/web/rpc/answers/compression.ts";
+import { acceptedEncoding, Compression } from "../../../src/web/rpc/answers/compression.ts";
+import type { BodySink } from "../../../src/web/rpc/caller.ts";
 
 const ACCEPTED: readonly (readonly [
   header: string | undefined,
@@ -41,7 +38,7 @@ for (const [header, encoding] of ACCEPTED) {
     assert.equal(acceptedEncoding(header), encoding));
 }
 
-function asker(headers: Record<string, string>, address = "203.0.113.9"): CompressionClient {
+function asker(headers: Record<string, string>, address = "203.0.113.9"): Addressed {
   return { address, header: (name) => headers[name] };
 }
 

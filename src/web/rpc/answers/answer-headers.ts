@@ -1,8 +1,6 @@
-// Builds the headers of an HTTP answer: ids, how a call was routed and served, what it cost and
-// what is left, payment offers of a refusal, and what legacy forms add. Counts the use of each
-// legacy form. Writes nothing.
+// Headers of an HTTP answer: how a call was routed and served, what it cost and what is left, and
+// what legacy forms add. Counts the use of each legacy form. Writes nothing.
 
-import type { RateLimit } from "../../../core/billing/access.ts";
 import { usdText } from "../../../core/billing/price.ts";
 import type { RateLimitStatus } from "../../../core/billing/rate-limit.ts";
 import {
@@ -11,53 +9,14 @@ import {
   legacyFormGone,
 } from "../../../core/faults/legacy-form.ts";
 import type { Fault } from "../../../core/faults/rpc-fault.ts";
-import type { Admission, Refusal } from "../../../hosted/admission/admission.ts";
+import type { Admission } from "../../../hosted/admission/admission.ts";
 import type { LegacyFormUsage } from "../../../hosted/legacy-form-usage.ts";
 import type { Runtime } from "../../../runtime.ts";
-import { type Headers, headersOf, retryAfter } from "../../http/respond.ts";
+import type { Headers } from "../../http/respond.ts";
 import type { Billing } from "../../payment/call-payment.ts";
 import type { RequestInfo } from "../authenticate.ts";
 import { legacyFormsOf, type Target } from "../target.ts";
 import type { Evidence } from "./evidence.ts";
-
-/** What the headers are built from. */
-export interface AnswerHeaderParts {
-  readonly admission: Admission | null;
-  readonly legacyForms: LegacyForms;
-}
-
-/** The request being answered. */
-export interface AnsweredRequest extends RequestInfo {
-  readonly requestId: string;
-}
-
-/** The values shown in headers; null = the header is left out. */
-export interface AnswerFacts {
-  /** Null = the target of the request is not known. */
-  readonly target: Target | null;
-  readonly fault: Fault | null;
-  readonly bill: Bill | null;
-  /** Payment offers as header names and values in turn. */
-  readonly offers: readonly string[] | null;
-}
-
-export function answerHeaders(
-  { admission, legacyForms }: AnswerHeaderParts,
-  request: AnsweredRequest,
-  { target, fault: why, bill, offers }: AnswerFacts,
-): Headers {
-  const headers = headersOf(request.requestId, request.directives.requestId);
-  if (bill !== null && admission !== null) addBilling(headers, admission, bill);
-  if (why !== null && why.retryAfterMs !== null)
-    headers.push("Retry-After", retryAfter(why.retryAfterMs));
-  if (offers !== null) headers.push(...offers, "Cache-Control", "no-store");
-  const isOld = target === null ? isLegacy(target, request) : target.legacyForms !== null;
-  if (isOld) {
-    legacyForms.announce(headers);
-    addLegacyBilling(headers, admission, { target: target, bill });
-  }
-  return headers;
-}
 
 /** The summed charges of one request. */
 export interface Bill {
@@ -85,13 +44,15 @@ export function addTo(bill: Bill | null, billing: Billing): Bill {
  * Adds the headers for a request with a key. Specified in the service specification, "Response
  * headers", and draft-ietf-httpapi-ratelimit-headers-10.
  */
-function addBilling(
+export function addBilling(
   headers: Headers,
   admission: Admission,
   { last, cu, chargeN, isAbovePlain }: Bill,
 ): void {
   if (!("grant" in last)) {
-    if (last.limit !== null) addRateLimit(headers, admission, last, last.limit.rateLimit);
+    const { limit } = last;
+    if (limit !== null)
+      addRateLimitStatus(headers, admission.rateLimitStatus(last.keyContext, limit.rateLimit));
     return;
   }
   const { keyContext, service } = last.grant;
@@ -102,16 +63,7 @@ function addBilling(
   if (isAnonymous) headers.push("x-svc-usd", usdText(chargeN));
   const balanceN = admission.balanceN(last.grant);
   if (balanceN !== null) headers.push("x-svc-balance-usd", usdText(balanceN));
-  addRateLimit(headers, admission, last.grant, service.rateLimit);
-}
-
-function addRateLimit(
-  headers: Headers,
-  admission: Admission,
-  { keyContext }: Pick<Refusal, "keyContext">,
-  rateLimit: RateLimit,
-): void {
-  addRateLimitStatus(headers, admission.rateLimitStatus(keyContext, rateLimit));
+  addRateLimitStatus(headers, admission.rateLimitStatus(keyContext, service.rateLimit));
 }
 
 /** Adds the `RateLimit` headers: the tokens that are left. */
@@ -221,10 +173,11 @@ const LOW_SHARE = 0.1;
  * Adds the headers of version 2. `bill` null = a caller without a key, or a refusal before
  * admission.
  */
-function addLegacyBilling(
+export function addLegacyBilling(
   headers: Headers,
   admission: Admission | null,
-  { target, bill }: { readonly target: Target | null; readonly bill: Bill | null },
+  target: Target | null,
+  bill: Bill | null,
 ): void {
   const last = bill?.last ?? null;
   const grant = last !== null && "grant" in last ? last.grant : null;

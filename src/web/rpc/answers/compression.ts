@@ -5,8 +5,9 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { constants, createGzip, createZstdCompress, type ZstdOptions } from "node:zlib";
 import { isPublicAddress } from "../../../core/public-address.ts";
-import { addressBehind, type TrustedProxies } from "../../http/client-address.ts";
+import { type Addressed, addressBehind, type TrustedProxies } from "../../http/client-address.ts";
 import type { Headers } from "../../http/respond.ts";
+import type { BodySink } from "../caller.ts";
 
 /** Supported content encodings, the preferred one first. */
 export const ENCODINGS = ["zstd", "gzip"] as const;
@@ -20,27 +21,6 @@ const GZIP = { level: 1 };
 const ZSTD: ZstdOptions = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 /** Compressed bytes that may wait for a slow reader before compression is paused. */
 const UNSENT_BYTES = 262_144;
-
-/** The parts of a request that decide whether its answer may be compressed. */
-export interface CompressionClient {
-  readonly address: string;
-  header(name: string): string | undefined;
-}
-
-/** Destination of a streamed body. */
-export interface BodySink {
-  /**
-   * Writes a part of the body. Returns the bytes not yet sent; 0 = `chunk` may be reused at once.
-   * Otherwise `written` is called when `chunk` may be reused. `hasRoom`: the 32 bytes before
-   * and after it may be overwritten.
-   */
-  write(chunk: Buffer, written: () => void, hasRoom?: boolean): number;
-  end(): void;
-  /** Calls `run` once when all bytes have been sent. */
-  drained(run: () => void): void;
-  /** Closes the connection without completing the answer. */
-  destroy(): void;
-}
 
 /** A body that is compressed on its way to another destination. */
 export interface CompressedBody extends BodySink {
@@ -72,14 +52,14 @@ export class Compression {
   }
 
   /** True for callers on public addresses: their answers vary by `Accept-Encoding`. */
-  concerns(client: CompressionClient): boolean {
+  concerns(client: Addressed): boolean {
     const forwarded = client.header("x-forwarded-for");
     if (forwarded === undefined) return this.#isPublic(client.address);
     return isPublicAddress(addressBehind(client.address, forwarded, this.#proxies));
   }
 
   /** A job for one answer; null = the client accepts no encoding, or all jobs are in use. */
-  take(client: CompressionClient): CompressionJob | null {
+  take(client: Addressed): CompressionJob | null {
     const encoding = acceptedEncoding(client.header("accept-encoding"));
     if (encoding === null || this.#jobs >= MAX_JOBS) return null;
     this.#jobs++;

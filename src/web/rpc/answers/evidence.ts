@@ -5,7 +5,7 @@ import { isCharged } from "../../../core/billing/charging.ts";
 import type { PublicNode } from "../../../core/cluster-health.ts";
 import { type Attempt, upstreamMsOf } from "../../../core/provider/attempt.ts";
 import type { Profile, Provider } from "../../../core/provider/profile.ts";
-import { type AnswerSource, providerOf } from "../../../core/routing/answer-source.ts";
+import { providerOf } from "../../../core/routing/answer-source.ts";
 import type { CacheUse } from "../../../core/routing/cache-terms.ts";
 import type { Plan } from "../../../core/routing/plan.ts";
 import { newCall } from "../../../core/rpc/call.ts";
@@ -44,6 +44,7 @@ export function evidenceOf(reply: Reply, { runtime, node }: EvidenceParts): Evid
   const endToEndMs = route === null ? 0 : runtime.now() - route.startedAtMs;
   const tip = route === null ? null : tipStateOf(route);
   const cu = chargedCuOf(reply);
+  const elsewhere = ELSEWHERE.find((kind) => kind === source.kind);
   return {
     version: EVIDENCE_VERSION,
     request_id: requestId,
@@ -69,7 +70,7 @@ export function evidenceOf(reply: Reply, { runtime, node }: EvidenceParts): Evid
     attempts: attempts.slice(0, MAX_ATTEMPTS).map((attempt) => attemptEvidence(attempt, profile)),
     ...(route === null || route.cacheUse === null ? {} : { cache: cacheEvidence(route.cacheUse) }),
     ...(cu === null ? {} : { charged_cu: cu }),
-    ...(isElsewhere(source) ? { source: source.kind } : {}),
+    ...(elsewhere === undefined ? {} : { source: elsewhere }),
     ...(route === null || route.at === null ? {} : { block: route.at }),
     ...(tip === null ? {} : { tip }),
     ...(profile.managed
@@ -137,21 +138,8 @@ function cacheEvidence(use: CacheUse): NonNullable<Evidence["cache"]> {
     : { result: use.result };
 }
 
-/** Whether nobody was asked for this very call. */
-function isElsewhere(
-  source: AnswerSource,
-): source is Extract<AnswerSource, { readonly kind: NonNullable<Evidence["source"]> }> {
-  return ELSEWHERE.has(source.kind);
-}
-
-const ELSEWHERE: ReadonlySet<AnswerSource["kind"]> = new Set([
-  "shared",
-  "cache",
-  "merged",
-  "heads",
-  "accepted",
-  "local",
-]);
+/** Sources of answers for which nobody was asked this very call. */
+const ELSEWHERE = ["shared", "cache", "merged", "heads", "accepted", "local"] as const;
 
 function regionOf({ region }: Provider): { readonly region?: string } {
   return region === null ? {} : { region };

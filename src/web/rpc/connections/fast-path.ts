@@ -25,9 +25,8 @@ export interface FastPathParts {
   readonly runtime: Runtime;
   readonly rpc: RpcParts;
   readonly requestId: () => string;
-  readonly keepAliveTimeoutMs: number;
-  /** Time within which a connection must send its first request. */
-  readonly firstRequestMs: number;
+  /** A connection must send its first request as soon as its headers. */
+  readonly limits: { readonly keepAliveTimeoutMs: number; readonly headersTimeoutMs: number };
   /**
    * Hands a paused connection over to node's HTTP server. The bytes already read were put back.
    */
@@ -52,7 +51,7 @@ export class FastPathServer {
 
   constructor(parts: FastPathParts) {
     this.#parts = parts;
-    this.#ends = new CurrentHeadEnds(parts.runtime, parts.keepAliveTimeoutMs);
+    this.#ends = new CurrentHeadEnds(parts.runtime, parts.limits.keepAliveTimeoutMs);
   }
 
   accept(socket: Socket): void {
@@ -151,7 +150,11 @@ class Connection implements HttpExchange {
   /** What the head says; the same for all requests with such a head. */
   directives: Directives = UNREAD;
   readonly #parts: FastPathParts;
-  readonly #socket: Socket;
+  readonly connection: Socket;
+  /** Requests with a payment are left to node. */
+  readonly payment = null;
+  /** True once the connection has taken all of the answer. */
+  delivered = false;
   readonly #headEnds: CurrentHeadEnds;
   readonly #forget: () => void;
   readonly #onData = (chunk: Buffer): void => this.#data(chunk);
@@ -173,8 +176,6 @@ class Connection implements HttpExchange {
    * in the same turn.
    */
   #unsentHead = "";
-  /** True once the connection has taken all of the answer. */
-  #delivered = false;
   /** True while a complete answer waits for its reader. */
   #flushing = false;
   /**
@@ -187,7 +188,7 @@ class Connection implements HttpExchange {
 
   constructor(parts: FastPathParts, socket: Socket, ends: CurrentHeadEnds, forget: () => void) {
     this.#parts = parts;
-    this.#socket = socket;
+    this.connection = socket;
     this.#headEnds = ends;
     this.#forget = forget;
     this.#idleSinceMs = parts.runtime.now();
@@ -202,24 +203,11 @@ class Connection implements HttpExchange {
   }
 
   get open(): boolean {
-    return this.#request !== null && !this.#socket.destroyed;
-  }
-
-  get connection(): object {
-    return this.#socket;
-  }
-
-  get delivered(): boolean {
-    return this.#delivered;
+    return this.#request !== null && !this.connection.destroyed;
   }
 
   get address(): string {
-    return this.#socket.remoteAddress ?? "";
-  }
-
-  /** Requests with a payment are left to node. */
-  get payment(): null {
-    return null;
+    return this.connection.remoteAddress ?? "";
   }
 
   header(name: string): string | undefined {
@@ -255,7 +243,7 @@ class Connection implements HttpExchange {
   }
 
   write(chunk: Buffer, written: () => void, hasRoom = false): number {
-    const socket = this.#socket;
+    const socket = this.connection;
     if (chunk.length === 0) written();
     else if (this.#unsentHead === "") this.#writePart(chunk, written, hasRoom);
     else {
@@ -268,47 +256,47 @@ class Connection implements HttpExchange {
   }
 
   get unsent(): number {
-    return this.#socket.writableLength;
+    return this.connection.writableLength;
   }
 
   cork(): void {
-    this.#socket.cork();
+    this.connection.cork();
   }
 
   end(): void {
     this.#writeHead();
-    if (this.#chunked) this.#socket.write("0\r\n\r\n", "latin1");
-    this.#socket.uncork();
+    if (this.#chunked) this.connection.write("0\r\n\r\n", "latin1");
+    this.connection.uncork();
     this.#finish();
   }
 
   drained(run: () => void): void {
-    if (this.#socket.writableNeedDrain) this.#socket.once("drain", run);
+    if (this.connection.writableNeedDrain) this.connection.once("drain", run);
     else this.#parts.runtime.after(0, run);
   }
 
   destroy(): void {
-    this.#socket.destroy();
+    this.connection.destroy();
   }
 
   closeIfIdle(now: number): void {
-    const limitMs =
-      this.#served === 0 ? this.#parts.firstRequestMs : this.#parts.keepAliveTimeoutMs;
+    const { headersTimeoutMs, keepAliveTimeoutMs } = this.#parts.limits;
+    const limitMs = this.#served === 0 ? headersTimeoutMs : keepAliveTimeoutMs;
     if (this.#request !== null) return;
     this.#idleSinceMs ??= now;
-    if (now - this.#idleSinceMs >= limitMs) this.#socket.destroy();
+    if (now - this.#idleSinceMs >= limitMs) this.connection.destroy();
   }
 
   /** Writes the head of a streamed answer, unless it was written. */
   #writeHead(): void {
     const head = this.#unsentHead;
     this.#unsentHead = "";
-    if (head !== "" && !this.#socket.destroyed) this.#socket.write(head, "latin1");
+    if (head !== "" && !this.connection.destroyed) this.connection.write(head, "latin1");
   }
 
   /** Writes a part of a streamed body; in one piece if it needs no frame or has room for it. */
   #writePart(chunk: Buffer, written: () => void, hasRoom: boolean): void {
-    const socket = this.#socket;
+    const socket = this.connection;
     if (!this.#chunked || hasRoom) {
       socket.write(this.#chunked ? framedInPlace(chunk) : chunk, written);
       return;
@@ -324,7 +312,7 @@ class Connection implements HttpExchange {
     if (this.#request !== null) {
       // Pipelined requests are kept unread until the answer under way has been sent.
       this.#early = this.#early === null ? chunk : Buffer.concat([this.#early, chunk]);
-      if (this.#early.length > MAX_EARLY_BYTES) this.#socket.pause();
+      if (this.#early.length > MAX_EARLY_BYTES) this.connection.pause();
       return;
     }
     if (this.#closing) return;
@@ -333,7 +321,7 @@ class Connection implements HttpExchange {
     const { activity, rpc } = this.#parts;
     activity.active++;
     this.#served++;
-    this.#delivered = false;
+    this.delivered = false;
     this.requestId = this.#parts.requestId();
     const request = new RpcRequest(rpc, this);
     this.#request = request;
@@ -373,7 +361,7 @@ class Connection implements HttpExchange {
   /** Writes the pending answer if the client is still connected. */
   #writeAnswer(): void {
     const answer = this.#unwritten;
-    const socket = this.#socket;
+    const socket = this.connection;
     this.#unwritten = null;
     if (answer === null) return;
     const request = this.#request;
@@ -396,7 +384,7 @@ class Connection implements HttpExchange {
 
   /** Ends the answer; the request ends once its reader has taken all of it. */
   #finish(): void {
-    const socket = this.#socket;
+    const socket = this.connection;
     if (socket.writableLength === 0) return this.#answered();
     this.#flushing = true;
     socket.setTimeout(STALL_MS, this.#onStall);
@@ -409,12 +397,12 @@ class Connection implements HttpExchange {
   }
 
   #answered(): void {
-    this.#delivered = !this.#socket.destroyed;
+    this.delivered = !this.connection.destroyed;
     const early = this.#early;
     this.#early = null;
     this.#finishRequest();
-    if (this.#closing) this.#socket.resume().end();
-    else if (early !== null && !this.#socket.destroyed) this.#handOver(early);
+    if (this.#closing) this.connection.resume().end();
+    else if (early !== null && !this.connection.destroyed) this.#handOver(early);
   }
 
   #finishRequest(): void {
@@ -437,13 +425,13 @@ class Connection implements HttpExchange {
     this.#closing = true;
     // The answer that is still to be written closes the connection itself.
     if (this.#unwritten !== null) return;
-    if (this.#request === null || this.#flushing) this.#socket.end();
-    else this.#socket.destroy();
+    if (this.#request === null || this.#flushing) this.connection.end();
+    else this.connection.destroy();
   }
 
   /** Hands the connection over as if nothing had been read from it. */
   #handOver(received: Buffer): void {
-    const socket = this.#socket;
+    const socket = this.connection;
     socket.off("data", this.#onData);
     socket.off("end", this.#onEnd);
     socket.off("close", this.#onClose);

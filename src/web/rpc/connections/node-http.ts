@@ -11,17 +11,8 @@ import { NO_ROOM_FOR_REQUEST, STALL_MS } from "../limits.ts";
 import type { RpcParts } from "../parts.ts";
 import { RpcRequest } from "../request.ts";
 
-/** Serves one POST request on an RPC path. */
-export function serveRpc(
-  parts: HttpParts,
-  request: IncomingMessage,
-  response: ServerResponse,
-  requestId: string,
-): void {
-  new HttpRequest(parts, request, response, requestId).read();
-}
-
-interface HttpParts {
+/** What such a request is served with. */
+export interface HttpRequestParts {
   readonly rpc: RpcParts;
   readonly activity: Pick<Activity, "ended">;
 }
@@ -33,7 +24,8 @@ interface HttpParts {
 const DISCARD_BYTES = 16_000_000;
 const LINGER_MS = 1_000;
 
-class HttpRequest implements HttpExchange {
+/** One POST request on an RPC path. */
+export class HttpRequest implements HttpExchange {
   readonly requestId: string;
   readonly directives: Directives;
   readonly #parts: RpcParts;
@@ -47,7 +39,7 @@ class HttpRequest implements HttpExchange {
   #size = 0;
 
   constructor(
-    { rpc: parts, activity }: HttpParts,
+    { rpc: parts, activity }: HttpRequestParts,
     request: IncomingMessage,
     response: ServerResponse,
     requestId: string,

@@ -1,6 +1,7 @@
 // Makes the calls of a request paid with a voucher, through the pipeline, alone or as a batch.
 // Gathers the whole answer, because it is stored with its charge. Knows no channel and no hold.
 import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
+import type { Fault } from "../../../core/faults/rpc-fault.ts";
 import { readRequest } from "../../../core/rpc/envelope.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
 import { renderFault } from "../../http/render-fault.ts";
@@ -13,7 +14,6 @@ import { runBatch } from "../calls/batch.ts";
 import { runPipeline } from "../calls/pipeline.ts";
 import type { CallerMessage, Cancel, PipelineParts } from "../calls/pipeline-request.ts";
 import type { RpcLimits } from "../limits.ts";
-import type { SessionAnswer } from "./session-answer.ts";
 import type { PricedRequest, VoucherPayment } from "./session-price.ts";
 
 /** What calls are made with. */
@@ -21,7 +21,18 @@ export interface SessionCallsParts extends PipelineParts {
   readonly limits: RpcLimits;
 }
 
-const NO_CONTENT = 204;
+/** A whole answer. */
+export interface SessionAnswer {
+  readonly status: number;
+  /** Null = the request was served. */
+  readonly fault: Fault | null;
+  readonly headers: Headers;
+  /** Null = every call was a notification. */
+  readonly body: Buffer | null;
+}
+
+/** Status of an answer without a body. */
+export const NO_CONTENT = 204;
 
 /** The calls of one request; they are made once. */
 export class SessionCalls {

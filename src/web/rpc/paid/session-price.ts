@@ -56,52 +56,28 @@ export interface Pricing {
 /** Prices a body that is known to be valid JSON. */
 export function pricedRequest(bytes: Buffer, pricing: Pricing): PricedRequest | RefusedRequest {
   const start = skipSpace(bytes, 0, bytes.length);
-  if (bytes[start] === OPEN_ARRAY) return pricedBatch(bytes, start, pricing);
-  const envelope = readRequest(bytes, start, bytes.length);
-  if (envelope.kind === "invalid")
-    return { kind: "refused", fault: fault("invalid_request", envelope.message), id: envelope.id };
-  const { price, parts } = pricedItem(envelope, pricing);
-  return {
-    kind: "priced",
-    items: [{ start, end: envelope.end }],
-    isBatch: false,
-    ...price,
-    parts: new Map([[start, parts]]),
-    tokens: parts,
-    id: envelope.id ?? "null",
-  };
-}
-
-function pricedBatch(
-  bytes: Buffer,
-  start: number,
-  pricing: Pricing,
-): PricedRequest | RefusedRequest {
-  const items = itemsOfBatch(bytes, start, pricing);
+  const isBatch = bytes[start] === OPEN_ARRAY;
+  const items = isBatch ? itemsOfBatch(bytes, start, pricing) : [{ start, end: bytes.length }];
   if ("kind" in items) return { kind: "refused", fault: items, id: "null" };
-  let units = 0n;
-  let cu = 0;
-  let valid = 0;
-  let tokens = items.length;
-  const partsByStart = new Map<number, number>();
-  for (const { start: from, end } of items) {
-    const envelope = readRequest(bytes, from, end);
-    if (envelope.kind === "invalid") continue;
-    const { price, parts } = pricedItem(envelope, pricing);
-    valid++;
-    units += price.units;
-    cu += price.cu;
-    tokens += parts - 1;
-    if (parts > 1) partsByStart.set(from, parts);
+  let [units, cu, tokens, id] = [0n, 0, items.length, "null"];
+  let invalid: string | null = null;
+  const parts = new Map<number, number>();
+  for (const item of items) {
+    const envelope = readRequest(bytes, item.start, item.end);
+    if (!isBatch) id = envelope.id ?? "null";
+    if (envelope.kind === "invalid") {
+      invalid = envelope.message;
+      continue;
+    }
+    const priced = pricedItem(envelope, pricing);
+    parts.set(item.start, priced.parts);
+    units += priced.price.units;
+    cu += priced.price.cu;
+    tokens += priced.parts - 1;
   }
-  if (valid === 0)
-    return {
-      kind: "refused",
-      fault: fault("invalid_request", "the batch holds no valid request"),
-      id: "null",
-    };
-  const parts = partsByStart;
-  return { kind: "priced", items, isBatch: true, units, parts, tokens, cu, id: "null" };
+  if (parts.size > 0) return { kind: "priced", items, isBatch, units, parts, tokens, cu, id };
+  const message = isBatch ? "the batch holds no valid request" : (invalid ?? "");
+  return { kind: "refused", fault: fault("invalid_request", message), id };
 }
 
 function pricedItem(

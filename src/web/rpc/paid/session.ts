@@ -4,16 +4,26 @@
 
 import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../../core/billing/charging.ts";
-import type { Tariff } from "../../../core/billing/price.ts";
+import { nanoOf } from "../../../core/billing/payment.ts";
+import { type Tariff, usdText } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import { isJson } from "../../../core/rpc/json.ts";
 import type { PaymentHeaders } from "../../../payments/payments.ts";
-import type { Hold, SessionRefusal } from "../../../payments/session/sessions.ts";
+import type {
+  CallBill,
+  Hold,
+  Managed,
+  RecordedAnswer,
+  SessionRefusal,
+} from "../../../payments/session/sessions.ts";
 import { isStoreFailure } from "../../../shared/store/store-failure.ts";
 import { callerAddress } from "../../http/client-address.ts";
+import { renderFault } from "../../http/render-fault.ts";
+import type { Headers } from "../../http/respond.ts";
 import type { CallMark, CallPaywall, CallPrice } from "../../payment/call-paywall.ts";
 import { fingerprintOf } from "../../payment/payment-headers.ts";
 import type { PayableRequest } from "../../payment/purchase-paywall.ts";
+import { addRateLimitStatus } from "../answers/answer-headers.ts";
 import type { WriteListener } from "../answers/reply.ts";
 import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
 import type { HttpExchange } from "../caller.ts";
@@ -21,14 +31,11 @@ import type { CallerMessage } from "../calls/pipeline-request.ts";
 import { plannedCalls } from "../calls/range-bounds.ts";
 import { NOT_JSON } from "../limits.ts";
 import {
-  chargedAnswer,
-  freeAnswer,
-  managedAnswer,
-  recordedAnswer,
-  refusedAnswer,
+  NO_CONTENT,
   type SessionAnswer,
-} from "./session-answer.ts";
-import { SessionCalls, type SessionCallsParts } from "./session-calls.ts";
+  SessionCalls,
+  type SessionCallsParts,
+} from "./session-calls.ts";
 import {
   type PricedRequest,
   type Pricing,
@@ -151,7 +158,7 @@ class PaidRequest {
   async #pay(priced: PricedRequest | null, payment: PaymentHeaders | null): Promise<void> {
     const { paywall } = this.#parts.payPerCall;
     const price = priced === null ? null : priceToPay(priced);
-    const taken = await paywall.collect<never>(this.#payable(payment), async () => price);
+    const taken = await paywall.collect(this.#payable(payment), price);
     if (this.#cancelled) return void (taken.kind === "hold" && taken.release());
     switch (taken.kind) {
       case "hold":
@@ -247,4 +254,54 @@ function priceToPay({ units, tokens, items }: PricedRequest): CallPrice {
 
 function idOf(priced: PricedRequest | null): string {
   return priced?.id ?? "null";
+}
+
+const PAYMENT_REQUIRED = 402;
+/** From this status on, the request was not served. */
+const REFUSED = 300;
+
+/** The answer to charged calls. */
+function chargedAnswer(answer: SessionAnswer, bill: CallBill): SessionAnswer {
+  return { ...answer, headers: [...answer.headers, ...billHeaders(bill, answer.status)] };
+}
+
+/** The answer to calls that cost nothing. */
+function freeAnswer(answer: SessionAnswer, cu: number): SessionAnswer {
+  return { ...answer, headers: [...answer.headers, "x-svc-cu", String(cu), "x-svc-usd", "0"] };
+}
+
+/** The recorded answer to a request that was already charged. */
+function recordedAnswer({ status, body: text, bill }: RecordedAnswer): SessionAnswer {
+  const body = status === NO_CONTENT ? null : Buffer.from(text);
+  return { status, fault: null, headers: billHeaders(bill, status), body };
+}
+
+/** The answer to a credential that came without a call. */
+function managedAnswer({ headers }: Managed): SessionAnswer {
+  const all = [...headers, "Cache-Control", "private"];
+  return { status: NO_CONTENT, fault: null, headers: all, body: null };
+}
+
+/** The answer to a refused request. `id` is the id of the call as JSON text. */
+function refusedAnswer(
+  { fault: why, headers }: Pick<SessionRefusal, "fault" | "headers">,
+  id: string,
+): SessionAnswer {
+  const noStore = why.status === PAYMENT_REQUIRED ? ["Cache-Control", "no-store"] : [];
+  const body = renderFault(why, id);
+  return { status: why.status, fault: why, headers: [...headers, ...noStore], body };
+}
+
+function billHeaders(
+  { cu, chargedUnits, leftUnits, rateLimitStatus, headers: receipt }: CallBill,
+  status: number,
+): Headers {
+  const headers = ["x-svc-access", "premium", "x-svc-cu", String(cu)];
+  headers.push("x-svc-usd", usdText(nanoOf(chargedUnits)));
+  headers.push("x-svc-balance-usd", usdText(nanoOf(leftUnits)));
+  addRateLimitStatus(headers, rateLimitStatus);
+  // A client would take a receipt as proof that its call was served.
+  if (status < REFUSED) headers.push(...receipt);
+  headers.push("Cache-Control", "private");
+  return headers;
 }
