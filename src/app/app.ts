@@ -397,7 +397,7 @@ function appOf(
 
 function markOf({ secret, server: { publicUrl, port }, dataDir }: Config): string {
   const place = publicUrl ?? `${hostname()} ${port} ${dataDir}`;
-  return serviceMark({ secret, place });
+  return serviceMark(secret, place);
 }
 
 /** The services of the RPC surface. */

@@ -1,4 +1,5 @@
-// The input of every command, and its way to fail. Knows no command.
+// The input of every command, its way to fail, and files that may be absent. Knows no command.
+import { readFileSync } from "node:fs";
 
 /** The arguments and environment of a command. */
 export interface CommandInput {
@@ -19,4 +20,13 @@ export function refuse(message: string): never {
 /** The `code` of a platform error, for messages that must not include its text. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}
+
+/** The text of a file; null = it cannot be read. */
+export function textOf(file: string): string | null {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return null;
+  }
 }

@@ -3,16 +3,19 @@ import { isIPv6 } from "node:net";
 import type { Config } from "../config/config.ts";
 import type { LocalChain } from "./local-chain.ts";
 
-/** What belongs to this start. */
-export interface Greeting {
-  readonly local: LocalChain | null;
-  /** Opens one session of the operator in the console; null = there is no such link. */
-  readonly signIn: string | null;
-}
-
-/** Prints the URLs of the service. */
-export function greet(config: Config, port: number, { local, signIn }: Greeting): void {
-  const base = baseUrlOf(config, port);
+/**
+ * Prints the URLs of the service. `signIn`: opens one session of the operator in the console; null
+ * = there is no such link.
+ */
+export function greet(
+  config: Config,
+  port: number,
+  local: LocalChain | null,
+  signIn: string | null,
+): void {
+  const { publicUrl, host } = config.server;
+  // The one address of all these lines: a session of the console is valid at its own host alone.
+  const base = publicUrl ?? `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
   const profile =
     config.profiles.find((candidate) => candidate.slug === "public") ?? config.profiles[0];
   const served = config.chains.find((candidate) => profile?.chains.has(candidate.chainName));
@@ -27,16 +30,6 @@ ${config.hosted === null ? "" : `  a key      curl -s -X POST ${base}/api/v1/age
   console    ${base}/dashboard
   chains     ${base}/api/chains
   all of it  ${base}/llms.txt
-${signIn === null ? "" : `  sign in    ${signInLink(base, signIn)}  (once, as the operator)\n`}
+${signIn === null ? "" : `  sign in    ${base}/dashboard/sign-in#sign-in=${signIn}  (once, as the operator)\n`}
 ${local?.payingLines(base) ?? ""}`);
-}
-
-/** The one address of all these lines: a session of the console is valid at its own host alone. */
-function baseUrlOf({ server: { publicUrl, host } }: Config, port: number): string {
-  return publicUrl ?? `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
-}
-
-/** The page of the console that takes the code out of its address and signs in. */
-function signInLink(base: string, code: string): string {
-  return `${base}/dashboard/sign-in#sign-in=${code}`;
 }

@@ -11,7 +11,6 @@ import { isLoopbackAddress } from "../core/public-address.ts";
 import { realRuntime } from "../runtime.ts";
 import { type CommandInput, refuse } from "./command.ts";
 import { greet } from "./greeting.ts";
-import type { LocalChain } from "./local-chain.ts";
 import { type ReadConfig, readConfig, requireConfig } from "./read-config.ts";
 import {
   collectStartGarbage,
@@ -62,17 +61,18 @@ export async function serve(input: CommandInput): Promise<void> {
     kill: service.kill,
   });
   // Last: a signal may come as soon as the line is read that it serves.
-  announce(config, { service, log, local, workers, signIn });
-}
-
-/** A running service and the local chain that belongs to it. */
-interface Running {
-  readonly service: Service;
-  readonly log: Logger;
-  readonly local: LocalChain | null;
-  readonly workers: number;
-  /** Null = no link is printed. */
-  readonly signIn: NewSignInLink | null;
+  const { chains, profiles, server } = config;
+  log.info(
+    {
+      host: server.host,
+      port: service.port,
+      ...(workers === 1 ? {} : { workers }),
+      chains: chains.map((chain) => chain.chainName),
+      profiles: profiles.map((profile) => profile.slug),
+    },
+    "svc is serving",
+  );
+  if (!config.production) greet(config, service.port, local, signIn?.secret ?? null);
 }
 
 /** Whether a link to sign in is printed: where nobody else can read it or be reached by it. */
@@ -84,20 +84,6 @@ function withSignInLink(config: Config, signIn: NewSignInLink | null): Config {
   return signIn === null
     ? config
     : { ...config, server: { ...config.server, signInLink: signIn.link } };
-}
-
-function announce(config: Config, { service, log, local, workers, signIn }: Running): void {
-  log.info(
-    {
-      host: config.server.host,
-      port: service.port,
-      ...(workers === 1 ? {} : { workers }),
-      chains: config.chains.map((chain) => chain.chainName),
-      profiles: config.profiles.map((profile) => profile.slug),
-    },
-    "svc is serving",
-  );
-  if (!config.production) greet(config, service.port, { local, signIn: signIn?.secret ?? null });
 }
 
 /** Reloads the configuration, for a signal and for an operator. */

@@ -30,21 +30,11 @@ export function processLog({ logLevel }: Config, worker: string | null): Logger 
 
 /** The message for an error at the start. */
 export function startProblem(error: unknown, { server }: Config): string {
-  if (isListening(error))
-    return (
-      `cannot listen on ${server.host}:${server.port} (${codeOf(error)}); choose another with ` +
-      "--port or --host"
-    );
-  return errorText(error);
-}
-
-/** A worker gets its socket from the supervisor, which binds the port. */
-function isListening(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    "syscall" in error &&
-    (error.syscall === "listen" || error.syscall === "bind")
-  );
+  const syscall = error instanceof Error && "syscall" in error ? error.syscall : null;
+  // A worker gets its socket from the supervisor, which binds the port.
+  if (syscall !== "listen" && syscall !== "bind") return errorText(error);
+  const place = `${server.host}:${server.port} (${codeOf(error)})`;
+  return `cannot listen on ${place}; choose another with --port or --host`;
 }
 
 /**

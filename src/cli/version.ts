@@ -2,66 +2,50 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { textOf } from "./command.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const COMMIT = /^[0-9a-f]{7,64}$/;
 /** Characters of a commit that are shown. */
 const SHOWN_CHARS = 8;
 
-/** Where a build is read from. */
-export interface BuildPlace {
-  /** The folder that holds `package.json`. */
-  readonly root: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
-}
-
 /**
  * `0.2.0+1a2b3c4d`: the version of `package.json`, and the commit of `SVC_COMMIT` or, in a clone of
- * the repository, the one that is checked out. Without either the version alone.
+ * the repository, the one that is checked out. Without either the version alone. `root`: the folder
+ * that holds `package.json`.
  */
-export function versionOf({ root, env }: BuildPlace): string {
+export function versionOf(
+  env: Readonly<Record<string, string | undefined>>,
+  root: string = ROOT,
+): string {
   const file = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: unknown };
-  const commit = [env["SVC_COMMIT"], checkedOut(root)].find(isCommit);
+  const commits = [env["SVC_COMMIT"], checkedOut(root)];
+  const commit = commits.find((text) => text !== undefined && COMMIT.test(text));
   const version = String(file.version);
   return commit === undefined ? version : `${version}+${commit.slice(0, SHOWN_CHARS)}`;
-}
-
-/** The version of this build. */
-export function ownVersion(env: BuildPlace["env"]): string {
-  return versionOf({ root: ROOT, env });
-}
-
-function isCommit(text: string | undefined): text is string {
-  return text !== undefined && COMMIT.test(text);
 }
 
 /** The commit that is checked out; undefined = this is no clone, or it cannot be read. */
 function checkedOut(root: string): string | undefined {
   const folder = gitFolder(root);
-  const head = textOf(join(folder, "HEAD"));
+  const head = textOf(join(folder, "HEAD"))?.trim();
   const ref = head?.match(/^ref: (refs\/[^\s]+)$/)?.[1];
   if (ref === undefined) return head;
   // A linked working tree keeps its branches in the folder of the clone.
-  const common = resolve(folder, textOf(join(folder, "commondir")) ?? ".");
-  return textOf(join(common, ref)) ?? packed(common, ref);
+  const common = resolve(folder, textOf(join(folder, "commondir"))?.trim() ?? ".");
+  return textOf(join(common, ref))?.trim() ?? packed(common, ref);
 }
 
 /** `.git`, or the folder that the file of this name names. */
 function gitFolder(root: string): string {
   const path = join(root, ".git");
-  const linked = textOf(path)?.match(/^gitdir: (.+)$/)?.[1];
+  const linked = textOf(path)
+    ?.trim()
+    .match(/^gitdir: (.+)$/)?.[1];
   return linked === undefined ? path : resolve(root, linked);
 }
 
 function packed(common: string, ref: string): string | undefined {
   const lines = textOf(join(common, "packed-refs"))?.split("\n") ?? [];
   return lines.find((line) => line.endsWith(` ${ref}`))?.split(" ")[0];
-}
-
-function textOf(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8").trim();
-  } catch {
-    return undefined;
-  }
 }

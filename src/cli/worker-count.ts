@@ -1,12 +1,12 @@
 // Determines the number of worker processes from the configuration and this machine. Reads how many
 // CPUs the cgroup of this process allows it, from the files of cgroup version 2 and version 1: Node
 // reads some of them as well, but not in every container.
-import { readFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { MAX_AUTO_WORKERS } from "../config/schema.ts";
 import { canSupervise } from "../shared/processes/worker-process.ts";
+import { textOf } from "./command.ts";
 
 /** What this process may use, its workers included. */
 export interface MachineLimits {
@@ -90,12 +90,4 @@ function limitIn1(folder: string): readonly number[] {
 /** One number; none where there is no limit (`max`, -1). */
 function cpusOf(usec: number, perUsec: number): readonly number[] {
   return usec > 0 && perUsec > 0 && Number.isFinite(usec / perUsec) ? [usec / perUsec] : [];
-}
-
-function textOf(file: string): string | null {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return null;
-  }
 }

@@ -15,7 +15,7 @@ import { type ConfigFault, pathText, type TableFault, tableFaults } from "./conf
 import { ConfigDocument, type Variables } from "./document.ts";
 import { hostedOf } from "./hosted.ts";
 import { bytesOf, camel, named, schemaOf } from "./kinds.ts";
-import { brokenRules } from "./rules.ts";
+import { brokenRules, type RuleInput } from "./rules.ts";
 import { type ConfigFile, configFile, environment, flags as flagTable } from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
 import { warningsOf } from "./warnings.ts";
@@ -54,29 +54,13 @@ export function loadConfig(input: ConfigInput): ConfigResult {
   const flag = flagTable.safeParse(switches);
   const needsSecret =
     production && file.data?.hosted.enabled === true && variables["SVC_SECRET"] === undefined;
-  const hasDatabase = (variables["DATABASE_URL"] ?? file.data?.storage.url ?? "") !== "";
+  const noSecret = "must be set in production when hosted.enabled is true";
+  const rules = { production, databaseUrl: variables["DATABASE_URL"] };
   const faults = [
-    ...(file.data?.cluster.enabled === true && !hasDatabase
-      ? [
-          placed(input.file, document, {
-            path: ["cluster", "enabled"],
-            at: "value",
-            message:
-              "must be false without a PostgreSQL database (DATABASE_URL or storage.url): the " +
-              "embedded store belongs to one machine",
-          }),
-        ]
-      : []),
     ...(needsSecret
-      ? [
-          unplaced("environment", "", {
-            path: ["SVC_SECRET"],
-            at: "value",
-            message: "must be set in production when hosted.enabled is true",
-          }),
-        ]
+      ? [unplaced("environment", "", { path: ["SVC_SECRET"], at: "value", message: noSecret })]
       : []),
-    ...fileFaults(input.file, document, file.error?.issues, production),
+    ...fileFaults(input.file, document, file.error?.issues, rules),
     ...issueFaults(env.error?.issues, environment, variables).map((fault) =>
       unplaced("environment", "", fault),
     ),
@@ -124,7 +108,7 @@ function fileFaults(
   file: string,
   document: ConfigDocument,
   issues: Issues,
-  production: boolean,
+  around: RuleInput["around"],
 ): readonly ConfigFault[] {
   const known = document.problems.map(({ place, path, message }) => ({
     file,
@@ -135,19 +119,14 @@ function fileFaults(
   if (document.data === null) return known;
   const found: readonly TableFault[] = [
     ...issueFaults(issues, configFile, document.data),
-    ...brokenRules(document.data, production),
+    ...brokenRules(document.data, around),
   ];
   const faults = found
     .filter(({ path }) => !document.isUnresolved(path))
     .map((fault) => placed(file, document, fault));
-  return toldOnce([...known, ...faults]).sort((a, b) => a.line - b.line || a.column - b.column);
-}
-
-/** A setting that breaks two rules of its kind says what it may be once. */
-function toldOnce(faults: readonly ConfigFault[]): ConfigFault[] {
-  const textOf = ({ line, column, path, message }: ConfigFault): string =>
-    JSON.stringify([line, column, path, message]);
-  return [...new Map(faults.map((fault) => [textOf(fault), fault])).values()];
+  // A setting that breaks two rules of its kind says what it may be once.
+  const once = new Map([...known, ...faults].map((fault) => [JSON.stringify(fault), fault]));
+  return [...once.values()].sort((a, b) => a.line - b.line || a.column - b.column);
 }
 
 function placed(
@@ -169,14 +148,18 @@ function unplaced(file: string, prefix: string, { path, message }: TableFault): 
 
 /** The configuration; its parts have the names and meanings of the file. */
 function configOf(file: ConfigFile, env: Environment, flag: Flags, production: boolean) {
-  const chains: readonly Chain[] = Object.entries(file.chains).map(([chainName, chain]) =>
-    chainOf(chainName, chain),
+  const chains: readonly Chain[] = Object.entries(file.chains).map(
+    ([chainName, { chain_id: chainId, cache: _, ...chain }]) => {
+      return { ...named(chain), chainId, chainName, name: chain.name ?? chainName };
+    },
   );
   const profiles: readonly Profile[] = Object.entries(file.profiles).map(([slug, profile]) =>
     profileOf(slug, profile, { chains, file }),
   );
-  const methods: readonly ConfiguredMethod[] = Object.entries(file.methods).map(([name, method]) =>
-    methodConfigOf(name, method),
+  const methods: readonly ConfiguredMethod[] = Object.entries(file.methods).map(
+    ([name, { kind = null, block_param: blockAt = null, cu = null, deadline }]) => {
+      return { name, kind, blockAt, cu, deadline: deadline === undefined ? null : camel(deadline) };
+    },
   );
   return {
     server: serverOf(file, env, flag),
@@ -276,19 +259,6 @@ function addressOf(text: string): { readonly host: string; readonly port: number
   };
 }
 
-function methodConfigOf(
-  name: string,
-  { kind, block_param, cu, deadline }: ConfigFile["methods"][string],
-): ConfiguredMethod {
-  return {
-    name,
-    kind: kind ?? null,
-    blockAt: block_param ?? null,
-    cu: cu ?? null,
-    deadline: deadline === undefined ? null : camel(deadline),
-  };
-}
-
 function selectionOf({ strategies, cluster }: ConfigFile, env: Environment): SelectionSettings {
   const file = named(strategies);
   return {
@@ -329,11 +299,6 @@ function hedgeOf(hedge: ConfigFile["hedge"]): HedgeSettings | null {
   return hedge === "off" ? null : named(hedge);
 }
 
-function chainOf(chainName: string, { chain_id, cache: _, ...chain }: ChainFile): Chain {
-  return { ...named(chain), chainId: chain_id, chainName, name: chain.name ?? chainName };
-}
-
-type ChainFile = ConfigFile["chains"][string];
 type ProfileFile = ConfigFile["profiles"][string];
 type SetFile = ProfileFile["chains"][string];
 type ProviderFile = SetFile["providers"][number];

@@ -65,7 +65,7 @@ function percentOf(share: number): number {
 const usd = (fallback: string) =>
   z
     .string()
-    .refine((text) => (parseUsd(text) ?? 0n) > 0n && (parseUsd(text) ?? 0n) % 1_000n === 0n)
+    .refine((text) => nanoUsdOf(text) > 0n && nanoUsdOf(text) % 1_000n === 0n)
     .meta({ title: 'USD as text, like "0.10", with at most six places' })
     .default(fallback);
 
@@ -182,7 +182,7 @@ export const payments = settings({
   ),
   offer_ms: intervalMs(300_000, 3_600_000).describe("How long an offer may be taken up."),
 })
-  .refine((file) => (parseUsd(file.min_usd) ?? 0n) <= (parseUsd(file.max_usd) ?? 0n))
+  .refine((file) => nanoUsdOf(file.min_usd) <= nanoUsdOf(file.max_usd))
   .meta({ title: "ranges whose `min_usd` is not above `max_usd`" })
   .prefault({})
   .describe("Payments by machines: MPP and x402.");
@@ -308,48 +308,31 @@ function factorsOf(factors: z.output<typeof tariff>["factors"]): Tariff["factors
 
 /** Converts the settings into the form that the service uses. */
 export function paymentsOf(file: z.output<typeof payments>): PaymentSettings {
+  const { rails, min_usd, max_usd, custom_day_usd, ...plain } = file;
   return {
-    rails: file.rails.map(railOf),
-    minN: parseUsd(file.min_usd) ?? 0n,
-    maxN: parseUsd(file.max_usd) ?? 0n,
-    customDayN: parseUsd(file.custom_day_usd) ?? 0n,
-    maxCustomDays: file.max_custom_days,
-    waitMs: file.wait_ms,
-    offerMs: file.offer_ms,
+    ...named(plain),
+    rails: rails.map(railOf),
+    minN: nanoUsdOf(min_usd),
+    maxN: nanoUsdOf(max_usd),
+    customDayN: nanoUsdOf(custom_day_usd),
   };
 }
 
-function railOf(file: z.output<typeof payments>["rails"][number]): RailSettings {
-  const base = {
-    rpcUrl: file.rpc_url,
-    chainId: file.chain_id,
-    recipient: file.recipient,
-    confirmations: file.confirmations,
-    local: false,
-  };
-  const token = (address: string) => ({ address, name: "", version: "" });
-  switch (file.kind) {
-    case "tempo":
-      return { ...base, kind: "tempo", token: token(file.token), modes: file.modes };
-    case "evm":
-      return {
-        ...base,
-        kind: "evm",
-        token: file.token,
-        walletKey: file.wallet_key,
-        lowGasWei: BigInt(file.low_gas_wei),
-        maxGasWei: BigInt(file.max_gas_wei),
-      };
-    case "session":
-      return {
-        ...base,
-        kind: "session",
-        token: token(file.token),
-        walletKey: file.wallet_key,
-        escrow: file.escrow ?? null,
-        depositN: parseUsd(file.deposit_usd) ?? 0n,
-        settleN: parseUsd(file.settle_usd) ?? 0n,
-        settleMs: file.settle_after_ms,
-      };
+function railOf(file: RailFile): RailSettings {
+  if (file.kind === "evm") {
+    const gas = { lowGasWei: BigInt(file.low_gas_wei), maxGasWei: BigInt(file.max_gas_wei) };
+    return { ...named(file), ...gas, local: false };
   }
+  const { token: address, ...rest } = file;
+  const token = { address, name: "", version: "" };
+  if (rest.kind === "tempo") return { ...named(rest), token, local: false };
+  const { deposit_usd, settle_usd, settle_after_ms: settleMs, ...plain } = rest;
+  const [depositN, settleN] = [nanoUsdOf(deposit_usd), nanoUsdOf(settle_usd)];
+  const escrow = plain.escrow ?? null;
+  return { ...named(plain), token, escrow, depositN, settleN, settleMs, local: false };
+}
+
+/** A valid amount in nano-USD. */
+function nanoUsdOf(text: string): bigint {
+  return parseUsd(text) ?? 0n;
 }

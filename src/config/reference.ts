@@ -67,27 +67,21 @@ export function configReference(): string {
 }
 
 function sections(node: JsonSchema, path: string): readonly string[] {
-  const members = membersOf(node).map(({ key, child }) => ({
-    key,
-    child,
-    path: path === "" ? key : `${path}.${key}`,
-  }));
-  const nested = members.flatMap(({ child, path: at }): readonly string[] => {
+  const members = Object.entries(node.properties ?? {});
+  const nested = members.flatMap(([key, child]): readonly string[] => {
     const inner = innerOf(child);
+    const at = path === "" ? key : `${path}.${key}`;
     if (inner !== null) return sections(inner.node, `${at}${inner.suffix}`);
     return variantsOf(child.items ?? child).flatMap(({ kind, node: variant }) =>
       sections(variant, `${at}[] of kind ${kind}`),
     );
   });
-  const rows = members.map(({ key, child }) =>
+  const rows = members.map(([key, child]) =>
     row(key, child, node.required?.includes(key) ?? false),
   );
   const table = ["| Key | May be | Default | Meaning |", "|---|---|---|---|", ...rows].join("\n");
-  return [
-    "## " +
-      `${path === "" ? "The file" : `\`${path}\``}\n\n${path === "" ? "" : `${node.description ?? ""}\n\n`}${table}\n`,
-    ...nested,
-  ];
+  const head = path === "" ? "The file" : `\`${path}\`\n\n${node.description ?? ""}`;
+  return [`## ${head}\n\n${table}\n`, ...nested];
 }
 
 function row(key: string, child: JsonSchema, required: boolean): string {
@@ -105,15 +99,6 @@ function row(key: string, child: JsonSchema, required: boolean): string {
   );
 }
 
-interface Member {
-  readonly key: string;
-  readonly child: JsonSchema;
-}
-
-function membersOf(node: JsonSchema): readonly Member[] {
-  return Object.entries(node.properties ?? {}).map(([key, child]) => ({ key, child }));
-}
-
 /**
  * The record within a setting: the setting itself, the values of a map, or the items of a list;
  * null = there is none.
@@ -127,8 +112,8 @@ function innerOf(node: JsonSchema): { readonly node: JsonSchema; readonly suffix
 }
 
 function environmentSection(): string {
-  const rows = membersOf(schemaOf(environment)).map(
-    ({ key, child }) => `| \`${key}\` | ${cell(allowedText(child))} | ${child.description ?? ""} |`,
+  const rows = Object.entries(schemaOf(environment).properties ?? {}).map(
+    ([key, child]) => `| \`${key}\` | ${cell(allowedText(child))} | ${child.description ?? ""} |`,
   );
   return [
     "## Environment variables\n",

@@ -16,17 +16,18 @@ type Path = TableFault["path"];
 type Report = (path: Path, message: string, at?: TableFault["at"]) => void;
 
 /** What the rules are about. */
-interface RuleInput {
+export interface RuleInput {
   readonly data: unknown;
   readonly devnet: boolean;
-  readonly production: boolean;
+  /** What the environment says. */
+  readonly around: { readonly production: boolean; readonly databaseUrl: unknown };
 }
 
 /** Every broken rule of a configuration file. */
-export function brokenRules(data: unknown, production: boolean): readonly TableFault[] {
+export function brokenRules(data: unknown, around: RuleInput["around"]): readonly TableFault[] {
   const broken: TableFault[] = [];
   const report: Report = (path, message, at = "value") => broken.push({ path, at, message });
-  const input = { data, production, devnet: valueAt(data, "devnet") === true };
+  const input = { data, around, devnet: valueAt(data, "devnet") === true };
   for (const rule of RULES) rule(report, input);
   return broken;
 }
@@ -66,8 +67,8 @@ function serviceRules(report: Report, { data, devnet }: RuleInput): void {
       report(path, "must not be `only` without `cluster.region`: no provider could be asked");
 }
 
-function productionRules(report: Report, { data, devnet, production }: RuleInput): void {
-  if (!production) return;
+function productionRules(report: Report, { data, devnet, around }: RuleInput): void {
+  if (!around.production) return;
   if (valueAt(data, "hosted.allow_private_providers") === true)
     report(
       ["hosted", "allow_private_providers"],
@@ -107,8 +108,14 @@ const NODE_TIMEOUT_MS = 30_000;
 const HEARTBEATS = 5;
 
 /** Each write of usage is a node's sign of life. */
-function clusterRules(report: Report, { data }: RuleInput): void {
+function clusterRules(report: Report, { data, around }: RuleInput): void {
   if (valueAt(data, "cluster.enabled") !== true) return;
+  if ((around.databaseUrl ?? valueAt(data, "storage.url") ?? "") === "")
+    report(
+      ["cluster", "enabled"],
+      "must be false without a PostgreSQL database (DATABASE_URL or storage.url): the embedded " +
+        "store belongs to one machine",
+    );
   const given = valueAt(data, "hosted.node_timeout_ms");
   const flushMs = valueAt(data, "hosted.flush_interval_ms") ?? FLUSH_MS;
   const timeoutMs = given ?? NODE_TIMEOUT_MS;
@@ -246,26 +253,19 @@ function providerRules(report: Report, { data }: RuleInput): void {
 /** Ids and aliases of the providers of one chain. */
 function nameRules(report: Report, path: Path, providers: readonly unknown[]): void {
   const ids = new Map<unknown, number>();
-  for (const [index, provider] of providers.entries()) {
-    const id = valueAt(provider, "id");
+  for (const { path: at, value: id } of found(providers, "[].id")) {
     const first = ids.get(id);
-    if (first !== undefined)
-      report(
-        [...path, index, "id"],
-        `must be unique per chain and profile: providers[${first}] has the same id`,
-      );
-    else if (typeof id === "string") ids.set(id, index);
+    const why = `must be unique per chain and profile: providers[${first}] has the same id`;
+    if (first !== undefined) report([...path, ...at], why);
+    else if (typeof id === "string") ids.set(id, Number(at[0]));
   }
   const aliases = new Map<unknown, number>();
-  for (const [index, provider] of providers.entries()) {
-    const alias = valueAt(provider, "alias");
+  for (const { path: at, value: alias } of found(providers, "[].alias")) {
     if (typeof alias !== "string") continue;
+    const index = Number(at[0]);
     const other = aliases.get(alias) ?? ids.get(alias) ?? index;
-    if (other !== index)
-      report(
-        [...path, index, "alias"],
-        `must be unique: providers[${other}] has it as id or alias`,
-      );
+    const why = `must be unique: providers[${other}] has it as id or alias`;
+    if (other !== index) report([...path, ...at], why);
     if (!aliases.has(alias)) aliases.set(alias, index);
   }
 }

@@ -12,17 +12,13 @@ export function passedServices(header: string | undefined): readonly string[] {
     header
       ?.split(",", MAX_PASSED + 1)
       .map((mark) => mark.trim())
-      .filter(isMark) ?? []
+      .filter((mark) => MARK.test(mark)) ?? []
   );
 }
 
 /** The header of a request that goes on from this service. */
 export function passedOn(passed: readonly string[], mark: string): string {
   return [...passed, mark].join(", ");
-}
-
-function isMark(text: string): boolean {
-  return MARK.test(text);
 }
 
 const MARK = /^[0-9a-f]{16}$/;

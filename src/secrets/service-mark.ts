@@ -4,16 +4,11 @@ import { createHash, createHmac } from "node:crypto";
 
 const CHARS = 16;
 
-/** Tells one service from another; equal in all processes of a service. */
-export interface ServiceIdentity {
-  /** Of all nodes; null = there is one. */
-  readonly secret: string | null;
-  /** Where it is reached. */
-  readonly place: string;
-}
-
-/** The mark of a service. */
-export function serviceMark({ secret, place }: ServiceIdentity): string {
+/**
+ * The mark of a service, equal in all of its processes. `secret`: of all nodes, null = there is
+ * one; `place`: where the service is reached.
+ */
+export function serviceMark(secret: string | null, place: string): string {
   const digest =
     secret === null
       ? createHash("sha256").update(`svc at ${place}`).digest("hex")

@@ -47,12 +47,12 @@ const CASES: readonly (readonly [name: string, expected: string, Record<string, 
 
 for (const [name, expected, files] of CASES)
   test(`the version of ${name}`, () => {
-    assert.equal(versionOf({ root: folder(files), env: {} }), expected);
+    assert.equal(versionOf({}, folder(files)), expected);
   });
 
 test("SVC_COMMIT names the commit of an image, unless it is none", () => {
   const root = folder({});
-  assert.equal(versionOf({ root, env: { SVC_COMMIT: COMMIT } }), NAMED);
+  assert.equal(versionOf({ SVC_COMMIT: COMMIT }, root), NAMED);
   for (const wrong of ["", "main", `${COMMIT}\n`, "<script>"])
-    assert.equal(versionOf({ root, env: { SVC_COMMIT: wrong } }), "9.8.7");
+    assert.equal(versionOf({ SVC_COMMIT: wrong }, root), "9.8.7");
 });

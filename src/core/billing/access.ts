@@ -57,39 +57,28 @@ export function customServiceTiers(slug: string): readonly ServiceTier[] {
   ];
 }
 
+const reduced: RateLimit = { name: "managed", size: "reduced" };
+/** A managed profile serves under its own name. */
+const managed = (
+  access: ManagedSlug,
+  fallback: Fallback | null,
+  funding: FundingSource,
+  rateLimit: RateLimit,
+): ServiceTier => ({ access, fallback, profile: access, rateLimit, funding });
+
+const PREMIUM: readonly ServiceTier[] = [
+  managed("premium", null, "balance", { name: "managed", size: "managed" }),
+  managed("public", "payment", "payment", reduced),
+  managed("public", "free", "free", reduced),
+];
+const PUBLIC: readonly ServiceTier[] = (["free", "balance", "payment"] as const).map((funding) =>
+  managed("public", null, funding, { name: "public", size: "public" }),
+);
+
 /**
  * How a call to a Custom profile is served after the profile was deleted or the Custom access of
  * its account ended: as `premium`, reported to the caller as a fallback.
  */
-export function lapsedServiceTiers(): readonly ServiceTier[] {
-  return LAPSED;
-}
-
-const reduced: RateLimit = { name: "managed", size: "reduced" };
-const PREMIUM: readonly ServiceTier[] = [
-  {
-    access: "premium",
-    fallback: null,
-    profile: "premium",
-    rateLimit: { name: "managed", size: "managed" },
-    funding: "balance",
-  },
-  {
-    access: "public",
-    fallback: "payment",
-    profile: "public",
-    rateLimit: reduced,
-    funding: "payment",
-  },
-  { access: "public", fallback: "free", profile: "public", rateLimit: reduced, funding: "free" },
-];
-const PUBLIC: readonly ServiceTier[] = (["free", "balance", "payment"] as const).map((funding) => ({
-  access: "public",
-  fallback: null,
-  profile: "public",
-  rateLimit: { name: "public", size: "public" },
-  funding,
-}));
-const LAPSED: readonly ServiceTier[] = PREMIUM.map((tier) =>
+export const LAPSED: readonly ServiceTier[] = PREMIUM.map((tier) =>
   tier.fallback === null ? { ...tier, fallback: "profile" } : tier,
 );

@@ -16,13 +16,6 @@ export interface Tariff {
   readonly cachePercent: number;
 }
 
-/** Number of requests that a balance pays for with `load-balanced`, by their cost. */
-export interface EstimatedRequests {
-  readonly cheap_reads: number;
-  readonly standard_reads: number;
-  readonly heavy_reads: number;
-}
-
 /** A tariff from the method table; `weights` replaces the compute units of single methods. */
 export function tariffOf({
   weights,
@@ -46,20 +39,6 @@ export function notificationCuOf(tariff: Tariff, strategy: Strategy): number {
   return scaled(tariff.notificationCu, tariff.factors[strategy]);
 }
 
-/** What a call costs that is asked for in parts, as a rule with an example. */
-export interface RangePrice {
-  readonly methods: readonly string[];
-  readonly rule: string;
-  readonly example: {
-    readonly method: string;
-    readonly blocks: number;
-    /** Most blocks that a provider accepts. */
-    readonly blocks_per_part: number;
-    readonly parts: number;
-    readonly cu: number;
-  };
-}
-
 const RANGE_METHODS = ["eth_getLogs", "eth_getFilterLogs", "trace_filter"] as const;
 const EXAMPLE_PARTS = 10;
 const EXAMPLE_BLOCKS = 100;
@@ -72,13 +51,14 @@ export const RANGE_RULE =
   "and one that is cut off for that; where providers failed it is free; x-svc-cu tells it";
 
 /** The price of calls over ranges of blocks; `cu` = that of an `eth_getLogs` of one part. */
-export function rangePriceOf(cu: number): RangePrice {
+export function rangePriceOf(cu: number) {
   return {
     methods: RANGE_METHODS,
     rule: RANGE_RULE,
     example: {
       method: RANGE_METHODS[0],
       blocks: EXAMPLE_PARTS * EXAMPLE_BLOCKS,
+      /** Most blocks that a provider accepts. */
       blocks_per_part: EXAMPLE_BLOCKS,
       parts: EXAMPLE_PARTS,
       cu: EXAMPLE_PARTS * cu,
@@ -122,7 +102,7 @@ export function cuFor(tariff: Tariff, nanoUsd: bigint): number {
  * How many cheap (1 CU), standard (3 CU) and heavy (15 CU) reads an amount of compute units pays
  * for.
  */
-export function estimatedRequests(cu: number): EstimatedRequests {
+export function estimatedRequests(cu: number) {
   return { cheap_reads: cu, standard_reads: Math.floor(cu / 3), heavy_reads: Math.floor(cu / 15) };
 }
 

@@ -42,13 +42,19 @@ interface TakingNow extends RateLimitNow {
   readonly isFinal: boolean;
 }
 
-/** Takes a token; a fault = there is none. */
+/** Takes tokens here, all or none; a fault = there are too few. */
 export function takeToken(
   owner: RateLimitOwner,
   { name }: RateLimit,
-  { size, nowMs }: RateLimitNow,
+  { size, nowMs, tokens = 1 }: RateLimitNow,
 ): Fault | null {
-  return takeHere(owner, name, { size, nowMs });
+  const count = Math.min(tokens, size.burst);
+  owner.fullAtMs ??= new Map();
+  const fullAtMs = owner.fullAtMs.get(name) ?? FULL_MS;
+  const next = take(fullAtMs, size, nowMs, count);
+  if (next === null) return exceeded(size, waitMs(fullAtMs, size, nowMs, count));
+  owner.fullAtMs.set(name, next);
+  return null;
 }
 
 /**
@@ -62,7 +68,7 @@ export function takeSharedToken(
 ): Fault | SharedLimit | null {
   const { size, nowMs, isFinal, tokens = 1 } = now;
   const shared = sharedLimitOf(owner, limit, now);
-  if (shared === null) return takeHere(owner, limit.name, { size: hereOf(now), nowMs, tokens });
+  if (shared === null) return takeToken(owner, limit, { size: hereOf(now), nowMs, tokens });
   if (tokens > 1 && !shared.isUnknown(nowMs)) {
     const missing = tokens - shared.remaining(nowMs);
     if (missing > 0) return exceeded(size, (missing * 1_000) / size.perSecond);
@@ -114,24 +120,6 @@ function isSame(a: RateLimitSize, b: RateLimitSize): boolean {
 function hereOf({ size, sharing }: RateLimitNow): RateLimitSize {
   const nodes = sharing?.nodes ?? 1;
   return nodes > 1 ? equalPartOf(size, nodes) : size;
-}
-
-function takeHere(
-  owner: RateLimitOwner,
-  name: string,
-  {
-    size,
-    nowMs,
-    tokens = 1,
-  }: { readonly size: RateLimitSize; readonly nowMs: number; readonly tokens?: number },
-): Fault | null {
-  const count = Math.min(tokens, size.burst);
-  owner.fullAtMs ??= new Map();
-  const fullAtMs = owner.fullAtMs.get(name) ?? FULL_MS;
-  const next = take(fullAtMs, size, nowMs, count);
-  if (next === null) return exceeded(size, waitMs(fullAtMs, size, nowMs, count));
-  owner.fullAtMs.set(name, next);
-  return null;
 }
 
 function exceeded({ perSecond, burst }: RateLimitSize, afterMs: number): Fault {

@@ -97,7 +97,12 @@ export class SharedLimit {
   #aloneUntilMs = Number.NEGATIVE_INFINITY;
   #aloneFullAtMs = FULL_MS;
 
-  constructor({ scope, size, sharing }: SharedLimitParts, { owed, nowMs }: LimitStart) {
+  constructor(
+    scope: string,
+    size: RateLimitSize,
+    sharing: Pick<LimitSharing, "nodes" | "due">,
+    { owed, nowMs }: LimitStart,
+  ) {
     this.scope = scope;
     this.size = size;
     this.#sharing = sharing;
@@ -210,11 +215,4 @@ export class SharedLimit {
     const refilled = (Math.max(0, nowMs - this.#toldAtMs) * this.size.perSecond) / 1_000;
     return Math.max(0, this.#debt - refilled - this.#tokens + this.#owed);
   }
-}
-
-/** What a shared limit is made with. */
-export interface SharedLimitParts {
-  readonly scope: string;
-  readonly size: RateLimitSize;
-  readonly sharing: Pick<LimitSharing, "nodes" | "due">;
 }

@@ -21,12 +21,7 @@ interface BookEntry {
 
 /** The book of a service. */
 export class TokenBook {
-  readonly #maxLimits: number;
   readonly #entries = new Map<string, BookEntry>();
-
-  constructor(maxLimits: number = MAX_LIMITS) {
-    this.#maxLimits = maxLimits;
-  }
 
   /** Limits in the book. */
   get size(): number {
@@ -56,7 +51,7 @@ export class TokenBook {
 
   #entryOf(scope: string): BookEntry {
     const entry = this.#entries.get(scope) ?? { fullAtMs: FULL_MS, unmet: null };
-    setNewest(this.#entries, scope, entry, this.#maxLimits);
+    setNewest(this.#entries, scope, entry, MAX_LIMITS);
     return entry;
   }
 }

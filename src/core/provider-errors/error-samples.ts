@@ -3,6 +3,7 @@
 // written. Texts come from providers and may repeat what callers sent, so samples are short and
 // redacted. Both collections are bounded. Knows no clock.
 import { beginningOf } from "../fields.ts";
+import { setNewest } from "../newest.ts";
 
 /** The errors of one provider in one category. */
 export interface SeenError {
@@ -46,16 +47,9 @@ export function noteSeen(
   const known = seen.get(key);
   const isStale = known === undefined || Math.abs(wallMs - known.sampledMs) >= SAMPLE_MS;
   const described = isStale ? { ...about, ...describe(), sampledMs: wallMs } : known;
-  // In the order of use.
-  seen.delete(key);
-  const [oldest] = seen.keys();
-  if (seen.size >= MAX_SEEN && oldest !== undefined) seen.delete(oldest);
-  seen.set(key, {
-    ...described,
-    count: (known?.count ?? 0) + 1,
-    firstMs: known?.firstMs ?? wallMs,
-    lastMs: wallMs,
-  });
+  const count = (known?.count ?? 0) + 1;
+  const error = { ...described, count, firstMs: known?.firstMs ?? wallMs, lastMs: wallMs };
+  setNewest(seen, key, error, MAX_SEEN);
 }
 
 /** A shape of errors that match no rule. */
@@ -138,16 +132,6 @@ export function withoutHex(text: string): string {
 
 /** The key of the shape with the fewest errors; among equals, the one not seen for longest. */
 function rarest(shapes: ReadonlyMap<string, UnknownError>): string {
-  let found = "";
-  let least: UnknownError | null = null;
-  for (const [key, shape] of shapes) {
-    if (
-      least !== null &&
-      (shape.count > least.count || (shape.count === least.count && shape.lastMs >= least.lastMs))
-    )
-      continue;
-    found = key;
-    least = shape;
-  }
-  return found;
+  const [first] = [...shapes].sort(([, a], [, b]) => a.count - b.count || a.lastMs - b.lastMs);
+  return first?.[0] ?? "";
 }

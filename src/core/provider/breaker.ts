@@ -130,14 +130,9 @@ export function settled(
  * admitted. Expects a `settled` state.
  */
 export function admitted(breaker: Breaker, nowMs: number): Breaker | null {
-  switch (breaker.kind) {
-    case "closed":
-      return breaker;
-    case "open":
-      return null;
-    case "half_open":
-      return breaker.trialAtMs === null ? { ...breaker, trialAtMs: nowMs, goodProbes: null } : null;
-  }
+  if (breaker.kind === "closed") return breaker;
+  const mayTry = breaker.kind === "half_open" && breaker.trialAtMs === null;
+  return mayTry ? { ...breaker, trialAtMs: nowMs, goodProbes: null } : null;
 }
 
 /**

@@ -91,31 +91,7 @@ export function unreachable(provider: Provider, condition: Condition): Exclusion
 
 /** When a reason may be waived so that some provider remains. */
 export function waiverOf(reason: ExclusionReason, block: BlockRef): Waiver {
-  switch (reason) {
-    case "method_unsupported":
-    case "category_unsupported":
-    case "block_range_limit":
-    case "block_age_limit":
-    case "tag_unsupported":
-      return "limit";
-    case "archival_required":
-      return block.kind === "earliest" ? "never" : "limit";
-    case "lagging":
-      return "lag";
-    case "block_missing":
-    case "transport_missing":
-    case "wrong_chain":
-    case "cordoned":
-    case "cordoned_by_operator":
-    case "other_region":
-    case "circuit_open":
-    case "trial_in_flight":
-    case "rps_limit":
-    case "concurrency_limit":
-    case "daily_limit":
-    case "monthly_limit":
-      return "never";
-  }
+  return reason === "archival_required" && block.kind === "earliest" ? "never" : WAIVERS[reason];
 }
 
 /** The block that an attempt read, and the head and time at its end. */
@@ -348,18 +324,9 @@ function readsOldBlocks({ method, block }: Call, { head, archivalThreshold }: Se
  */
 function blockAge(block: BlockRef, head: number | null): number | null {
   if (head === null) return null;
-  switch (block.kind) {
-    case "none":
-    case "tag":
-    case "hash":
-      return null;
-    case "earliest":
-      return head;
-    case "number":
-      return head - block.number;
-    case "range":
-      return block.from === null ? null : head - block.from;
-  }
+  if (block.kind === "earliest") return head;
+  if (block.kind === "number") return head - block.number;
+  return block.kind === "range" && block.from !== null ? head - block.from : null;
 }
 
 function tagCell(method: Method, tag: OptionalTag): number {
@@ -368,24 +335,31 @@ function tagCell(method: Method, tag: OptionalTag): number {
 
 // Reasons for excluding a provider from a plan.
 
+const WAIVERS = {
+  transport_missing: "never",
+  method_unsupported: "limit",
+  category_unsupported: "limit",
+  block_range_limit: "limit",
+  // Not of the earliest block: only an archive has what is left of it.
+  archival_required: "limit",
+  block_age_limit: "limit",
+  tag_unsupported: "limit",
+  lagging: "lag",
+  block_missing: "never",
+  wrong_chain: "never",
+  cordoned: "never",
+  cordoned_by_operator: "never",
+  other_region: "never",
+  circuit_open: "never",
+  trial_in_flight: "never",
+  rps_limit: "never",
+  concurrency_limit: "never",
+  daily_limit: "never",
+  monthly_limit: "never",
+} as const satisfies Readonly<Record<string, Waiver>> & Readonly<Record<Shortage, Waiver>>;
+
 /** Why a provider was excluded from a plan. */
-export type ExclusionReason =
-  | "transport_missing"
-  | "method_unsupported"
-  | "category_unsupported"
-  | "block_range_limit"
-  | "archival_required"
-  | "block_age_limit"
-  | "tag_unsupported"
-  | "lagging"
-  | "block_missing"
-  | "wrong_chain"
-  | "cordoned"
-  | "cordoned_by_operator"
-  | "other_region"
-  | "circuit_open"
-  | "trial_in_flight"
-  | Shortage;
+export type ExclusionReason = keyof typeof WAIVERS;
 
 /** An excluded provider and the reason. */
 export interface Exclusion {

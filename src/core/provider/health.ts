@@ -6,17 +6,7 @@ import { isFresh, leftMs } from "../fresh.ts";
 import { isKnownByName, METHODS, type Method } from "../rpc/method.ts";
 import type { Attempt, Effect, Verdict } from "./attempt.ts";
 import { HEAD_FRESH_MS } from "./blocks/head.ts";
-import {
-  type Breaker,
-  type Cause,
-  CLOSED,
-  next,
-  probed,
-  probeFailed,
-  type Signal,
-  settled,
-  warned,
-} from "./breaker.ts";
+import * as circuit from "./breaker.ts";
 import { BRIEF_MS, type CallEnding, LearnedFacts } from "./capability.ts";
 import { LatencyRecord, observe, observeAtLeast, usualMs } from "./latency.ts";
 import { takeCount } from "./silence.ts";
@@ -37,14 +27,14 @@ export interface Outcomes {
 }
 
 /** What opened a circuit: failures with a cause, or silence. */
-export type OpenedBy = Cause | "silence";
+export type OpenedBy = circuit.Cause | "silence";
 
 /**
  * The health of one provider on one transport; changed in place, and only by `recordAttempt`, by
  * probes and by taking a permit.
  */
 export class Health {
-  breaker: Breaker = CLOSED;
+  breaker: circuit.Breaker = circuit.CLOSED;
   throttle: Throttle | null = null;
   /** Rate limits of single methods, by method index. */
   readonly methodThrottles = new Map<number, Throttle>();
@@ -111,22 +101,19 @@ export function recordAttempt(
     if (attempt.overtaken === true && isLong(health, method, latencyMs))
       health.stall.overtaken(ending.nowMs);
     else health.stall.ended();
-    if (health.breaker !== CLOSED) signal(health, "success", latencyMs, ending);
+    if (health.breaker !== circuit.CLOSED) signal(health, "success", latencyMs, ending);
     health.facts?.unlearn(method);
     health.outcomes.delivered += 1;
     observe(health.latency, method, latencyMs, ending.nowMs);
     return;
   }
   if (verdict.category !== "cancelled") health.stall.ended();
-  const held = heldOfCall(verdict);
+  // A call alone never excludes a provider: what it says then is asked of a probe.
+  const isCordon = verdict.effect.kind === "cordon";
+  const held: Verdict = isCordon ? { ...verdict, effect: { kind: "avoid" } } : verdict;
   const { incident = null } = attempt;
   recordVerdict(health, method, { verdict: held, latencyMs, incident }, ending);
   count(health, method, { verdict: held, latencyMs }, ending.nowMs);
-}
-
-/** A call alone never excludes a provider: what it says then is asked of a probe. */
-function heldOfCall(verdict: Verdict): Verdict {
-  return verdict.effect.kind === "cordon" ? { ...verdict, effect: { kind: "avoid" } } : verdict;
 }
 
 /**
@@ -202,20 +189,22 @@ export function recordVerdict(
 export function recordGoodProbe(health: Health, latencyMs: number, nowMs: number): void {
   health.hasAnswered = true;
   const moment = { startedAtMs: nowMs - latencyMs, nowMs };
-  health.breaker = probed(circuitOf(health, nowMs), moment);
+  health.breaker = circuit.probed(circuitOf(health, nowMs), moment);
 }
 
 /** Records a probe that failed. */
 export function recordFailedProbe(health: Health, nowMs: number): void {
-  health.breaker = probeFailed(circuitOf(health, nowMs));
+  health.breaker = circuit.probeFailed(circuitOf(health, nowMs));
 }
 
 /** Records that another worker's circuit to this provider opened, or closed. */
 export function recordCircuitHint(health: Health, kind: "opened" | "closed", nowMs: number): void {
-  if (kind === "opened") health.breaker = warned(health.breaker);
+  if (kind === "opened") health.breaker = circuit.warned(health.breaker);
   // Only good probes of its own transport count toward closing it.
   else if (health.breaker.kind === "open")
-    health.breaker = probeFailed(probed(health.breaker, { startedAtMs: nowMs, nowMs }));
+    health.breaker = circuit.probeFailed(
+      circuit.probed(health.breaker, { startedAtMs: nowMs, nowMs }),
+    );
 }
 
 /** Records what a provider said, without an attempt and without a failure. */
@@ -281,20 +270,20 @@ function isLong({ latency }: Health, method: Method, latencyMs: number): boolean
   return latencyMs > (usualMs(latency, method, 0.95) ?? LEAST_STALL_MS);
 }
 
-function signalOf(effect: Effect): Signal {
+function signalOf(effect: Effect): circuit.Signal {
   if (effect.kind === "failure") return effect.cause;
   return effect.kind === "cordon" && effect.reason === "auth" ? "auth" : "ignored";
 }
 
 function signal(
   health: Health,
-  heard: Signal | "silence",
+  heard: circuit.Signal | "silence",
   latencyMs: number,
   { nowMs, random }: AttemptEnding,
 ): void {
   const before = health.breaker.kind;
   const moment = { startedAtMs: nowMs - latencyMs, nowMs, chance: random() };
-  health.breaker = next(health.breaker, heard === "silence" ? "timeout" : heard, moment);
+  health.breaker = circuit.next(health.breaker, heard === "silence" ? "timeout" : heard, moment);
   if (
     health.breaker.kind !== "open" ||
     before === "open" ||
@@ -309,8 +298,8 @@ function signal(
 export function circuitOf(
   { breaker, heardAtMs }: Pick<Health, "breaker" | "heardAtMs">,
   nowMs: number,
-): Breaker {
-  return settled(breaker, nowMs, heardAtMs);
+): circuit.Breaker {
+  return circuit.settled(breaker, nowMs, heardAtMs);
 }
 
 /**
@@ -319,7 +308,7 @@ export function circuitOf(
  */
 export function endWaits(health: Health, nowMs: number): void {
   const { breaker } = health;
-  if (breaker.kind === "open") health.breaker = settled({ ...breaker, waitMs: 0 }, nowMs);
+  if (breaker.kind === "open") health.breaker = circuit.settled({ ...breaker, waitMs: 0 }, nowMs);
   health.throttle = null;
   health.methodThrottles.clear();
   health.cordon = null;
@@ -345,12 +334,12 @@ function limit(
 function count(
   health: Health,
   method: Method,
-  { verdict, latencyMs }: Pick<Attempt, "verdict" | "latencyMs">,
+  { verdict, latencyMs }: Pick<CutAttempt, "verdict" | "latencyMs">,
   nowMs: number,
 ): void {
   const { latency, outcomes } = health;
-  if (verdict === null || verdict.category === "cancelled") outcomes.cancelled += 1;
-  else if (hasDelivered(verdict)) {
+  if (verdict.category === "cancelled") outcomes.cancelled += 1;
+  else if (verdict.step === "return" && verdict.effect.kind === "ignored") {
     outcomes.delivered += 1;
     health.hasAnswered = true;
     observe(latency, method, latencyMs, nowMs);
@@ -359,10 +348,6 @@ function count(
     observe(latency, method, null, nowMs);
   } else if (verdict.effect.kind === "cooldown") outcomes.rateLimited += 1;
   else outcomes.neutral += 1;
-}
-
-function hasDelivered(verdict: Verdict): boolean {
-  return verdict.step === "return" && verdict.effect.kind === "ignored";
 }
 
 // The rate-limit state of one provider on one transport: limited until a time. A limited provider

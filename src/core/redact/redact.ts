@@ -21,8 +21,9 @@ const UNSEEN = /[\u00ad\u200b\u2060\ufeff]|(?<=[!-~])\p{Cf}+(?=[!-~])|(?![\t\n\r
  * A pass that replaces what a pattern finds; if the pattern has groups, only the last group, which
  * must end the match.
  */
-function redacting(pattern: RegExp): Pass {
-  return (text) => text.replace(pattern, (...found) => `${before(found)}${REDACTED}`);
+function redacting(pattern: RegExp | string): Pass {
+  const found = new RegExp(pattern, typeof pattern === "string" ? "gi" : pattern.flags);
+  return (text) => text.replace(found, (...match) => `${before(match)}${REDACTED}`);
 }
 
 /** The part of a match that is kept: everything before its last group. */
@@ -56,28 +57,16 @@ const PASSES: readonly Pass[] = [
   redacting(/svc_[a-z]{2}_[0-9a-z]+/gi),
   redacting(/\beyJ[\w-]{6,}(?:\.[\w-]*){0,2}/g),
   redacting(
-    new RegExp(
-      `\\b(?:(?:proxy-)?authorization|x-[\\w-]{0,40}(?:key|token|auth)|payment-signature|(?:set-)?cookie)${QUOTED_SIGN}(${NO_PLACEHOLDER}[^\\r\\n"'\\\\]+)`,
-      "gi",
-    ),
+    `\\b(?:(?:proxy-)?authorization|x-[\\w-]{0,40}(?:key|token|auth)|payment-signature|(?:set-)?cookie)${QUOTED_SIGN}(${NO_PLACEHOLDER}[^\\r\\n"'\\\\]+)`,
   ),
   redacting(
-    new RegExp(
-      `\\b[\\w-]{0,40}(?:${SECRET_NAME})${QUOTED_SIGN}(${NO_PLACEHOLDER}${NO_ID}${VALUE}{4,})`,
-      "gi",
-    ),
+    `\\b[\\w-]{0,40}(?:${SECRET_NAME})${QUOTED_SIGN}(${NO_PLACEHOLDER}${NO_ID}${VALUE}{4,})`,
   ),
   redacting(
-    new RegExp(
-      `\\b(?:${SECRET_NAME})\\s+(?:is|was)\\s+(${NO_PLACEHOLDER}${NO_ID}(?=${VALUE}*\\d)${VALUE}{4,})`,
-      "gi",
-    ),
+    `\\b(?:${SECRET_NAME})\\s+(?:is|was)\\s+(${NO_PLACEHOLDER}${NO_ID}(?=${VALUE}*\\d)${VALUE}{4,})`,
   ),
   redacting(
-    new RegExp(
-      `\\b(?:token|key|auth|session|signature)${QUOTED_SIGN}(${NO_PLACEHOLDER}${NO_ID}(?=${VALUE}*\\d)${VALUE}{12,})`,
-      "gi",
-    ),
+    `\\b(?:token|key|auth|session|signature)${QUOTED_SIGN}(${NO_PLACEHOLDER}${NO_ID}(?=${VALUE}*\\d)${VALUE}{12,})`,
   ),
   redacting(/\b(?:bearer|basic)\s+((?=[\w.~+/=-]*\d)[\w.~+/=-]{8,}|[\w.~+/=-]{20,})/gi),
   redacting(

@@ -57,22 +57,10 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Changes between lower case, upper case and digits, per character. */
 function changes(word: string): number {
-  let count = 0;
-  for (let i = 1; i < word.length; i++) {
-    const [before, here] = [kindOf(word.charCodeAt(i - 1)), kindOf(word.charCodeAt(i))];
-    if (before !== here && before !== SIGN && here !== SIGN) count++;
-  }
-  return count / (word.length - 1);
+  return (word.match(CHANGE)?.length ?? 0) / (word.length - 1);
 }
 
-const SIGN = 3;
-const [LOWER_A, LOWER_Z, UPPER_A, UPPER_Z, ZERO, NINE] = [97, 122, 65, 90, 48, 57];
-
-function kindOf(code: number): number {
-  if (code >= LOWER_A && code <= LOWER_Z) return 0;
-  if (code >= UPPER_A && code <= UPPER_Z) return 1;
-  return code >= ZERO && code <= NINE ? 2 : SIGN;
-}
+const CHANGE = /[a-z](?=[A-Z\d])|[A-Z](?=[a-z\d])|\d(?=[a-zA-Z])/g;
 
 const HASH_CHARS = 64;
 const ADDRESS_CHARS = 40;

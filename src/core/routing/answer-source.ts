@@ -43,17 +43,5 @@ export const SHARED_SOURCE: AnswerSource = { kind: "shared", provider: null };
 
 /** The one provider whose answer it is; null = there is none, or several. */
 export function providerOf(source: AnswerSource): Provider | null {
-  switch (source.kind) {
-    case "provider":
-    case "cache":
-    case "shared":
-      return source.provider;
-    case "merged":
-    case "heads":
-    case "accepted":
-    case "local":
-    case "refused":
-    case "none":
-      return null;
-  }
+  return "provider" in source ? source.provider : null;
 }

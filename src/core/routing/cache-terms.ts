@@ -201,16 +201,12 @@ function transactionTerms({ answer, now, provider }: KeepFacts): CacheTerms | nu
  * common branch. Callers are told of the block.
  */
 function isHeld(number: number, provider: Answering, now: BlocksNow): boolean {
-  if (!isServed(number, now) || provider.highestBefore < number || now.isDisputed(number))
+  const tip = now.servedTip();
+  // A block above the served tip may be a single provider's.
+  if (tip === null || number > tip || provider.highestBefore < number || now.isDisputed(number))
     return false;
   const own = provider.hashAt(number);
   return own === null || own === now.agreedHash(number);
-}
-
-/** Whether callers are told of the block: one above the served tip may be a single provider's. */
-function isServed(number: number, now: BlocksNow): boolean {
-  const tip = now.servedTip();
-  return tip !== null && number <= tip;
 }
 
 /** Whether the block at this height does not change any more. */

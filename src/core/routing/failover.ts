@@ -176,13 +176,9 @@ const PASSING: ReadonlySet<ExclusionReason> = new Set<ExclusionReason>([
 ]);
 
 /** Failures that teach nothing, and still come back when the same is asked again. */
-const LASTING: ReadonlySet<string> = new Set([
-  "response_size",
-  "request_size",
-  "dialect",
-  "trace_state",
-  "not_indexed",
-]);
+const LASTING: ReadonlySet<string> = new Set(
+  "response_size request_size dialect trace_state not_indexed".split(" "),
+);
 
 function isUnable({ step, effect, category }: Verdict): boolean {
   return (

@@ -5,17 +5,14 @@ import type { HedgeSettings } from "../provider/profile.ts";
 /** How reads are hedged where nothing else is configured. */
 export const DEFAULT_HEDGE: HedgeSettings = { maxExtra: 0.05, floorMs: 20, ceilingMs: 1_000 };
 
-/** How long answers to such calls usually take (ms); null = unknown. */
-export interface UsualTimes {
-  /** The 95th percentile of the provider that was asked. */
-  readonly askedP95Ms: number | null;
-  /** The median of the provider that would be asked as well. */
-  readonly targetP50Ms: number | null;
-}
-
-/** After how long (ms) a second provider is asked as well. */
+/**
+ * After how long (ms) a second provider is asked as well, by how long answers to such calls usually
+ * take (null = unknown): the 95th percentile of the provider that was asked, and the median of the
+ * one that would be asked as well.
+ */
 export function hedgeAfterMs(
-  { askedP95Ms, targetP50Ms }: UsualTimes,
+  askedP95Ms: number | null,
+  targetP50Ms: number | null,
   { floorMs, ceilingMs }: HedgeSettings,
 ): number {
   const usualMs = Math.min(

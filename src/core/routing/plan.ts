@@ -91,7 +91,7 @@ export function planOf(
     else excluded.push({ provider, reason });
     hasTrial ||= breaker.kind === "half_open";
   }
-  if (!lagWaived && !candidates.some(isClosed)) {
+  if (!lagWaived && !candidates.some(({ breaker }) => breaker.kind === "closed")) {
     const lagging = laggingOf(considered);
     order(lagging, strategy, draw, call.methodName);
     if (lagging.length > 0) return withLagging({ candidates, excluded }, lagging);
@@ -107,7 +107,7 @@ function withReserve(plan: Plan, considered: readonly Considered[]): Plan {
   return reserve.length === 0 ? plan : { ...plan, reserve: reserve.sort(byLag) };
 }
 
-/** The plan once its reserve is asked as well: everybody else has failed. */
+/** The plan once lagging providers are asked as well, after all others. */
 export function withReserveAsked(plan: Plan, reserve: readonly Channel[]): Plan {
   const { candidates, excluded } = plan;
   return {
@@ -132,17 +132,11 @@ function laggingOf(considered: readonly Considered[]): Considered[] {
 }
 
 /** The plan with providers behind its candidates that it had excluded for their lag. */
-function withLagging({ candidates, excluded }: Plan, lagging: Considered[]): Plan {
+function withLagging(plan: Plan, lagging: Considered[]): Plan {
   const behind: Considered[] = [];
   const ranking: Ranking = { candidates: behind, tiers: [] };
   for (const added of lagging.sort(byLag)) insertByTier(ranking, added);
-  return {
-    candidates: [...candidates, ...behind],
-    excluded: excluded.filter(
-      ({ provider }) => !behind.some((added) => added.provider === provider),
-    ),
-    lagWaived: true,
-  };
+  return withReserveAsked(plan, behind);
 }
 
 function byLag(left: Considered, right: Considered): number {
@@ -150,10 +144,6 @@ function byLag(left: Considered, right: Considered): number {
 }
 
 const UNKNOWN_LAG = Number.MAX_SAFE_INTEGER;
-
-function isClosed({ breaker }: Considered): boolean {
-  return breaker.kind === "closed";
-}
 
 /**
  * The plan when every circuit of the set is open: the providers that could serve the call, the one

@@ -50,14 +50,20 @@ const OPEN_FOR_READS = 3;
 /** The policy of a call. */
 export function policyOf(method: Method, block: BlockRef, settings: PolicySettings): Policy {
   const hedge = method.hedge && method.replaySafe ? settings.hedge : null;
+  const { kind } = block;
+  // What is pending differs from node to node, and from one moment to the next.
+  const isPending = kind === "tag" && block.tag === "pending";
+  // It names one thing by hash or number, so that `null` means that the node lacks it.
+  const namesOneThing = method.block === null || kind === "number" || kind === "hash";
+  // What is known of a caller's own transactions is told to that caller alone.
+  const isForAll = method.replaySafe && !settings.own;
   return {
     transaction: method.transaction,
     cache: settings.cache && method.cache !== null && method.replaySafe,
-    coalesce: isShared(method, block, settings),
+    coalesce: isForAll && settings.coalesce && method.coalesce && !isPending,
     hedge,
-    blockByNumber: method.mayBeMissing && block.kind === "number",
-    recheckNull:
-      !settings.own && method.replaySafe && method.mayBeMissing && namesOneThing(method, block),
+    blockByNumber: method.mayBeMissing && kind === "number",
+    recheckNull: isForAll && method.mayBeMissing && namesOneThing,
     split: settings.split && isRange({ method, block }),
     isPart: false,
     view: settings.view,
@@ -65,21 +71,4 @@ export function policyOf(method: Method, block: BlockRef, settings: PolicySettin
     maxOpen: method.replaySafe ? OPEN_FOR_READS : 1,
     maxAttempts: settings.maxAttempts,
   };
-}
-
-/** What is known of a caller's own transactions is told to that caller alone. */
-function isShared(method: Method, block: BlockRef, { coalesce, own }: PolicySettings): boolean {
-  return coalesce && !own && method.coalesce && method.replaySafe && !isPending(block);
-}
-
-/**
- * Whether a call names one thing by hash or number, so that `null` means that the node lacks it.
- */
-function namesOneThing(method: Method, { kind }: BlockRef): boolean {
-  return method.block === null || kind === "number" || kind === "hash";
-}
-
-/** What is pending differs from node to node, and from one moment to the next. */
-function isPending(block: BlockRef): boolean {
-  return block.kind === "tag" && block.tag === "pending";
 }

@@ -229,8 +229,13 @@ export function weightsOf(
 }
 
 function shuffle(entrants: Entrant[], random: () => number): void {
-  for (let last = entrants.length - 1; last > 0; last--)
-    swap(entrants, last, Math.floor(random() * (last + 1)));
+  for (let last = entrants.length - 1; last > 0; last--) {
+    const at = Math.floor(random() * (last + 1));
+    const [left, right] = [entrants[last], entrants[at]];
+    if (left === undefined || right === undefined) return;
+    entrants[at] = left;
+    entrants[last] = right;
+  }
 }
 
 /** Nearer regions first; keeps the order within a region. Almost always there is nothing to do. */
@@ -259,14 +264,6 @@ function sortStable<T>(list: T[], compare: (left: T, right: T) => number): void 
     }
     list[at] = placed;
   }
-}
-
-function swap(entrants: Entrant[], left: number, right: number): void {
-  const a = entrants[left];
-  const b = entrants[right];
-  if (a === undefined || b === undefined) return;
-  entrants[left] = b;
-  entrants[right] = a;
 }
 
 function orderByPriority(entrants: Entrant[]): void {

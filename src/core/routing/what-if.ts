@@ -18,17 +18,13 @@ export interface PlanChange {
   readonly without: string | null;
 }
 
-/** A candidate of such a plan. */
-export interface LikelyCandidate {
-  readonly considered: Considered;
-  /** Of how many of the drawings it comes first, 0 to 1. */
-  readonly firstShare: number;
-}
-
 /** Another plan of a call. */
 export interface AlternativePlan extends Pick<Plan, "excluded" | "panic"> {
-  /** In the order that the random numbers of the call give. */
-  readonly candidates: readonly LikelyCandidate[];
+  /**
+   * In the order that the random numbers of the call give; `firstShare`: of how many of the
+   * drawings it comes first, 0 to 1.
+   */
+  readonly candidates: readonly { readonly considered: Considered; readonly firstShare: number }[];
   /** Whether other random numbers would give another order. */
   readonly isRandom: boolean;
 }
@@ -117,12 +113,9 @@ function areAllOpen(considered: readonly Considered[]): boolean {
   return askable.length > 0 && askable.every(({ breaker }) => breaker.kind === "open");
 }
 
-const NEVER_ASKED: ReadonlySet<string> = new Set([
-  "wrong_chain",
-  "cordoned",
-  "other_region",
-  "transport_missing",
-]);
+const NEVER_ASKED: ReadonlySet<string> = new Set(
+  "wrong_chain cordoned other_region transport_missing".split(" "),
+);
 
 function idsOf({ candidates }: Plan): string {
   return JSON.stringify(candidates.map(({ provider }) => provider.id));

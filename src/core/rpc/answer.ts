@@ -5,19 +5,7 @@
 
 import { ERROR, ID, isVersion, memberOf, RESULT, VERSION } from "./envelope.ts";
 import type { Failure } from "./failure.ts";
-import {
-  CLOSE_OBJECT,
-  COLON,
-  COMMA,
-  LETTER_N,
-  MAX_MEMBERS,
-  OPEN_OBJECT,
-  QUOTE,
-  skipSpace,
-  skipString,
-  skipValue,
-  startsWith,
-} from "./json.ts";
+import * as json from "./json.ts";
 import { ValueScan } from "./value-scan.ts";
 
 /**
@@ -56,8 +44,8 @@ export function readAnswer(bytes: Buffer, wireId: string): AnswerEnvelope {
   const usual = readUsualResult(bytes, wireId);
   if (usual !== null) return usual;
   const end = bytes.length;
-  const start = skipSpace(bytes, 0, end);
-  if (bytes[start] !== OPEN_OBJECT) return bad("the body is not a JSON object");
+  const start = json.skipSpace(bytes, 0, end);
+  if (bytes[start] !== json.OPEN_OBJECT) return bad("the body is not a JSON object");
   let version = false;
   let idAt = -1;
   let owner: "ours" | "other" | "nobody" = "nobody";
@@ -67,15 +55,15 @@ export function readAnswer(bytes: Buffer, wireId: string): AnswerEnvelope {
   let errorEnd = -1;
   let seen = 0;
   let members = 0;
-  let at = skipSpace(bytes, start + 1, end);
-  while (bytes[at] === QUOTE) {
-    if (++members > MAX_MEMBERS) return bad("the answer has too many members");
-    const keyEnd = skipString(bytes, at, end);
-    const colon = keyEnd === -1 ? end : skipSpace(bytes, keyEnd, end);
-    const valueStart = skipSpace(bytes, colon + 1, end);
+  let at = json.skipSpace(bytes, start + 1, end);
+  while (bytes[at] === json.QUOTE) {
+    if (++members > json.MAX_MEMBERS) return bad("the answer has too many members");
+    const keyEnd = json.skipString(bytes, at, end);
+    const colon = keyEnd === -1 ? end : json.skipSpace(bytes, keyEnd, end);
+    const valueStart = json.skipSpace(bytes, colon + 1, end);
     const valueEnd =
-      bytes[colon] === COLON && valueStart < end
-        ? skipValue(bytes, valueStart, end, MAX_ANSWER_DEPTH)
+      bytes[colon] === json.COLON && valueStart < end
+        ? json.skipValue(bytes, valueStart, end, MAX_ANSWER_DEPTH)
         : -1;
     if (valueEnd === -1) return bad("the body is not valid JSON");
     const member = memberOf(bytes, at, keyEnd);
@@ -88,21 +76,21 @@ export function readAnswer(bytes: Buffer, wireId: string): AnswerEnvelope {
     else if (member === RESULT) {
       resultStart = valueStart;
       resultEnd = valueEnd;
-    } else if (member === ERROR && bytes[valueStart] !== LETTER_N) {
+    } else if (member === ERROR && bytes[valueStart] !== json.LETTER_N) {
       errorStart = valueStart;
       errorEnd = valueEnd;
     }
-    at = skipSpace(bytes, valueEnd, end);
-    if (bytes[at] !== COMMA) break;
-    at = skipSpace(bytes, at + 1, end);
-    if (bytes[at] !== QUOTE) return bad("the body is not valid JSON");
+    at = json.skipSpace(bytes, valueEnd, end);
+    if (bytes[at] !== json.COMMA) break;
+    at = json.skipSpace(bytes, at + 1, end);
+    if (bytes[at] !== json.QUOTE) return bad("the body is not valid JSON");
   }
-  if (bytes[at] !== CLOSE_OBJECT || skipSpace(bytes, at + 1, end) !== end)
+  if (bytes[at] !== json.CLOSE_OBJECT || json.skipSpace(bytes, at + 1, end) !== end)
     return bad("the body is not one JSON object");
   if (errorStart === -1 && resultStart === -1)
     return bad("the answer has neither a result nor an error");
   if (owner === "other") return FOREIGN;
-  if (errorStart !== -1 && (resultStart === -1 || bytes[resultStart] === LETTER_N))
+  if (errorStart !== -1 && (resultStart === -1 || bytes[resultStart] === json.LETTER_N))
     return { kind: "error", start: errorStart, end: errorEnd, owned: owner === "ours" };
   if (errorStart !== -1) return bad("the answer has both a result and an error");
   if (!version) return bad("the answer is not JSON-RPC 2.0");
@@ -115,10 +103,10 @@ export function readAnswer(bytes: Buffer, wireId: string): AnswerEnvelope {
 function readUsualResult(bytes: Buffer, wireId: string): ResultAnswer | null {
   const start = usualResultStart(bytes, wireId);
   if (start === -1) return null;
-  const end = skipValue(bytes, start, bytes.length, MAX_ANSWER_DEPTH);
+  const end = json.skipValue(bytes, start, bytes.length, MAX_ANSWER_DEPTH);
   return end !== -1 &&
-    bytes[end] === CLOSE_OBJECT &&
-    skipSpace(bytes, end + 1, bytes.length) === bytes.length
+    bytes[end] === json.CLOSE_OBJECT &&
+    json.skipSpace(bytes, end + 1, bytes.length) === bytes.length
     ? { kind: "result", start, end, idAt: USUAL_START.length }
     : null;
 }
@@ -135,9 +123,9 @@ function usualResultStart(bytes: Buffer, wireId: string): number {
   const start = idEnd + USUAL_RESULT.length;
   const isUsual =
     bytes.length > start &&
-    startsWith(bytes, 0, USUAL_START) &&
-    startsWith(bytes, USUAL_START.length, wireId) &&
-    startsWith(bytes, idEnd, USUAL_RESULT);
+    json.startsWith(bytes, 0, USUAL_START) &&
+    json.startsWith(bytes, USUAL_START.length, wireId) &&
+    json.startsWith(bytes, idEnd, USUAL_RESULT);
   return isUsual ? start : -1;
 }
 
@@ -151,8 +139,8 @@ function ownerOf(
   end: number,
   wireId: string,
 ): "ours" | "other" | "nobody" {
-  if (end - start === wireId.length && startsWith(bytes, start, wireId)) return "ours";
-  return bytes[start] === LETTER_N ? "nobody" : "other";
+  if (end - start === wireId.length && json.startsWith(bytes, start, wireId)) return "ours";
+  return bytes[start] === json.LETTER_N ? "nobody" : "other";
 }
 
 /** The beginning of an answer, judged when only its first bytes are here. */
@@ -182,33 +170,33 @@ export function readAnswerHead(bytes: Buffer, wireId: string): AnswerHead {
   const usual = usualResultStart(bytes, wireId);
   if (usual !== -1)
     return { kind: "result", start: usual, idAt: USUAL_START.length, hasVersion: true };
-  let at = skipSpace(bytes, 0, end);
-  if (at < end && bytes[at] !== OPEN_OBJECT) return bad("the body is not a JSON object");
+  let at = json.skipSpace(bytes, 0, end);
+  if (at < end && bytes[at] !== json.OPEN_OBJECT) return bad("the body is not a JSON object");
   let idAt: number | null = null;
   let hasVersion = false;
   let seen = 0;
-  at = skipSpace(bytes, at + 1, end);
-  while (bytes[at] === QUOTE) {
-    const keyEnd = skipString(bytes, at, end);
+  at = json.skipSpace(bytes, at + 1, end);
+  while (bytes[at] === json.QUOTE) {
+    const keyEnd = json.skipString(bytes, at, end);
     if (keyEnd === -1) return { kind: "whole" };
-    const colon = skipSpace(bytes, keyEnd, end);
-    const valueStart = skipSpace(bytes, colon + 1, end);
-    if (colon < end && bytes[colon] !== COLON) return bad("the body is not valid JSON");
+    const colon = json.skipSpace(bytes, keyEnd, end);
+    const valueStart = json.skipSpace(bytes, colon + 1, end);
+    if (colon < end && bytes[colon] !== json.COLON) return bad("the body is not valid JSON");
     if (valueStart >= end) return { kind: "whole" };
     const member = memberOf(bytes, at, keyEnd);
     if (seen & member) return bad("a member appears twice");
     seen |= member;
     if (member === RESULT) return { kind: "result", start: valueStart, idAt, hasVersion };
-    if (member === ERROR && bytes[valueStart] !== LETTER_N) return { kind: "whole" };
-    const valueEnd = skipValue(bytes, valueStart, end, MAX_ANSWER_DEPTH);
+    if (member === ERROR && bytes[valueStart] !== json.LETTER_N) return { kind: "whole" };
+    const valueEnd = json.skipValue(bytes, valueStart, end, MAX_ANSWER_DEPTH);
     if (valueEnd === -1 || valueEnd === end) return { kind: "whole" };
     if (member === ID) {
       if (ownerOf(bytes, valueStart, valueEnd, wireId) === "other") return FOREIGN;
       if (ownerOf(bytes, valueStart, valueEnd, wireId) === "nobody") return { kind: "whole" };
       idAt = valueStart;
     } else if (member === VERSION) hasVersion = isVersion(bytes, valueStart, valueEnd);
-    at = skipSpace(bytes, valueEnd, end);
-    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end);
+    at = json.skipSpace(bytes, valueEnd, end);
+    if (bytes[at] === json.COMMA) at = json.skipSpace(bytes, at + 1, end);
   }
   return { kind: "whole" };
 }
@@ -224,50 +212,35 @@ type HeadFacts = Pick<Extract<AnswerHead, { kind: "result" }>, "idAt" | "hasVers
  * the id was in the head. Null = it is not the end of an answer to this request.
  */
 export function readAnswerTail(tail: Buffer, head: HeadFacts, wireId: string): number | null {
-  const isUsual = tail.length === 1 && tail[0] === CLOSE_OBJECT;
+  const isUsual = tail.length === 1 && tail[0] === json.CLOSE_OBJECT;
   if (isUsual && head.idAt !== null && head.hasVersion) return -1;
   if (tail.length > TAIL_BYTES) return null;
   const text = tail.toString("latin1");
-  if (!endingAfter(head).test(text) || !namesOnce(text, "error")) return null;
-  if (!head.hasVersion && !namesOnce(text, "jsonrpc", true)) return null;
+  if (!ENDING.test(text) || timesNamed(text, "error") > 1) return null;
+  if (timesNamed(text, "jsonrpc") !== (head.hasVersion ? 0 : 1)) return null;
+  if (timesNamed(text, "id") !== (head.idAt === null ? 1 : 0)) return null;
   if (head.idAt !== null) return -1;
   const id = TAIL_ID.exec(text);
-  if (id?.[1] !== wireId || !namesOnce(text, "id", true)) return null;
-  return id.index + id[0].length - wireId.length;
+  return id?.[1] === wireId ? id.index + id[0].length - wireId.length : null;
 }
 
 const TAIL_ID = /"id"[ \t\r\n]*:[ \t\r\n]*("[^"]*"|-?\d+|null)/;
 
-/**
- * Whether the end of an answer names a member at most once, or exactly once if it `must`. No string
- * in the tail contains a quote.
- */
-function namesOnce(rest: string, name: string, must = false): boolean {
-  const first = rest.indexOf(`"${name}"`);
-  return first === -1 ? !must : rest.indexOf(`"${name}"`, first + 1) === -1;
+/** How often the end of an answer names a member. No string in it contains a quote. */
+function timesNamed(rest: string, name: string): number {
+  return rest.split(`"${name}"`).length - 1;
 }
 
 /**
  * The pattern of what may follow a result: the members that did not come before it, an absent
- * error, and white space.
+ * error, and white space, for which a blank stands.
  */
-function endingAfter({ idAt, hasVersion }: HeadFacts): RegExp {
-  if (idAt !== null) return hasVersion ? ENDING : VERSION_ENDING;
-  return hasVersion ? ID_ENDING : FULL_ENDING;
-}
-
-const ID_TEXT = '"id" : (?:"[^"\\\\]*"|-?\\d+|null)';
-const VERSION_TEXT = '"jsonrpc" : "2\\.0"';
-const ENDING = endingWith();
-const ID_ENDING = endingWith(ID_TEXT);
-const VERSION_ENDING = endingWith(VERSION_TEXT);
-const FULL_ENDING = endingWith(ID_TEXT, VERSION_TEXT);
-
-/** A blank stands for any white space. */
-function endingWith(...members: readonly string[]): RegExp {
-  const member = ['"error" : null', ...members].join("|");
-  return new RegExp(`^(?: , (?:${member}))* \\} $`.replaceAll(" ", "[ \\t\\r\\n]*"));
-}
+const ENDING = new RegExp(
+  '^(?: , (?:"error" : null|"id" : (?:"[^"\\\\]*"|-?\\d+|null)|"jsonrpc" : "2\\.0"))* \\} $'.replaceAll(
+    " ",
+    "[ \\t\\r\\n]*",
+  ),
+);
 
 /**
  * Reads a long complete body by its head, the extent of its result and what follows that; null = it

@@ -53,13 +53,9 @@ const HASH_CHARS = 66;
 /** Of a block object; filters may be longer. */
 const MAX_BLOCK_OBJECT_BYTES = 256;
 const MAX_FILTER_BYTES = 65_536;
-const FILTER_MEMBERS: ReadonlySet<string> = new Set([
-  "address",
-  "topics",
-  "fromBlock",
-  "toBlock",
-  "blockHash",
-]);
+const FILTER_MEMBERS: ReadonlySet<string> = new Set(
+  "address topics fromBlock toBlock blockHash".split(" "),
+);
 
 function isHash(bytes: Buffer, span: Span | undefined): boolean {
   return (

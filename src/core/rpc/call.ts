@@ -51,6 +51,7 @@ export function newCall(methodName: string, params: string, block: BlockRef = NO
 
 /** No block parameter, or one near the head. */
 export const NO_BLOCK: BlockRef = { kind: "none" };
+const EARLIEST: BlockRef = { kind: "earliest" };
 
 /**
  * Reads the blocks that a request names. Malformed parameters read as `none`: rejecting them is the
@@ -95,9 +96,11 @@ export function parseObject(bytes: Buffer, span: Span): Record<string, unknown> 
 /** A block number or tag; `none` where the text is neither. */
 function readBlock(text: string): BlockRef {
   if (text.includes("\\")) return readEscaped(text);
-  const tagged = BLOCK_TAGS.get(text);
-  if (tagged !== undefined) return tagged;
-  return HEX.test(text) ? { kind: "number", number: Number(text) } : NO_BLOCK;
+  if (text === "latest") return NO_BLOCK;
+  if (text === "earliest") return EARLIEST;
+  if (HEX.test(text)) return { kind: "number", number: Number(text) };
+  const tag = OPTIONAL_TAGS.find((known) => known === text);
+  return tag === undefined ? NO_BLOCK : { kind: "tag", tag };
 }
 
 /** A tag may be written with escapes, and means the same to a node. */
@@ -120,19 +123,6 @@ export const OPTIONAL_TAGS = ["pending", "safe", "finalized"] as const;
 
 /** One of the tags that not every provider serves. */
 export type OptionalTag = (typeof OPTIONAL_TAGS)[number];
-
-/** What a tag says about the block. `none`: a block near the head, which every provider serves. */
-export type TaggedBlock =
-  | { readonly kind: "none" }
-  | { readonly kind: "earliest" }
-  | { readonly kind: "tag"; readonly tag: OptionalTag };
-
-/** Every block tag by name. */
-const BLOCK_TAGS: ReadonlyMap<string, TaggedBlock> = new Map<string, TaggedBlock>([
-  ["latest", { kind: "none" }],
-  ["earliest", { kind: "earliest" }],
-  ...OPTIONAL_TAGS.map((tag): [string, TaggedBlock] => [tag, { kind: "tag", tag }]),
-]);
 
 /** Whether a number can be a block height: a safe, non-negative integer. */
 export function isHeight(height: number): boolean {

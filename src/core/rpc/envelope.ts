@@ -1,26 +1,7 @@
 // JSON-RPC 2.0 requests as bytes: locates the members without building values, so that big
 // integers, key order and escapes are forwarded as the caller wrote them. Knows nothing of methods,
 // transports or callers.
-import {
-  BACKSLASH,
-  CLOSE_OBJECT,
-  COLON,
-  COMMA,
-  LETTER_N,
-  MAX_DEPTH,
-  MAX_MEMBERS,
-  type NotedElements,
-  OPEN_ARRAY,
-  OPEN_OBJECT,
-  QUOTE,
-  SPACE,
-  type Span,
-  skipArray,
-  skipSpace,
-  skipString,
-  skipValue,
-  startsWith,
-} from "./json.ts";
+import * as json from "./json.ts";
 
 /** The members of one request, by position. */
 export interface Envelope {
@@ -38,7 +19,7 @@ export interface Envelope {
   readonly paramsStart: number;
   readonly paramsEnd: number;
   /** Byte offsets of the first 16 elements of `params`, if it is an array. */
-  readonly elements: readonly Span[];
+  readonly elements: readonly json.Span[];
   /**
    * True = the bytes can be sent upstream unchanged except for the id: exactly the four members,
    * each once.
@@ -59,30 +40,30 @@ export interface InvalidRequest {
 
 /** Checks and reads one request between `start` and `end`, in one pass. */
 export function readRequest(bytes: Buffer, start: number, end: number): Envelope | InvalidRequest {
-  if (bytes[start] !== OPEN_OBJECT) return noObject(bytes, start, end);
+  if (bytes[start] !== json.OPEN_OBJECT) return noObject(bytes, start, end);
   const reading = new Reading();
-  let at = bytes[start + 1] === QUOTE ? start + 1 : skipSpace(bytes, start + 1, end);
-  let isOpen = bytes[at] !== CLOSE_OBJECT;
+  let at = bytes[start + 1] === json.QUOTE ? start + 1 : json.skipSpace(bytes, start + 1, end);
+  let isOpen = bytes[at] !== json.CLOSE_OBJECT;
   while (isOpen) {
-    const name = bytes[at] === QUOTE ? nameAt(bytes, at, end) : null;
+    const name = bytes[at] === json.QUOTE ? nameAt(bytes, at, end) : null;
     if (name === null) return NOT_JSON;
     let valueStart = at + name.length;
-    if ((bytes[valueStart] ?? 0) <= SPACE) valueStart = skipSpace(bytes, valueStart, end);
-    const isArray = bytes[valueStart] === OPEN_ARRAY && name.bit === PARAMS;
+    if ((bytes[valueStart] ?? 0) <= json.SPACE) valueStart = json.skipSpace(bytes, valueStart, end);
+    const isArray = bytes[valueStart] === json.OPEN_ARRAY && name.bit === PARAMS;
     const valueEnd = isArray
-      ? skipArray(bytes, valueStart, end, reading.noteElements())
-      : skipValue(bytes, valueStart, end, MAX_DEPTH - 1);
+      ? json.skipArray(bytes, valueStart, end, reading.noteElements())
+      : json.skipValue(bytes, valueStart, end, json.MAX_DEPTH - 1);
     if (valueEnd === -1 || valueStart >= end) return NOT_JSON;
-    if (++reading.members <= MAX_MEMBERS) {
+    if (++reading.members <= json.MAX_MEMBERS) {
       if (name.bit === OTHER) reading.takeOther(bytes, at, valueStart, valueEnd);
       else reading.take(bytes, name.bit, valueStart, valueEnd);
     }
-    at = bytes[valueEnd] === COMMA ? valueEnd : skipSpace(bytes, valueEnd, end);
-    isOpen = bytes[at] === COMMA && at < end;
-    if (isOpen && bytes[++at] !== QUOTE) at = skipSpace(bytes, at, end);
+    at = bytes[valueEnd] === json.COMMA ? valueEnd : json.skipSpace(bytes, valueEnd, end);
+    isOpen = bytes[at] === json.COMMA && at < end;
+    if (isOpen && bytes[++at] !== json.QUOTE) at = json.skipSpace(bytes, at, end);
   }
-  const isClosed = at < end && bytes[at] === CLOSE_OBJECT;
-  if (!isClosed || skipSpace(bytes, at + 1, end) !== end) return NOT_JSON;
+  const isClosed = at < end && bytes[at] === json.CLOSE_OBJECT;
+  if (!isClosed || json.skipSpace(bytes, at + 1, end) !== end) return NOT_JSON;
   return reading.result(start, at + 1);
 }
 
@@ -97,7 +78,7 @@ class Reading {
   #version = false;
   #paramsStart = -1;
   #paramsEnd = -1;
-  #elements: readonly Span[] = [];
+  #elements: readonly json.Span[] = [];
   #plain = true;
   #notify = false;
   #problem = "";
@@ -118,31 +99,31 @@ class Reading {
       this.#version = isVersion(bytes, start, end);
     } else if (member === PARAMS) {
       const c = bytes[start];
-      if (c === OPEN_ARRAY || c === OPEN_OBJECT) {
+      if (c === json.OPEN_ARRAY || c === json.OPEN_OBJECT) {
         this.#paramsStart = start;
         this.#paramsEnd = end;
-      } else if (c !== LETTER_N) this.#problem = "params must be an array or an object";
+      } else if (c !== json.LETTER_N) this.#problem = "params must be an array or an object";
     } else this.#plain = false;
   }
 
   /** Takes a member that is none of a request. */
   takeOther(bytes: Buffer, quote: number, start: number, end: number): void {
     this.#plain = false;
-    if (startsWith(bytes, quote, META)) this.#notify = isText(bytes, start, end, NOTIFY);
+    if (json.startsWith(bytes, quote, META)) this.#notify = isText(bytes, start, end, NOTIFY);
   }
 
   /** Where the elements of `params` are noted. */
-  noteElements(): NotedElements {
-    const spans: Span[] = [];
+  noteElements(): json.NotedElements {
+    const spans: json.Span[] = [];
     this.#elements = spans;
-    return { spans, most: MAX_NOTED, depth: MAX_DEPTH - 2 };
+    return { spans, most: MAX_NOTED, depth: json.MAX_DEPTH - 2 };
   }
 
   /** The request between `start` and `end`. */
   result(start: number, end: number): Envelope | InvalidRequest {
     const id = this.#id;
     const method = this.#method;
-    if (this.members > MAX_MEMBERS) return invalid(id, TOO_MANY_MEMBERS);
+    if (this.members > json.MAX_MEMBERS) return invalid(id, TOO_MANY_MEMBERS);
     if (method === null) this.#problem ||= "method must be a string of 1 to 128 characters";
     if (!this.#version) this.#problem ||= 'jsonrpc must be "2.0"';
     if (this.#problem !== "" || method === null) return invalid(id, this.#problem);
@@ -165,8 +146,8 @@ class Reading {
 
 /** What begins with something else than an object may still be valid JSON. */
 function noObject(bytes: Buffer, start: number, end: number): InvalidRequest {
-  const valueEnd = start < end ? skipValue(bytes, start, end, MAX_DEPTH) : -1;
-  if (valueEnd === -1 || skipSpace(bytes, valueEnd, end) !== end) return NOT_JSON;
+  const valueEnd = start < end ? json.skipValue(bytes, start, end, json.MAX_DEPTH) : -1;
+  if (valueEnd === -1 || json.skipSpace(bytes, valueEnd, end) !== end) return NOT_JSON;
   return invalid(null, "a request is a JSON object");
 }
 
@@ -181,7 +162,7 @@ const NOT_JSON: InvalidRequest = {
   id: "null",
   message: "the request is not valid JSON",
 };
-const TOO_MANY_MEMBERS = `a request has at most ${MAX_MEMBERS} members`;
+const TOO_MANY_MEMBERS = `a request has at most ${json.MAX_MEMBERS} members`;
 const VERSION_TEXT = '"2.0"';
 /** Settings may name the block of a method by its place, at most this many. */
 const MAX_NOTED = 16;
@@ -223,10 +204,10 @@ const USUAL_NAMES = Array.from({ length: 128 }, (_, code) => {
 /** The name of the member that opens at `quote`; null = it is not JSON. */
 function nameAt(bytes: Buffer, quote: number, end: number): MemberName | null {
   const usual = USUAL_NAMES[bytes[quote + 1] ?? 0];
-  if (usual !== undefined && startsWith(bytes, quote, usual.text)) return usual;
-  const nameEnd = skipString(bytes, quote, end);
-  const colon = nameEnd === -1 ? end : skipSpace(bytes, nameEnd, end);
-  if (colon >= end || bytes[colon] !== COLON) return null;
+  if (usual !== undefined && json.startsWith(bytes, quote, usual.text)) return usual;
+  const nameEnd = json.skipString(bytes, quote, end);
+  const colon = nameEnd === -1 ? end : json.skipSpace(bytes, nameEnd, end);
+  if (colon >= end || bytes[colon] !== json.COLON) return null;
   return { bit: memberOf(bytes, quote, nameEnd), length: colon + 1 - quote };
 }
 
@@ -234,31 +215,31 @@ function nameAt(bytes: Buffer, quote: number, end: number): MemberName | null {
 export function memberOf(bytes: Buffer, quote: number, keyEnd: number): number {
   const length = keyEnd - quote - 2;
   for (const [name, bit] of MEMBERS)
-    if (length === name.length && startsWith(bytes, quote + 1, name)) return bit;
-  if (length > 62 || bytes.subarray(quote, keyEnd).indexOf(BACKSLASH) === -1) return OTHER;
+    if (length === name.length && json.startsWith(bytes, quote + 1, name)) return bit;
+  if (length > 62 || bytes.subarray(quote, keyEnd).indexOf(json.BACKSLASH) === -1) return OTHER;
   const meant = String(JSON.parse(bytes.toString("utf8", quote, keyEnd)));
   return MEMBERS.find(([name]) => name === meant)?.[1] ?? OTHER;
 }
 
 /** True when the value is the string `2.0`. */
 export function isVersion(bytes: Buffer, start: number, end: number): boolean {
-  return end - start === VERSION_TEXT.length && startsWith(bytes, start, VERSION_TEXT);
+  return end - start === VERSION_TEXT.length && json.startsWith(bytes, start, VERSION_TEXT);
 }
 
 function isText(bytes: Buffer, start: number, end: number, text: string): boolean {
-  return end - start === text.length && startsWith(bytes, start, text);
+  return end - start === text.length && json.startsWith(bytes, start, text);
 }
 
 /** Raw text of an id; empty when it is of a forbidden type. */
 function readId(bytes: Buffer, start: number, end: number): string {
   const c = bytes[start];
-  if (c === QUOTE) return bytes.toString("utf8", start, end);
+  if (c === json.QUOTE) return bytes.toString("utf8", start, end);
   const text = bytes.toString("latin1", start, end);
   return text === "null" || /^-?\d+$/.test(text) ? text : "";
 }
 
 function readMethod(bytes: Buffer, start: number, end: number): string | null {
-  if (bytes[start] !== QUOTE || end - start > 6 * MAX_METHOD_CHARS + 2) return null;
+  if (bytes[start] !== json.QUOTE || end - start > 6 * MAX_METHOD_CHARS + 2) return null;
   const text = bytes.toString("latin1", start + 1, end - 1);
   const method = /^\w+$/.test(text) ? text : String(JSON.parse(bytes.toString("utf8", start, end)));
   return method.length > 0 && method.length <= MAX_METHOD_CHARS ? method : null;

@@ -182,20 +182,12 @@ export function skipString(bytes: Buffer, quote: number, end: number): number {
   return -1;
 }
 
+const ESCAPED: ReadonlySet<number> = new Set(Buffer.from('"\\/bfnrt'));
+
 /** Length of the escape at `at`, or 0 when there is none of that form. */
 function escapeLength(bytes: Buffer, at: number): number {
-  const c = bytes[at + 1];
-  if (c !== 0x75)
-    return c === QUOTE ||
-      c === BACKSLASH ||
-      c === 0x2f ||
-      c === 0x62 ||
-      c === 0x66 ||
-      c === LETTER_N ||
-      c === 0x72 ||
-      c === LETTER_T
-      ? 2
-      : 0;
+  const c = bytes[at + 1] ?? 0;
+  if (c !== 0x75) return ESCAPED.has(c) ? 2 : 0;
   for (let i = at + 2; i < at + 6; i++) {
     const h = bytes[i] as number;
     if (!((h >= 0x30 && h <= 0x39) || (h >= 0x41 && h <= 0x46) || (h >= 0x61 && h <= 0x66)))

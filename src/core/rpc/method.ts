@@ -263,167 +263,157 @@ const RESOURCE_OF: ReadonlyMap<string, Resource> = new Map([
  * that are replay-safe or have a block parameter. Their category stays `unknown` where no provider
  * declares any.
  */
-const FAMILIES = {
+const ROWS: readonly Row[] = [
   // Sources: ethereum/execution-apis (eth_*), geth (debug_*, txpool_*), reth (debug_*, trace_*),
   // OpenEthereum, Erigon and Nethermind (trace_*).
-  standard: [
-    ...rows("core", 1, "cheap")`eth_blockNumber eth_syncing`,
-    ...rows("core", 1, "cheap", { handling: "local" })`eth_chainId`,
-    ...rows("network", 1, "cheap", { handling: "local" })`net_version`,
-    ...rows("network", 1, "cheap")`net_listening web3_clientVersion`,
-    ...rows("network", 3, "cheap")`net_peerCount eth_protocolVersion web3_sha3 rpc_modules`,
-    ...rows("core", 3, "cheap")`eth_gasPrice eth_config eth_capabilities eth_mining eth_hashrate`,
-    ...rows("eip1559", 3, "cheap")`eth_maxPriorityFeePerGas eth_baseFee`,
-    ...rows("eip1559", 3, "standard", blockAt(1))`eth_feeHistory`,
-    ...rows("eip4844", 3, "cheap")`eth_blobBaseFee`,
-    ...rows("core", 5, "standard", blockAt(0))`eth_getBlockByNumber`,
-    ...rows("core", 5, "standard")`eth_getBlockByHash`,
-    ...rows("core", 3, "standard", blockAt(0))`eth_getBlockTransactionCountByNumber
-      eth_getUncleCountByBlockNumber eth_getHeaderByNumber eth_getTransactionByBlockNumberAndIndex
-      eth_getUncleByBlockNumberAndIndex eth_getRawTransactionByBlockNumberAndIndex`,
-    ...rows("core", 3, "standard")`eth_getBlockTransactionCountByHash eth_getUncleCountByBlockHash
-      eth_getHeaderByHash eth_getTransactionByBlockHashAndIndex eth_getUncleByBlockHashAndIndex
-      eth_getRawTransactionByHash eth_getTransactionByHash eth_getTransactionReceipt
-      eth_getTransactionBySenderAndNonce eth_getRawTransactionByBlockHashAndIndex`,
-    // EIP-7928: by number, tag or hash.
-    ...rows("core", 3, "default", blockAt(0))`eth_getBlockAccessList`,
-    ...rows("core", 15, "default", blockAt(0))`eth_getBlockReceipts`,
-    ...rows("state", 3, "standard", blockAt(1))`eth_getBalance eth_getCode eth_getTransactionCount
-      eth_getStorageValues eth_getAccount eth_getAccountInfo`,
-    ...rows("state", 3, "standard", blockAt(2))`eth_getStorageAt eth_getProof`,
-    ...rows("state", 3, "default", blockAt(1))`eth_call eth_estimateGas eth_createAccessList
-      eth_simulateV1 eth_callMany`,
-    ...rows("state", 3, "default")`eth_fillTransaction`,
-    ...rows("core", 5, "default", broadcast("hash"))`eth_sendRawTransaction`,
-    // EIP-7966 waits for the receipt.
-    ...rows("core", 3, "traceTx", broadcast("receipt"))`eth_sendRawTransactionSync`,
-    ...rows("logs", 15, "default", filterAt(0))`eth_getLogs`,
-    ...rows("filters", 5, "default", { ...ownFilter, ...filterAt(0) })`eth_newFilter`,
-    ...rows("filters", 5, "default", ownFilter)`eth_getFilterChanges`,
-    ...rows("filters", 3, "default", ownFilter)`eth_newBlockFilter eth_newPendingTransactionFilter
-      eth_uninstallFilter`,
-    ...rows("filters", 15, "default", { handling: "filter" })`eth_getFilterLogs`,
-    ...rows("subscriptions", 3, "default", { handling: "socket_only" })`eth_subscribe
-      eth_unsubscribe`,
-    ...rows("mempool", 3, "default")`eth_pendingTransactions`,
-    ...rows("txpool", 3, "default")`txpool_status txpool_inspect txpool_content txpool_contentFrom`,
-    ...rows("debug", 50, "traceTx", blockAt(1))`debug_traceCall debug_traceCallMany`,
-    ...rows("debug", 50, "traceTx")`debug_traceTransaction`,
-    ...rows("debug", 3, "traceTx", blockAt(1))`debug_codeByHash`,
-    ...rows("debug", 3, "traceTx", blockAt(0))`debug_accountRange debug_getRawBlock
-      debug_getRawHeader debug_getRawReceipts debug_getRawBlockAccessList`,
-    ...rows("debug", 3, "traceTx")`debug_storageRangeAt debug_getRawTransaction debug_getBadBlocks
-      debug_getModifiedAccountsByHash debug_getModifiedAccountsByNumber`,
-    ...rows("debug", 15, "traceTx", blockAt(0))`debug_getBlockReceipts`,
-    // `debug_executionWitness` and `debug_intermediateRoots` carry a block out again.
-    ...rows("debug", 100, "traceBlock", blockAt(0))`debug_traceBlockByNumber debug_traceChain
-      debug_executionWitness`,
-    ...rows("debug", 100, "traceBlock")`debug_traceBlockByHash debug_traceBlock
-      debug_intermediateRoots`,
-    ...rows("trace", 50, "traceTx", blockAt(2))`trace_call`,
-    ...rows("trace", 50, "traceTx", blockAt(1))`trace_callMany`,
-    ...rows("trace", 50, "traceTx")`trace_rawTransaction trace_replayTransaction trace_transaction
-      trace_get trace_transactionOpcodeGas trace_transactionStorageAccess`,
-    ...rows("trace", 100, "traceBlock", blockAt(0))`trace_block trace_replayBlockTransactions
-      trace_blockOpcodeGas`,
-    ...rows("trace", 100, "traceBlock", filterAt(0))`trace_filter`,
-    ...rows("local_only", 3, "cheap", { ...write, handling: "local" })`eth_accounts`,
-    ...rows("local_only", 3, "cheap", { ...write, handling: "blocked" })`eth_coinbase eth_sign
-      eth_signTransaction eth_sendTransaction eth_signTypedData eth_signTypedData_v3
-      eth_signTypedData_v4`,
-  ],
-  op_stack: [
-    ...rows("unknown", 3, "standard", blockAt(0))`optimism_outputAtBlock`,
-    ...rows("unknown", 3, "standard")`optimism_syncStatus optimism_rollupConfig optimism_version
-      rollup_gasPrices rollup_getInfo`,
-    ...rows("unknown", 3, "cheap")`op_supportedCapabilities`,
-    ...rows("core", 3, "default", broadcast("hash"))`eth_sendRawTransactionConditional`,
-    // Mantle: waits for the preconfirmation, and answers with an event.
-    ...rows("core", 3, "traceTx", broadcast("other"))`eth_sendRawTransactionWithPreconf`,
-  ],
-  arbitrum: [
-    ...rows("trace", 50, "traceTx", blockAt(2))`arbtrace_call`,
-    ...rows("trace", 50, "traceTx", blockAt(1))`arbtrace_callMany`,
-    ...rows("trace", 50, "traceTx")`arbtrace_replayTransaction arbtrace_transaction arbtrace_get`,
-    ...rows("trace", 100, "traceBlock", blockAt(0))`arbtrace_block
-      arbtrace_replayBlockTransactions`,
-    ...rows("trace", 100, "traceBlock", filterAt(0))`arbtrace_filter`,
-    ...rows("unknown", 3, "standard")`arb_getRawBlockMetadata arb_checkPublisherHealth`,
-    ...rows("unknown", 3, "default", write)`timeboost_sendExpressLaneTransaction`,
-  ],
-  zksync: [
-    ...rows("unknown", 3, "default")`zks_estimateFee zks_estimateGasL1ToL2`,
-    ...rows("unknown", 3, "standard")`zks_getAllAccountBalances zks_getBlockDetails
-      zks_getRawBlockTransactions zks_getBytecodeByHash zks_getTransactionDetails
-      zks_getL1BatchBlockRange zks_getL1BatchDetails zks_getL2ToL1LogProof zks_getL2ToL1MsgProof
-      zks_getProof zks_getConfirmedTokens`,
-    ...rows("unknown", 3, "cheap")`zks_getBridgeContracts zks_getBridgehubContract
-      zks_getMainContract zks_getTestnetPaymaster zks_getBaseTokenL1Address zks_getFeeParams
-      zks_getL1GasPrice zks_getProtocolVersion zks_L1BatchNumber zks_L1ChainId`,
-    ...rows("unknown", 3, "default", broadcast("other"))`zks_sendRawTransactionWithDetailedOutput`,
-  ],
-  linea: [
-    ...rows("unknown", 3, "default")`linea_estimateGas`,
-    ...rows("state", 3, "standard", blockAt(2))`linea_getProof`,
-    ...rows("unknown", 3, "standard")`linea_getTransactionExclusionStatusV1`,
-  ],
-  polygon: [
-    ...rows("unknown", 3, "standard", blockAt(0))`bor_getAuthor bor_getSnapshot
-      bor_getSnapshotProposerSequence`,
-    ...rows("unknown", 3, "standard")`bor_getCurrentProposer bor_getCurrentValidators
-      bor_getRootHash bor_getSignersAtHash bor_getSnapshotAtHash eth_getRootHash
-      zkevm_batchNumberByBlockNumber zkevm_isBlockConsolidated zkevm_isBlockVirtualized
-      zkevm_getBatchByNumber zkevm_getFullBlockByHash zkevm_getFullBlockByNumber
-      zkevm_getTransactionByL2Hash zkevm_getTransactionReceiptByL2Hash`,
-    ...rows("unknown", 3, "cheap")`zkevm_batchNumber zkevm_consolidatedBlockNumber
-      zkevm_verifiedBatchNumber zkevm_virtualBatchNumber`,
-    ...rows("unknown", 3, "default", blockAt(1))`zkevm_estimateCounters zkevm_estimateFee`,
-  ],
-  otterscan: [
-    ...rows("unknown", 3, "cheap")`ots_getApiLevel erigon_blockNumber erigon_forks`,
-    ...rows("unknown", 3, "standard", blockAt(0))`ots_getBlockDetails ots_getBlockTransactions
-      erigon_getHeaderByNumber`,
-    ...rows("unknown", 3, "standard", blockAt(1))`ots_hasCode`,
-    ...rows("unknown", 3, "standard")`ots_getBlockDetailsByHash ots_getContractCreator
-      ots_getTransactionBySenderAndNonce erigon_getBlockByTimestamp erigon_getHeaderByHash
-      erigon_getBlockReceiptsByBlockHash erigon_getLogsByHash`,
-    ...rows("unknown", 3, "default")`ots_searchTransactionsBefore ots_searchTransactionsAfter`,
-    ...rows("trace", 50, "traceTx")`ots_getInternalOperations ots_traceTransaction
-      ots_getTransactionError`,
-    ...rows("logs", 15, "default", filterAt(0))`erigon_getLogs erigon_getLatestLogs`,
-  ],
-  erc4337: [
-    ...rows("unknown", 3, "default", write)`eth_sendUserOperation
-      pimlico_sendCompressedUserOperation pm_sponsorUserOperation pimlico_sponsorUserOperation`,
-    ...rows("unknown", 3, "default")`eth_estimateUserOperationGas pm_getPaymasterData
-      pm_getPaymasterStubData`,
-    ...rows("unknown", 3, "standard")`eth_getUserOperationByHash eth_getUserOperationReceipt
-      pimlico_getUserOperationStatus`,
-    ...rows("unknown", 3, "cheap")`eth_supportedEntryPoints pm_supportedEntryPoints
-      rundler_maxPriorityFeePerGas pimlico_getUserOperationGasPrice`,
-  ],
-  vendor: [
-    // MegaETH: the older name of eth_sendRawTransactionSync.
-    ...rows("core", 3, "traceTx", broadcast("receipt"))`realtime_sendRawTransaction`,
-    ...rows("core", 3, "traceTx", write)`eth_sendPrivateTransaction eth_sendPrivateRawTransaction
-      eth_sendBundle eth_sendEndOfBlockBundle eth_sendMegabundle`,
-    ...rows("unknown", 3, "default", write)`eth_cancelPrivateTransaction eth_cancelBundle
-      mev_sendBundle`,
-    ...rows("unknown", 3, "default")`eth_callBundle mev_simBundle alchemy_getAssetTransfers
-      alchemy_getTransactionReceipts alchemy_simulateAssetChanges alchemy_simulateExecution
-      tenderly_estimateGas`,
-    ...rows("unknown", 3, "standard")`alchemy_getTokenAllowance alchemy_getTokenBalances
-      alchemy_getTokenMetadata eth_getFinalizedHeader eth_getFinalizedBlock eth_getChainConfig
-      monad_getTxnStatus`,
-    ...rows("unknown", 3, "default", blockAt(1))`tenderly_simulateTransaction
-      tenderly_simulateBundle`,
-    ...rows("trace", 50, "traceTx")`tenderly_traceTransaction`,
-    ...rows("unknown", 3, "standard", blockAt(0))`clique_getSigners`,
-    ...rows("unknown", 15, "default", blockAt(0))`klay_getBlockReceipts parity_getBlockReceipts`,
-    ...rows("eip4844", 3, "standard", blockAt(0))`eth_getBlobSidecars`,
-    ...rows("eip4844", 3, "standard")`eth_getBlobSidecarByTxHash`,
-  ],
-} satisfies Record<string, readonly Row[]>;
+  ...rows("core", 1, "cheap")`eth_blockNumber eth_syncing`,
+  ...rows("core", 1, "cheap", { handling: "local" })`eth_chainId`,
+  ...rows("network", 1, "cheap", { handling: "local" })`net_version`,
+  ...rows("network", 1, "cheap")`net_listening web3_clientVersion`,
+  ...rows("network", 3, "cheap")`net_peerCount eth_protocolVersion web3_sha3 rpc_modules`,
+  ...rows("core", 3, "cheap")`eth_gasPrice eth_config eth_capabilities eth_mining eth_hashrate`,
+  ...rows("eip1559", 3, "cheap")`eth_maxPriorityFeePerGas eth_baseFee`,
+  ...rows("eip1559", 3, "standard", blockAt(1))`eth_feeHistory`,
+  ...rows("eip4844", 3, "cheap")`eth_blobBaseFee`,
+  ...rows("core", 5, "standard", blockAt(0))`eth_getBlockByNumber`,
+  ...rows("core", 5, "standard")`eth_getBlockByHash`,
+  ...rows("core", 3, "standard", blockAt(0))`eth_getBlockTransactionCountByNumber
+    eth_getUncleCountByBlockNumber eth_getHeaderByNumber eth_getTransactionByBlockNumberAndIndex
+    eth_getUncleByBlockNumberAndIndex eth_getRawTransactionByBlockNumberAndIndex`,
+  ...rows("core", 3, "standard")`eth_getBlockTransactionCountByHash eth_getUncleCountByBlockHash
+    eth_getHeaderByHash eth_getTransactionByBlockHashAndIndex eth_getUncleByBlockHashAndIndex
+    eth_getRawTransactionByHash eth_getTransactionByHash eth_getTransactionReceipt
+    eth_getTransactionBySenderAndNonce eth_getRawTransactionByBlockHashAndIndex`,
+  // EIP-7928: by number, tag or hash.
+  ...rows("core", 3, "default", blockAt(0))`eth_getBlockAccessList`,
+  ...rows("core", 15, "default", blockAt(0))`eth_getBlockReceipts`,
+  ...rows("state", 3, "standard", blockAt(1))`eth_getBalance eth_getCode eth_getTransactionCount
+    eth_getStorageValues eth_getAccount eth_getAccountInfo`,
+  ...rows("state", 3, "standard", blockAt(2))`eth_getStorageAt eth_getProof`,
+  ...rows("state", 3, "default", blockAt(1))`eth_call eth_estimateGas eth_createAccessList
+    eth_simulateV1 eth_callMany`,
+  ...rows("state", 3, "default")`eth_fillTransaction`,
+  ...rows("core", 5, "default", broadcast("hash"))`eth_sendRawTransaction`,
+  // EIP-7966 waits for the receipt.
+  ...rows("core", 3, "traceTx", broadcast("receipt"))`eth_sendRawTransactionSync`,
+  ...rows("logs", 15, "default", filterAt(0))`eth_getLogs`,
+  ...rows("filters", 5, "default", { ...ownFilter, ...filterAt(0) })`eth_newFilter`,
+  ...rows("filters", 5, "default", ownFilter)`eth_getFilterChanges`,
+  ...rows("filters", 3, "default", ownFilter)`eth_newBlockFilter eth_newPendingTransactionFilter
+    eth_uninstallFilter`,
+  ...rows("filters", 15, "default", { handling: "filter" })`eth_getFilterLogs`,
+  ...rows("subscriptions", 3, "default", { handling: "socket_only" })`eth_subscribe
+    eth_unsubscribe`,
+  ...rows("mempool", 3, "default")`eth_pendingTransactions`,
+  ...rows("txpool", 3, "default")`txpool_status txpool_inspect txpool_content txpool_contentFrom`,
+  ...rows("debug", 50, "traceTx", blockAt(1))`debug_traceCall debug_traceCallMany`,
+  ...rows("debug", 50, "traceTx")`debug_traceTransaction`,
+  ...rows("debug", 3, "traceTx", blockAt(1))`debug_codeByHash`,
+  ...rows("debug", 3, "traceTx", blockAt(0))`debug_accountRange debug_getRawBlock
+    debug_getRawHeader debug_getRawReceipts debug_getRawBlockAccessList`,
+  ...rows("debug", 3, "traceTx")`debug_storageRangeAt debug_getRawTransaction debug_getBadBlocks
+    debug_getModifiedAccountsByHash debug_getModifiedAccountsByNumber`,
+  ...rows("debug", 15, "traceTx", blockAt(0))`debug_getBlockReceipts`,
+  // `debug_executionWitness` and `debug_intermediateRoots` carry a block out again.
+  ...rows("debug", 100, "traceBlock", blockAt(0))`debug_traceBlockByNumber debug_traceChain
+    debug_executionWitness`,
+  ...rows("debug", 100, "traceBlock")`debug_traceBlockByHash debug_traceBlock
+    debug_intermediateRoots`,
+  ...rows("trace", 50, "traceTx", blockAt(2))`trace_call`,
+  ...rows("trace", 50, "traceTx", blockAt(1))`trace_callMany`,
+  ...rows("trace", 50, "traceTx")`trace_rawTransaction trace_replayTransaction trace_transaction
+    trace_get trace_transactionOpcodeGas trace_transactionStorageAccess`,
+  ...rows("trace", 100, "traceBlock", blockAt(0))`trace_block trace_replayBlockTransactions
+    trace_blockOpcodeGas`,
+  ...rows("trace", 100, "traceBlock", filterAt(0))`trace_filter`,
+  ...rows("local_only", 3, "cheap", { ...write, handling: "local" })`eth_accounts`,
+  ...rows("local_only", 3, "cheap", { ...write, handling: "blocked" })`eth_coinbase eth_sign
+    eth_signTransaction eth_sendTransaction eth_signTypedData eth_signTypedData_v3
+    eth_signTypedData_v4`,
+  // OP Stack.
+  ...rows("unknown", 3, "standard", blockAt(0))`optimism_outputAtBlock`,
+  ...rows("unknown", 3, "standard")`optimism_syncStatus optimism_rollupConfig optimism_version
+    rollup_gasPrices rollup_getInfo`,
+  ...rows("unknown", 3, "cheap")`op_supportedCapabilities`,
+  ...rows("core", 3, "default", broadcast("hash"))`eth_sendRawTransactionConditional`,
+  // Mantle: waits for the preconfirmation, and answers with an event.
+  ...rows("core", 3, "traceTx", broadcast("other"))`eth_sendRawTransactionWithPreconf`,
+  // Arbitrum.
+  ...rows("trace", 50, "traceTx", blockAt(2))`arbtrace_call`,
+  ...rows("trace", 50, "traceTx", blockAt(1))`arbtrace_callMany`,
+  ...rows("trace", 50, "traceTx")`arbtrace_replayTransaction arbtrace_transaction arbtrace_get`,
+  ...rows("trace", 100, "traceBlock", blockAt(0))`arbtrace_block
+    arbtrace_replayBlockTransactions`,
+  ...rows("trace", 100, "traceBlock", filterAt(0))`arbtrace_filter`,
+  ...rows("unknown", 3, "standard")`arb_getRawBlockMetadata arb_checkPublisherHealth`,
+  ...rows("unknown", 3, "default", write)`timeboost_sendExpressLaneTransaction`,
+  // ZKsync.
+  ...rows("unknown", 3, "default")`zks_estimateFee zks_estimateGasL1ToL2`,
+  ...rows("unknown", 3, "standard")`zks_getAllAccountBalances zks_getBlockDetails
+    zks_getRawBlockTransactions zks_getBytecodeByHash zks_getTransactionDetails
+    zks_getL1BatchBlockRange zks_getL1BatchDetails zks_getL2ToL1LogProof zks_getL2ToL1MsgProof
+    zks_getProof zks_getConfirmedTokens`,
+  ...rows("unknown", 3, "cheap")`zks_getBridgeContracts zks_getBridgehubContract
+    zks_getMainContract zks_getTestnetPaymaster zks_getBaseTokenL1Address zks_getFeeParams
+    zks_getL1GasPrice zks_getProtocolVersion zks_L1BatchNumber zks_L1ChainId`,
+  ...rows("unknown", 3, "default", broadcast("other"))`zks_sendRawTransactionWithDetailedOutput`,
+  // Linea.
+  ...rows("unknown", 3, "default")`linea_estimateGas`,
+  ...rows("state", 3, "standard", blockAt(2))`linea_getProof`,
+  ...rows("unknown", 3, "standard")`linea_getTransactionExclusionStatusV1`,
+  // Polygon.
+  ...rows("unknown", 3, "standard", blockAt(0))`bor_getAuthor bor_getSnapshot
+    bor_getSnapshotProposerSequence`,
+  ...rows("unknown", 3, "standard")`bor_getCurrentProposer bor_getCurrentValidators
+    bor_getRootHash bor_getSignersAtHash bor_getSnapshotAtHash eth_getRootHash
+    zkevm_batchNumberByBlockNumber zkevm_isBlockConsolidated zkevm_isBlockVirtualized
+    zkevm_getBatchByNumber zkevm_getFullBlockByHash zkevm_getFullBlockByNumber
+    zkevm_getTransactionByL2Hash zkevm_getTransactionReceiptByL2Hash`,
+  ...rows("unknown", 3, "cheap")`zkevm_batchNumber zkevm_consolidatedBlockNumber
+    zkevm_verifiedBatchNumber zkevm_virtualBatchNumber`,
+  ...rows("unknown", 3, "default", blockAt(1))`zkevm_estimateCounters zkevm_estimateFee`,
+  // Otterscan and Erigon.
+  ...rows("unknown", 3, "cheap")`ots_getApiLevel erigon_blockNumber erigon_forks`,
+  ...rows("unknown", 3, "standard", blockAt(0))`ots_getBlockDetails ots_getBlockTransactions
+    erigon_getHeaderByNumber`,
+  ...rows("unknown", 3, "standard", blockAt(1))`ots_hasCode`,
+  ...rows("unknown", 3, "standard")`ots_getBlockDetailsByHash ots_getContractCreator
+    ots_getTransactionBySenderAndNonce erigon_getBlockByTimestamp erigon_getHeaderByHash
+    erigon_getBlockReceiptsByBlockHash erigon_getLogsByHash`,
+  ...rows("unknown", 3, "default")`ots_searchTransactionsBefore ots_searchTransactionsAfter`,
+  ...rows("trace", 50, "traceTx")`ots_getInternalOperations ots_traceTransaction
+    ots_getTransactionError`,
+  ...rows("logs", 15, "default", filterAt(0))`erigon_getLogs erigon_getLatestLogs`,
+  // ERC-4337.
+  ...rows("unknown", 3, "default", write)`eth_sendUserOperation
+    pimlico_sendCompressedUserOperation pm_sponsorUserOperation pimlico_sponsorUserOperation`,
+  ...rows("unknown", 3, "default")`eth_estimateUserOperationGas pm_getPaymasterData
+    pm_getPaymasterStubData`,
+  ...rows("unknown", 3, "standard")`eth_getUserOperationByHash eth_getUserOperationReceipt
+    pimlico_getUserOperationStatus`,
+  ...rows("unknown", 3, "cheap")`eth_supportedEntryPoints pm_supportedEntryPoints
+    rundler_maxPriorityFeePerGas pimlico_getUserOperationGasPrice`,
+  // Vendors, and chains with few methods of their own.
+  // MegaETH: the older name of eth_sendRawTransactionSync.
+  ...rows("core", 3, "traceTx", broadcast("receipt"))`realtime_sendRawTransaction`,
+  ...rows("core", 3, "traceTx", write)`eth_sendPrivateTransaction eth_sendPrivateRawTransaction
+    eth_sendBundle eth_sendEndOfBlockBundle eth_sendMegabundle`,
+  ...rows("unknown", 3, "default", write)`eth_cancelPrivateTransaction eth_cancelBundle
+    mev_sendBundle`,
+  ...rows("unknown", 3, "default")`eth_callBundle mev_simBundle alchemy_getAssetTransfers
+    alchemy_getTransactionReceipts alchemy_simulateAssetChanges alchemy_simulateExecution
+    tenderly_estimateGas`,
+  ...rows("unknown", 3, "standard")`alchemy_getTokenAllowance alchemy_getTokenBalances
+    alchemy_getTokenMetadata eth_getFinalizedHeader eth_getFinalizedBlock eth_getChainConfig
+    monad_getTxnStatus`,
+  ...rows("unknown", 3, "default", blockAt(1))`tenderly_simulateTransaction
+    tenderly_simulateBundle`,
+  ...rows("trace", 50, "traceTx")`tenderly_traceTransaction`,
+  ...rows("unknown", 3, "standard", blockAt(0))`clique_getSigners`,
+  ...rows("unknown", 15, "default", blockAt(0))`klay_getBlockReceipts parity_getBlockReceipts`,
+  ...rows("eip4844", 3, "standard", blockAt(0))`eth_getBlobSidecars`,
+  ...rows("eip4844", 3, "standard")`eth_getBlobSidecarByTxHash`,
+];
 
 /** The row of unlisted methods: 3 CU, sent once, deadline ten seconds. */
 export const UNKNOWN_METHOD: Method = {
@@ -540,33 +530,31 @@ export function isKnownByName({ origin }: Method): boolean {
 }
 
 function builtInRows(): readonly Method[] {
-  return Object.values(FAMILIES)
-    .flat()
-    .map((row: Row, at): Method => {
-      const { name, category, replaySafe = true, block = null, handling = "route" } = row;
-      const isRead = replaySafe && handling === "route";
-      const isShortRead = isRead && COALESCED.has(category);
-      const cache = CACHE_RULES.get(name) ?? null;
-      const isStateAtBlock =
-        category === "state" && cache?.kind === "block" && cache.needsBlock !== true;
-      return {
-        ...row,
-        index: FIRST_BUILT_IN + at,
-        origin: "built_in",
-        replaySafe,
-        block,
-        resource: RESOURCE_OF.get(name) ?? RESOURCE_OF.get(category) ?? "state",
-        handling,
-        transaction: row.transaction ?? null,
-        coalesce: isShortRead,
-        mayBeMissing: MAY_BE_MISSING.has(name),
-        hedge: isRead && !NOT_HEDGED.has(category),
-        batch: isShortRead && !NOT_BATCHED.has(name),
-        cache,
-        naming: NAMING.get(name) ?? null,
-        fillsBlock: isStateAtBlock || cache?.kind === "logs",
-        takesHash: isStateAtBlock,
-        byHashName: BY_HASH.get(name) ?? null,
-      };
-    });
+  return ROWS.map((row, at): Method => {
+    const { name, category, replaySafe = true, block = null, handling = "route" } = row;
+    const isRead = replaySafe && handling === "route";
+    const isShortRead = isRead && COALESCED.has(category);
+    const cache = CACHE_RULES.get(name) ?? null;
+    const isStateAtBlock =
+      category === "state" && cache?.kind === "block" && cache.needsBlock !== true;
+    return {
+      ...row,
+      index: FIRST_BUILT_IN + at,
+      origin: "built_in",
+      replaySafe,
+      block,
+      resource: RESOURCE_OF.get(name) ?? RESOURCE_OF.get(category) ?? "state",
+      handling,
+      transaction: row.transaction ?? null,
+      coalesce: isShortRead,
+      mayBeMissing: MAY_BE_MISSING.has(name),
+      hedge: isRead && !NOT_HEDGED.has(category),
+      batch: isShortRead && !NOT_BATCHED.has(name),
+      cache,
+      naming: NAMING.get(name) ?? null,
+      fillsBlock: isStateAtBlock || cache?.kind === "logs",
+      takesHash: isStateAtBlock,
+      byHashName: BY_HASH.get(name) ?? null,
+    };
+  });
 }

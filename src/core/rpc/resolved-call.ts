@@ -2,17 +2,8 @@
 // number, or by its hash where that says the same more exactly. All other bytes stay as the caller
 // wrote them.
 
-import type { BlockRef, BlockResolution, Call, View } from "./call.ts";
-import {
-  CLOSE_ARRAY,
-  elementAt,
-  membersOf,
-  OPEN_ARRAY,
-  OPEN_OBJECT,
-  QUOTE,
-  type Span,
-  skipSpace,
-} from "./json.ts";
+import type { BlockResolution, Call, View } from "./call.ts";
+import * as json from "./json.ts";
 import { hexOf } from "./range-call.ts";
 import { type WireRequest, writeRequest } from "./wire-request.ts";
 
@@ -35,7 +26,7 @@ type ViewTag = "latest" | "safe" | "finalized";
  */
 export function resolveCall(call: Call, view: View): ResolvedCall | null {
   const { method, params, body } = call;
-  if (method.block === null || params === undefined || body[params.start] !== OPEN_ARRAY)
+  if (method.block === null || params === undefined || body[params.start] !== json.OPEN_ARRAY)
     return null;
   return method.block.kind === "block"
     ? resolveBlock(call, params, view)
@@ -58,10 +49,10 @@ export function requestByHash(call: ResolvedCall): WireRequest | null {
   return method.takesHash ? spliced(call, at, `{"blockHash":"${hash}"}`) : null;
 }
 
-function resolveBlock(call: Call, params: Span, view: View): ResolvedCall | null {
+function resolveBlock(call: Call, params: json.Span, view: View): ResolvedCall | null {
   const { method, body } = call;
   const at = method.block?.at ?? 0;
-  const span = call.blockAt ?? elementAt(body, params.start, params.end, at);
+  const span = call.blockAt ?? json.elementAt(body, params.start, params.end, at);
   if (span !== null) {
     const tag = tagIn(body, span);
     return tag === null ? null : resolvedTo(call, span, { tag, view, before: "" });
@@ -73,9 +64,9 @@ function resolveBlock(call: Call, params: Span, view: View): ResolvedCall | null
 }
 
 /** Whether an array has exactly the elements before the one at this place. */
-function hasElements(body: Buffer, { start, end }: Span, count: number): boolean {
-  const last = elementAt(body, start, end, count - 1);
-  return last !== null && body[skipSpace(body, last.end, end)] === CLOSE_ARRAY;
+function hasElements(body: Buffer, { start, end }: json.Span, count: number): boolean {
+  const last = json.elementAt(body, start, end, count - 1);
+  return last !== null && body[json.skipSpace(body, last.end, end)] === json.CLOSE_ARRAY;
 }
 
 interface Named {
@@ -85,7 +76,11 @@ interface Named {
   readonly before: string;
 }
 
-function resolvedTo(written: Call, span: Span, { tag, view, before }: Named): ResolvedCall | null {
+function resolvedTo(
+  written: Call,
+  span: json.Span,
+  { tag, view, before }: Named,
+): ResolvedCall | null {
   const number = numberOf(tag, view);
   if (number === null) return null;
   const text = `${before}"${hexOf(number)}"`;
@@ -95,83 +90,74 @@ function resolvedTo(written: Call, span: Span, { tag, view, before }: Named): Re
 }
 
 /** The bounds of a filter that are tags or left out, in the order in which they are replaced. */
-function resolveFilter(call: Call, params: Span, view: View): ResolvedCall | null {
+function resolveFilter(call: Call, params: json.Span, view: View): ResolvedCall | null {
   const { body, block, method } = call;
-  const filter = elementAt(body, params.start, params.end, method.block?.at ?? 0);
-  if (filter === null || body[filter.start] !== OPEN_OBJECT || block.kind !== "range") return null;
-  const members = membersOf(body, filter);
+  const filter = json.elementAt(body, params.start, params.end, method.block?.at ?? 0);
+  if (filter === null || body[filter.start] !== json.OPEN_OBJECT || block.kind !== "range")
+    return null;
+  const members = json.membersOf(body, filter);
   if (members === null || members.has("blockHash")) return null;
-  const bounds = [boundOf(body, members, "fromBlock"), boundOf(body, members, "toBlock")] as const;
-  if (bounds.some((bound) => bound === null)) return null;
-  const mayFill = method.fillsBlock || bounds.every((bound) => bound?.span !== null);
-  if (!mayFill || bounds.every((bound) => bound?.tag === null)) return null;
-  return replaced(call, filter, { bounds, view, isEmpty: members.size === 0 });
+  const from = boundOf(body, members, "fromBlock", view);
+  const to = boundOf(body, members, "toBlock", view);
+  if (from === null || to === null || (from.number === null && to.number === null)) return null;
+  if (!method.fillsBlock && (from.span === null || to.span === null)) return null;
+  const resolved = replaced(call, filter, [from, to], members.size === 0);
+  const range = { from: from.number ?? block.from, to: to.number ?? block.to };
+  return resolved === null ? null : { ...resolved, block: { kind: "range", ...range } };
 }
 
 interface Bound {
   readonly name: string;
   /** Null = it was left out. */
-  readonly span: Span | null;
-  /** Null = it is a number, which stays. */
-  readonly tag: ViewTag | null;
+  readonly span: json.Span | null;
+  /** The block that its tag names; null = it is a number, which stays. */
+  readonly number: number | null;
 }
 
 /** A bound of a filter; null = it is none that can be resolved. */
-function boundOf(body: Buffer, members: ReadonlyMap<string, Span>, name: string): Bound | null {
+function boundOf(
+  body: Buffer,
+  members: ReadonlyMap<string, json.Span>,
+  name: string,
+  view: View,
+): Bound | null {
   const span = members.get(name) ?? null;
-  if (span === null) return { name, span, tag: "latest" };
-  const tag = tagIn(body, span);
-  if (tag !== null) return { name, span, tag };
+  const tag = span === null ? "latest" : tagIn(body, span);
+  const number = tag === null ? null : numberOf(tag, view);
+  if (tag !== null || span === null) return number === null ? null : { name, span, number };
   return NUMBER.test(body.toString("latin1", span.start, Math.min(span.end, span.start + 24)))
-    ? { name, span, tag: null }
+    ? { name, span, number }
     : null;
 }
 
 const NUMBER = /^"(?:0x[0-9a-fA-F]{1,13}|earliest)"$/;
 
-interface Replacing {
-  readonly bounds: readonly (Bound | null)[];
-  readonly view: View;
-  readonly isEmpty: boolean;
-}
-
+/** The call with the blocks of its tags; `isEmpty`: its filter has no members. */
 function replaced(
   written: Call,
-  filter: Span,
-  { bounds, view, isEmpty }: Replacing,
+  filter: json.Span,
+  bounds: readonly Bound[],
+  isEmpty: boolean,
 ): ResolvedCall | null {
   let call: ResolvedCall | null = null;
   let number = -1;
   // From the back, so that what is replaced first moves nothing that is replaced later.
-  const inOrder = [...bounds].sort((a, b) => (b?.span?.start ?? 0) - (a?.span?.start ?? 0));
+  const inOrder = bounds.toSorted((a, b) => (b.span?.start ?? 0) - (a.span?.start ?? 0));
   let isFirst = isEmpty;
-  for (const bound of inOrder) {
-    if (bound === null || bound.tag === null) continue;
-    const named = numberOf(bound.tag, view);
-    if (named === null) return null;
-    const text = `"${hexOf(named)}"`;
-    const inserted = `"${bound.name}":${text}${isFirst ? "" : ","}`;
-    const span = bound.span ?? { start: filter.start + 1, end: filter.start + 1 };
+  for (const { name, span, number: named } of inOrder) {
+    if (named === null) continue;
     number = Math.max(number, named);
-    const resolution = { number, hash: null, written, at: span };
-    call = withText(call ?? written, span, bound.span === null ? inserted : text, resolution);
-    if (bound.span === null) isFirst = false;
+    const text = `"${hexOf(named)}"`;
+    const at = span ?? { start: filter.start + 1, end: filter.start + 1 };
+    const added = span === null ? `"${name}":${text}${isFirst ? "" : ","}` : text;
+    call = withText(call ?? written, at, added, { number, hash: null, written, at });
+    if (span === null) isFirst = false;
   }
-  return call === null ? null : { ...call, block: rangeOf(written.block, bounds, view) };
+  return call;
 }
 
-/** The range with the blocks that its tags name. */
-function rangeOf(block: BlockRef, [from, to]: readonly (Bound | null)[], view: View): BlockRef {
-  if (block.kind !== "range") return block;
-  const named = (bound: Bound | null | undefined, before: number | null): number | null =>
-    bound === null || bound === undefined || bound.tag === null
-      ? before
-      : numberOf(bound.tag, view);
-  return { kind: "range", from: named(from, block.from), to: named(to, block.to) };
-}
-
-function tagIn(body: Buffer, { start, end }: Span): ViewTag | null {
-  if (body[start] !== QUOTE || end - start > LONGEST_TAG) return null;
+function tagIn(body: Buffer, { start, end }: json.Span): ViewTag | null {
+  if (body[start] !== json.QUOTE || end - start > LONGEST_TAG) return null;
   const text = body.toString("latin1", start + 1, end - 1);
   return text === "latest" || text === "safe" || text === "finalized" ? text : null;
 }
@@ -188,7 +174,7 @@ const FEW_CHARS = 24;
 /** The request with these ASCII characters in place of a span of its parameters. */
 function spliced(
   { body, idStart, idEnd }: WireRequest,
-  { start, end }: Span,
+  { start, end }: json.Span,
   text: string,
 ): WireRequest {
   const added = text.length - (end - start);
@@ -202,7 +188,12 @@ function spliced(
 }
 
 /** The call with another text in place of a span of its parameters. */
-function withText(call: Call, span: Span, text: string, resolution: BlockResolution): ResolvedCall {
+function withText(
+  call: Call,
+  span: json.Span,
+  text: string,
+  resolution: BlockResolution,
+): ResolvedCall {
   const { methodName, method, block, params } = call;
   const { body, idStart, idEnd } = spliced(call, span, text);
   const added = body.length - call.body.length;

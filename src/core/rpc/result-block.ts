@@ -5,23 +5,7 @@
 import { isRecord } from "../fields.ts";
 import type { Naming } from "./answer-rules.ts";
 import type { Call } from "./call.ts";
-import {
-  CLOSE_ARRAY,
-  CLOSE_OBJECT,
-  COMMA,
-  elementAt,
-  elements,
-  LETTER_N,
-  membersOf,
-  OPEN_ARRAY,
-  OPEN_OBJECT,
-  QUOTE,
-  type Span,
-  skipSpace,
-  skipString,
-  skipValue,
-  startsWith,
-} from "./json.ts";
+import * as json from "./json.ts";
 
 /** The block that a result names; null = it does not. */
 export interface ResultBlock {
@@ -36,24 +20,25 @@ interface MinedBlock extends ResultBlock {
 }
 
 /** Whether a result is `null`, `[]` or `"0x"`: the block may be there without what was asked. */
-export function isEmptyResult(bytes: Buffer, { start, end }: Span): boolean {
+export function isEmptyResult(bytes: Buffer, { start, end }: json.Span): boolean {
   if (isNullResult(bytes, { start, end })) return true;
-  if (bytes[start] === OPEN_ARRAY) return bytes[skipSpace(bytes, start + 1, end)] === CLOSE_ARRAY;
+  if (bytes[start] === json.OPEN_ARRAY)
+    return bytes[json.skipSpace(bytes, start + 1, end)] === json.CLOSE_ARRAY;
   return end - start === 4 && bytes.toString("latin1", start, end) === '"0x"';
 }
 
 /** Whether a result is `null`. */
-export function isNullResult(bytes: Buffer, { start }: Span): boolean {
-  return bytes[start] === LETTER_N;
+export function isNullResult(bytes: Buffer, { start }: json.Span): boolean {
+  return bytes[start] === json.LETTER_N;
 }
 
 /**
  * The block that an object names as `blockNumber` and `blockHash`, or, if it is a block, as
  * `number` and `hash`, as far as its bytes are here. Of an array, what its first element names.
  */
-export function resultBlock(bytes: Buffer, { start, end }: Span): ResultBlock {
-  const at = bytes[start] === OPEN_ARRAY ? skipSpace(bytes, start + 1, end) : start;
-  return bytes[at] === OPEN_OBJECT ? blockOfObject(bytes, at, end) : NO_BLOCK;
+export function resultBlock(bytes: Buffer, { start, end }: json.Span): ResultBlock {
+  const at = bytes[start] === json.OPEN_ARRAY ? json.skipSpace(bytes, start + 1, end) : start;
+  return bytes[at] === json.OPEN_OBJECT ? blockOfObject(bytes, at, end) : NO_BLOCK;
 }
 
 /**
@@ -63,10 +48,10 @@ export function resultBlock(bytes: Buffer, { start, end }: Span): ResultBlock {
 export function blockNumberOf(
   { method: { name, cache }, block }: Pick<Call, "method" | "block">,
   bytes: Buffer,
-  { start, end }: Span,
+  { start, end }: json.Span,
 ): number | null {
   if (name === "eth_blockNumber") return quantity(bytes, start, end);
-  const isThere = bytes[start] === OPEN_OBJECT;
+  const isThere = bytes[start] === json.OPEN_OBJECT;
   if (!isThere || cache === null) return null;
   if (cache.kind === "block")
     return cache.named === true && block.kind === "number" ? block.number : null;
@@ -75,7 +60,7 @@ export function blockNumberOf(
 }
 
 /** The block that a transaction or receipt says it was mined in; null = it names none. */
-export function minedIn(bytes: Buffer, span: Span): MinedBlock | null {
+export function minedIn(bytes: Buffer, span: json.Span): MinedBlock | null {
   const { number, hash } = resultBlock(bytes, span);
   return number === null ? null : { number, hash };
 }
@@ -84,8 +69,8 @@ export function minedIn(bytes: Buffer, span: Span): MinedBlock | null {
 const PLACES = ["blockHash", "blockNumber", "transactionIndex", "blockTimestamp"] as const;
 
 /** A mined transaction as a pending one: it names no block. */
-export function pendingText(bytes: Buffer, span: Span): string {
-  const members = membersOf(bytes, span);
+export function pendingText(bytes: Buffer, span: json.Span): string {
+  const members = json.membersOf(bytes, span);
   const places = PLACES.flatMap((name) => members?.get(name) ?? []).sort(
     (left, right) => left.start - right.start,
   );
@@ -110,11 +95,11 @@ function blockOfObject(bytes: Buffer, open: number, end: number): ResultBlock {
   let blockHash: string | null = null;
   let number: number | null = null;
   let hash: string | null = null;
-  let at = skipSpace(bytes, open + 1, end);
-  while (at < end && bytes[at] === QUOTE) {
-    const nameEnd = skipString(bytes, at, end);
-    const value = skipSpace(bytes, skipSpace(bytes, nameEnd, end) + 1, end);
-    const valueEnd = skipValue(bytes, value, end, DEPTH);
+  let at = json.skipSpace(bytes, open + 1, end);
+  while (at < end && bytes[at] === json.QUOTE) {
+    const nameEnd = json.skipString(bytes, at, end);
+    const value = json.skipSpace(bytes, json.skipSpace(bytes, nameEnd, end) + 1, end);
+    const valueEnd = json.skipValue(bytes, value, end, DEPTH);
     if (nameEnd === -1 || valueEnd === -1) break;
     const name = NAME_CHARS.has(nameEnd - at) ? bytes.toString("latin1", at + 1, nameEnd - 1) : "";
     if (name === "blockNumber") blockNumber = quantity(bytes, value, valueEnd);
@@ -123,9 +108,9 @@ function blockOfObject(bytes: Buffer, open: number, end: number): ResultBlock {
     else if (name === "hash") hash = hashIn(bytes, value, valueEnd);
     if (blockNumber !== null && blockHash !== null) break;
     if (number !== null && hash !== null) break;
-    at = skipSpace(bytes, valueEnd, end);
-    if (bytes[at] === CLOSE_OBJECT) break;
-    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end);
+    at = json.skipSpace(bytes, valueEnd, end);
+    if (bytes[at] === json.CLOSE_OBJECT) break;
+    if (bytes[at] === json.COMMA) at = json.skipSpace(bytes, at + 1, end);
   }
   // A transaction has a `hash` of its own and no `number`.
   if (blockNumber !== null || number === null) return { number: blockNumber, hash: blockHash };
@@ -157,13 +142,13 @@ export type Extent =
 export function contradictionIn(
   call: Call,
   bytes: Buffer,
-  span: Span,
+  span: json.Span,
   extent: Extent,
 ): string | null {
   const { naming } = call.method;
   if (naming === null) return null;
   if (!hasForm(naming, bytes, span)) return "form";
-  if (call.params === undefined || bytes[span.start] === LETTER_N) return null;
+  if (call.params === undefined || bytes[span.start] === json.LETTER_N) return null;
   switch (naming) {
     case "block":
       return otherBlock(call, resultBlock(bytes, span));
@@ -192,15 +177,15 @@ const QUANTITY = /^0x[0-9a-f]{1,13}$/i;
 const MAX_FILTER_BYTES = 16_384;
 
 /** Whether a result matches the request; `null` says that nothing does. */
-function hasForm(naming: Naming, bytes: Buffer, { start }: Span): boolean {
+function hasForm(naming: Naming, bytes: Buffer, { start }: json.Span): boolean {
   switch (naming) {
     case "hex":
-      return startsWith(bytes, start, '"0x');
+      return json.startsWith(bytes, start, '"0x');
     case "receipts":
     case "logs":
-      return bytes[start] === OPEN_ARRAY || bytes[start] === LETTER_N;
+      return bytes[start] === json.OPEN_ARRAY || bytes[start] === json.LETTER_N;
     default:
-      return bytes[start] === OPEN_OBJECT || bytes[start] === LETTER_N;
+      return bytes[start] === json.OPEN_OBJECT || bytes[start] === json.LETTER_N;
   }
 }
 
@@ -214,7 +199,7 @@ function otherBlock(
   return asked !== null && HASH_TEXT.test(asked) && asked !== hash ? "hash" : null;
 }
 
-function otherIndex({ params, body }: Call, bytes: Buffer, span: Span): string | null {
+function otherIndex({ params, body }: Call, bytes: Buffer, span: json.Span): string | null {
   const asked = params === undefined ? null : textAt(body, params, 1);
   const transaction = valueIn(bytes, span);
   const index = isRecord(transaction) ? quantityOf(transaction["transactionIndex"]) : null;
@@ -232,14 +217,18 @@ function otherHash({ params, body }: Call, answer: Buffer, member: RegExp): stri
 /** Holds the elements of a list against the question, each by itself. */
 function otherElement(
   otherThan: (value: unknown) => string | null,
-  { bytes, span, extent }: { readonly bytes: Buffer; readonly span: Span; readonly extent: Extent },
+  {
+    bytes,
+    span,
+    extent,
+  }: { readonly bytes: Buffer; readonly span: json.Span; readonly extent: Extent },
 ): string | null {
   if (extent === "all") return otherInAll(otherThan, valueIn(bytes, span));
-  const [first] = elements(bytes, span.start, span.end, 1);
+  const [first] = json.elements(bytes, span.start, span.end, 1);
   if (first === undefined) return null;
   const why = otherThan(valueIn(bytes, first));
   if (why !== null || extent === "beginning") return why;
-  const start = bytes.lastIndexOf(OPEN_OBJECT, span.end - 1);
+  const start = bytes.lastIndexOf(json.OPEN_OBJECT, span.end - 1);
   if (start <= first.start) return null;
   // An object within the last element is followed by more than the end of the list.
   const last = valueIn(bytes, { start, end: span.end - 1 });
@@ -272,7 +261,7 @@ interface AskedLogs {
 }
 
 function askedLogsOf({ body, params, block }: Call): AskedLogs | null {
-  const at = params === undefined ? null : elementAt(body, params.start, params.end, 0);
+  const at = params === undefined ? null : json.elementAt(body, params.start, params.end, 0);
   if (at === null || at.end - at.start > MAX_FILTER_BYTES) return null;
   const filter = valueIn(body, at);
   if (!isRecord(filter)) return null;
@@ -325,7 +314,7 @@ function quantityOf(value: unknown): number | null {
 }
 
 /** Undefined = it is no JSON. */
-function valueIn(bytes: Buffer, { start, end }: Span): unknown {
+function valueIn(bytes: Buffer, { start, end }: json.Span): unknown {
   try {
     return JSON.parse(bytes.toString("utf8", start, end));
   } catch {
@@ -334,9 +323,9 @@ function valueIn(bytes: Buffer, { start, end }: Span): unknown {
 }
 
 /** The text of a parameter, in lower case; null = it is no string. */
-function textAt(body: Buffer, params: Span, index: number): string | null {
-  if (body[params.start] !== OPEN_ARRAY) return null;
-  const at = elementAt(body, params.start, params.end, index);
-  if (at === null || body[at.start] !== QUOTE) return null;
+function textAt(body: Buffer, params: json.Span, index: number): string | null {
+  if (body[params.start] !== json.OPEN_ARRAY) return null;
+  const at = json.elementAt(body, params.start, params.end, index);
+  if (at === null || body[at.start] !== json.QUOTE) return null;
   return body.toString("latin1", at.start + 1, at.end - 1).toLowerCase();
 }

@@ -9,11 +9,7 @@ export interface SignedTransaction {
   readonly canonical: Buffer;
   /** The bytes whose hash was signed. */
   readonly signedBytes: Buffer;
-  readonly signature: {
-    readonly r: bigint;
-    readonly s: bigint;
-    readonly yParity: number;
-  };
+  readonly signature: Signature;
   /** The values of its fields as JSON, by their names in JSON-RPC. */
   readonly fields: ReadonlyMap<string, string>;
 }
@@ -29,15 +25,9 @@ const LEGACY_TYPE = 0;
 const FIRST_LIST_BYTE = 0xc0;
 
 /** Members of a pending transaction, in the order of go-ethereum. */
-const ORDER = [
-  ..."gas gasPrice maxFeePerGas maxPriorityFeePerGas maxFeePerBlobGas hash input nonce to".split(
-    " ",
-  ),
-  ..."transactionIndex value type accessList chainId blobVersionedHashes authorizationList".split(
-    " ",
-  ),
-  ..."v r s yParity".split(" "),
-];
+const ORDER = `gas gasPrice maxFeePerGas maxPriorityFeePerGas maxFeePerBlobGas hash input nonce to
+  transactionIndex value type accessList chainId blobVersionedHashes authorizationList
+  v r s yParity`.split(/\s+/);
 
 interface Field {
   readonly name: string;

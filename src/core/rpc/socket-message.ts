@@ -1,19 +1,7 @@
 // Messages on a provider's socket, as bytes: an answer to a request, a notification of a
 // subscription, or neither. Only locates the id: `answer.ts` judges answers, and the content of a
 // notification is never parsed.
-import {
-  BACKSLASH,
-  CLOSE_OBJECT,
-  COLON,
-  COMMA,
-  OPEN_OBJECT,
-  QUOTE,
-  type Span,
-  skipSpace,
-  skipString,
-  skipValue,
-  startsWith,
-} from "./json.ts";
+import * as json from "./json.ts";
 
 /** The kind of a message and the id of the request or subscription that it belongs to. */
 export type SocketMessage =
@@ -34,18 +22,23 @@ export type SocketMessage =
 
 /** Reads one message. A result or error after the id is not parsed. */
 export function readSocketMessage(bytes: Buffer): SocketMessage {
-  const usualId = startsWith(bytes, 0, USUAL_ANSWER)
+  const usualId = json.startsWith(bytes, 0, USUAL_ANSWER)
     ? readId(bytes, USUAL_ANSWER.length, bytes.length)
     : null;
-  if (usualId !== null && startsWith(bytes, USUAL_ANSWER.length + usualId.length, USUAL_RESULT))
+  if (
+    usualId !== null &&
+    json.startsWith(bytes, USUAL_ANSWER.length + usualId.length, USUAL_RESULT)
+  )
     return { kind: "answer", id: usualId };
-  const start = skipSpace(bytes, 0, bytes.length);
-  const members = readMembers(bytes, start, true);
-  if (members === null) return STRAY;
-  const { id, answers, end, method, params } = members;
-  if (id !== null && answers) return { kind: "answer", id };
-  if (skipSpace(bytes, end, bytes.length) !== bytes.length || params === null || method === null)
-    return STRAY;
+  const start = json.skipSpace(bytes, 0, bytes.length);
+  const read = readMembers(bytes, start, true);
+  if (read === null) return STRAY;
+  const { members, end } = read;
+  const id = wholeId(bytes, members.get("id"));
+  if (id !== null && (members.has("result") || members.has("error"))) return { kind: "answer", id };
+  const [method, params] = [members.get("method"), members.get("params")];
+  if (json.skipSpace(bytes, end, bytes.length) !== bytes.length) return STRAY;
+  if (params === undefined || method === undefined) return STRAY;
   return bytes.toString("latin1", method.start, method.end) === NOTIFICATION
     ? readNotification(bytes, params.start)
     : STRAY;
@@ -57,7 +50,7 @@ export function readSocketMessage(bytes: Buffer): SocketMessage {
 export function readSubscriptionId(bytes: Buffer, start: number, end: number): string | null {
   if (end - start > MAX_SUBSCRIPTION_ID_BYTES) return null;
   const text = bytes.toString("utf8", start, end);
-  if (bytes[start] === QUOTE)
+  if (bytes[start] === json.QUOTE)
     return text.includes("\\") ? String(JSON.parse(text)) : text.slice(1, -1);
   return /^-?\d/.test(text) ? text : null;
 }
@@ -71,91 +64,59 @@ const MAX_ID_DIGITS = 16;
 const MAX_KEY_BYTES = 96;
 const MAX_SUBSCRIPTION_ID_BYTES = 256;
 
-/** The members of interest, of the message and of its `params`. */
-interface Members {
-  /** Null = absent, or not a plain integer. */
-  id: string | null;
-  /** The message has a result or an error. */
-  answers: boolean;
-  method: Span | null;
-  params: Span | null;
-  subscription: Span | null;
-  result: Span | null;
+/** Members of interest, of the message and of its `params`. */
+const READ: ReadonlySet<string> = new Set("id error result method params subscription".split(" "));
+
+/** The members of interest of an object, by name. */
+interface ReadMembers {
+  readonly members: ReadonlyMap<string, json.Span>;
   /** Offset after the object; -1 = reading stopped at the result or error of an answer. */
-  end: number;
+  readonly end: number;
 }
 
 /**
  * Reads the members of the object at `open`; null = it is not an object, malformed, or names a
  * member twice. `outer`: it is the message itself.
  */
-function readMembers(bytes: Buffer, open: number, outer: boolean): Members | null {
+function readMembers(bytes: Buffer, open: number, outer: boolean): ReadMembers | null {
   const end = bytes.length;
-  const members: Members = {
-    id: null,
-    answers: false,
-    method: null,
-    params: null,
-    subscription: null,
-    result: null,
-    end: -1,
-  };
-  const seen: string[] = [];
-  if (bytes[open] !== OPEN_OBJECT) return null;
-  let at = skipSpace(bytes, open + 1, end);
-  while (bytes[at] === QUOTE) {
-    const keyEnd = skipString(bytes, at, end);
-    const colon = keyEnd === -1 ? end : skipSpace(bytes, keyEnd, end);
-    const start = skipSpace(bytes, colon + 1, end);
-    if (bytes[colon] !== COLON || start >= end) return null;
+  const members = new Map<string, json.Span>();
+  if (bytes[open] !== json.OPEN_OBJECT) return null;
+  let at = json.skipSpace(bytes, open + 1, end);
+  while (bytes[at] === json.QUOTE) {
+    const keyEnd = json.skipString(bytes, at, end);
+    const colon = keyEnd === -1 ? end : json.skipSpace(bytes, keyEnd, end);
+    const start = json.skipSpace(bytes, colon + 1, end);
+    if (bytes[colon] !== json.COLON || start >= end) return null;
     const key = keyOf(bytes, at, keyEnd);
-    if (seen.includes(key)) return null;
-    if (outer && members.id !== null && (key === "result" || key === "error")) {
-      members.answers = true;
-      return members;
-    }
-    const stop = skipValue(bytes, start, end, MAX_DEPTH);
+    if (members.has(key)) return null;
+    const isAnswer = outer && (key === "result" || key === "error");
+    if (isAnswer && wholeId(bytes, members.get("id")) !== null)
+      return { members: members.set(key, { start, end: start }), end: -1 };
+    const stop = json.skipValue(bytes, start, end, MAX_DEPTH);
     if (stop === -1) return null;
-    if (note(members, key, bytes, { start, end: stop })) seen.push(key);
-    at = skipSpace(bytes, stop, end);
-    if (bytes[at] !== COMMA) break;
-    at = skipSpace(bytes, at + 1, end);
-    if (bytes[at] !== QUOTE) return null;
+    if (READ.has(key)) members.set(key, { start, end: stop });
+    at = json.skipSpace(bytes, stop, end);
+    if (bytes[at] !== json.COMMA) break;
+    at = json.skipSpace(bytes, at + 1, end);
+    if (bytes[at] !== json.QUOTE) return null;
   }
-  members.end = at + 1;
-  return bytes[at] === CLOSE_OBJECT ? members : null;
-}
-
-/** Stores a member of interest; false = any other. */
-function note(members: Members, key: string, bytes: Buffer, value: Span): boolean {
-  switch (key) {
-    case "id":
-      members.id = readId(bytes, value.start, value.end);
-      if (members.id?.length !== value.end - value.start) members.id = null;
-      return true;
-    case "error":
-      members.answers = true;
-      return true;
-    case "result":
-      members.answers = true;
-      members.result = value;
-      return true;
-    case "method":
-    case "params":
-    case "subscription":
-      members[key] = value;
-      return true;
-    default:
-      return false;
-  }
+  return bytes[at] === json.CLOSE_OBJECT ? { members, end: at + 1 } : null;
 }
 
 function readNotification(bytes: Buffer, paramsStart: number): SocketMessage {
-  const { subscription: id = null, result = null } = readMembers(bytes, paramsStart, false) ?? {};
-  const subscription = id === null ? null : readSubscriptionId(bytes, id.start, id.end);
-  return subscription === null || result === null
+  const { members } = readMembers(bytes, paramsStart, false) ?? {};
+  const [id, result] = [members?.get("subscription"), members?.get("result")];
+  const subscription = id === undefined ? null : readSubscriptionId(bytes, id.start, id.end);
+  return subscription === null || result === undefined
     ? STRAY
     : { kind: "notification", subscription, start: result.start, end: result.end };
+}
+
+/** An id that is a plain integer; null = any other, or none. */
+function wholeId(bytes: Buffer, span: json.Span | undefined): string | null {
+  const id = span === undefined ? null : readId(bytes, span.start, span.end);
+  return span !== undefined && id?.length === span.end - span.start ? id : null;
 }
 
 /** The digits at `at`; null where there are none or too many. */
@@ -172,7 +133,7 @@ function isDigit(c: number | undefined): boolean {
 /** The decoded key; empty = longer than any key of interest. */
 function keyOf(bytes: Buffer, quote: number, keyEnd: number): string {
   if (keyEnd - quote > MAX_KEY_BYTES) return "";
-  const escaped = bytes.subarray(quote, keyEnd).includes(BACKSLASH);
+  const escaped = bytes.subarray(quote, keyEnd).includes(json.BACKSLASH);
   return escaped
     ? String(JSON.parse(bytes.toString("utf8", quote, keyEnd)))
     : bytes.toString("latin1", quote + 1, keyEnd - 1);

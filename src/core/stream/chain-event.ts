@@ -2,18 +2,8 @@
 // text into the shapes that subscribers receive. Ignores all other members.
 import { isRecord, parseJson } from "../fields.ts";
 import { isHeight } from "../rpc/call.ts";
-import {
-  CLOSE_OBJECT,
-  COLON,
-  COMMA,
-  MAX_MEMBERS,
-  OPEN_OBJECT,
-  QUOTE,
-  type Span,
-  skipSpace,
-  skipString,
-  skipValue,
-} from "../rpc/json.ts";
+import * as json from "../rpc/json.ts";
+import type { LogKeys } from "./log-bloom.ts";
 
 /** A block by number and hash, with the hash of its parent. */
 export interface Block {
@@ -69,9 +59,7 @@ export function readLog(raw: Buffer): Log | null {
 }
 
 /** The address and topics of a log, in lower case; null = they are missing or malformed. */
-export function readLogKeys({
-  raw,
-}: Log): { readonly address: string; readonly topics: readonly string[] } | null {
+export function readLogKeys({ raw }: Log): LogKeys | null {
   const { address, topics } = recordIn(raw) ?? {};
   if (typeof address !== "string" || !Array.isArray(topics)) return null;
   const texts = topics.filter((topic): topic is string => typeof topic === "string");
@@ -83,13 +71,9 @@ export function readLogKeys({
 /**
  * Members of a block that headers usually lack; used until a pushed header has shown its members.
  */
-const NOT_IN_HEADERS: ReadonlySet<string> = new Set([
-  "transactions",
-  "uncles",
-  "withdrawals",
-  "size",
-  "totalDifficulty",
-]);
+const NOT_IN_HEADERS: ReadonlySet<string> = new Set(
+  "transactions uncles withdrawals size totalDifficulty".split(" "),
+);
 
 /** The names of the members of a JSON object, in order. */
 export function memberNames(raw: Buffer): readonly string[] {
@@ -119,7 +103,7 @@ export function asRemoved(raw: Buffer): Buffer {
   return Buffer.from(`{${[...kept, '"removed":true'].join(",")}}`, "latin1");
 }
 
-interface Member extends Span {
+interface Member extends json.Span {
   readonly name: string;
 }
 
@@ -127,18 +111,18 @@ interface Member extends Span {
 function members(raw: Buffer, most = Number.POSITIVE_INFINITY): readonly Member[] {
   const found: Member[] = [];
   const end = raw.length;
-  let at = skipSpace(raw, 0, end);
-  if (raw[at] !== OPEN_OBJECT) return found;
-  at = skipSpace(raw, at + 1, end);
-  while (at < end && raw[at] === QUOTE && found.length < most) {
-    const keyEnd = skipString(raw, at, end);
-    const value = skipSpace(raw, skipSpace(raw, keyEnd, end) + 1, end);
-    const valueEnd = skipValue(raw, value, end, MAX_DEPTH);
+  let at = json.skipSpace(raw, 0, end);
+  if (raw[at] !== json.OPEN_OBJECT) return found;
+  at = json.skipSpace(raw, at + 1, end);
+  while (at < end && raw[at] === json.QUOTE && found.length < most) {
+    const keyEnd = json.skipString(raw, at, end);
+    const value = json.skipSpace(raw, json.skipSpace(raw, keyEnd, end) + 1, end);
+    const valueEnd = json.skipValue(raw, value, end, MAX_DEPTH);
     if (keyEnd === -1 || valueEnd === -1) return found;
     found.push({ name: raw.toString("utf8", at + 1, keyEnd - 1), start: at, end: valueEnd });
-    at = skipSpace(raw, valueEnd, end);
-    if (raw[at] === CLOSE_OBJECT) break;
-    if (raw[at] === COMMA) at = skipSpace(raw, at + 1, end);
+    at = json.skipSpace(raw, valueEnd, end);
+    if (raw[at] === json.CLOSE_OBJECT) break;
+    if (raw[at] === json.COMMA) at = json.skipSpace(raw, at + 1, end);
   }
   return found;
 }
@@ -161,9 +145,10 @@ function recordIn(raw: Buffer): Readonly<Record<string, unknown>> | null {
  * more members than anything that is read.
  */
 function shortMembersOf(raw: Buffer): Readonly<Record<string, unknown>> | null {
-  const all = members(raw, MAX_MEMBERS);
-  const end = skipSpace(raw, all.at(-1)?.end ?? raw.length, raw.length);
-  const isWhole = raw[end] === CLOSE_OBJECT && skipSpace(raw, end + 1, raw.length) === raw.length;
+  const all = members(raw, json.MAX_MEMBERS);
+  const end = json.skipSpace(raw, all.at(-1)?.end ?? raw.length, raw.length);
+  const isWhole =
+    raw[end] === json.CLOSE_OBJECT && json.skipSpace(raw, end + 1, raw.length) === raw.length;
   if (!isWhole || !all.every((member, at) => isSeparated(raw, all[at - 1]?.end ?? null, member)))
     return null;
   const short = all.filter((member) => member.end - member.start <= SHORT_MEMBER_BYTES);
@@ -174,8 +159,11 @@ function shortMembersOf(raw: Buffer): Readonly<Record<string, unknown>> | null {
 
 /** Whether a member has its colon, and a comma before it unless it is the first. */
 function isSeparated(raw: Buffer, before: number | null, { start, end }: Member): boolean {
-  const colon = skipSpace(raw, skipString(raw, start, end), end);
-  return raw[colon] === COLON && (before === null || raw[skipSpace(raw, before, start)] === COMMA);
+  const colon = json.skipSpace(raw, json.skipString(raw, start, end), end);
+  return (
+    raw[colon] === json.COLON &&
+    (before === null || raw[json.skipSpace(raw, before, start)] === json.COMMA)
+  );
 }
 
 function parseRecord(text: string): Readonly<Record<string, unknown>> | null {

@@ -21,7 +21,10 @@ interface BlockLogs {
 }
 
 /** Records a log as delivered. False = it was delivered before. */
-export function note(delivered: DeliveredLogs, log: Log): boolean {
+export function note(
+  delivered: DeliveredLogs,
+  log: Pick<Log, "blockHash" | "logIndex" | "raw">,
+): boolean {
   const kept = delivered.blocks.get(log.blockHash) ?? {
     logs: new Map<number, Buffer | null>(),
     bytes: 0,

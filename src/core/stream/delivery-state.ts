@@ -2,24 +2,14 @@
 // delivered, held or dropped. Pure except for the state that it changes. Sends no queries: finding
 // a head's missing parents is the caller's task.
 import { asRemoved, type Head, inLiveShape, type Log, memberNames } from "./chain-event.ts";
-import {
-  DeliveredLogs,
-  deliveredBehind,
-  isDelivered,
-  isLate,
-  newestDelivered,
-  note,
-  noteRemoved,
-  takeBack,
-  trim,
-} from "./delivered-logs.ts";
+import * as record from "./delivered-logs.ts";
 import { adopt, holds, RecentBlocks } from "./recent-blocks.ts";
 
 /** The delivery state of a subscription. Changed in place, only by the functions of this file. */
 export interface DeliveryState {
   readonly recent: RecentBlocks;
   /** Null = the subscription is to heads. */
-  readonly delivered: DeliveredLogs | null;
+  readonly delivered: record.DeliveredLogs | null;
   /** Hash of the block after which the subscription starts; nothing is delivered for that block. */
   readonly startHash: string;
   /** The latest pushed head; backfilled blocks are given its shape. */
@@ -39,7 +29,7 @@ export function stateAfter(kind: "newHeads" | "logs", head: Head, window: number
   adopt(recent, head);
   return {
     recent,
-    delivered: kind === "logs" ? new DeliveredLogs() : null,
+    delivered: kind === "logs" ? new record.DeliveredLogs() : null,
     startHash: head.hash,
     sample: null,
     held: [],
@@ -67,14 +57,14 @@ export function takeHead(
     ];
   const events: Buffer[] = [];
   for (const block of left) {
-    const texts = takeBack(delivered, block);
+    const texts = record.takeBack(delivered, block);
     if (texts === null) return null;
     events.push(...texts);
   }
   const own = state.held.filter((log) => log.blockHash === head.hash);
   if (own.length > 0) state.held = state.held.filter((log) => log.blockHash !== head.hash);
-  for (const log of own) if (note(delivered, log)) events.push(log.raw);
-  trim(delivered, { blocks: state.recent.window, bytes: MAX_KEPT_BYTES });
+  for (const log of own) if (record.note(delivered, log)) events.push(log.raw);
+  record.trim(delivered, { blocks: state.recent.window, bytes: MAX_KEPT_BYTES });
   return events;
 }
 
@@ -89,9 +79,10 @@ export function takeLog(state: DeliveryState, log: Log): readonly Buffer[] | nul
     state.held = held.filter(
       (waiting) => waiting.blockHash !== log.blockHash || waiting.logIndex !== log.logIndex,
     );
-    return noteRemoved(delivered, log) ? [log.raw] : [];
+    return record.noteRemoved(delivered, log) ? [log.raw] : [];
   }
-  if (holds(recent, log.blockNumber, log.blockHash)) return note(delivered, log) ? [log.raw] : [];
+  if (holds(recent, log.blockNumber, log.blockHash))
+    return record.note(delivered, log) ? [log.raw] : [];
   if (log.blockNumber < (recent.blocks[0]?.number ?? 0)) return [];
   held.push(log);
   return null;
@@ -108,7 +99,7 @@ export function insertLogs(state: DeliveryState, logs: readonly Log[]): readonly
   const fresh = logs.filter(
     (log) =>
       log.blockHash !== startHash &&
-      !isDelivered(delivered, log) &&
+      !record.isDelivered(delivered, log) &&
       holds(recent, log.blockNumber, log.blockHash),
   );
   fresh.sort(
@@ -116,20 +107,25 @@ export function insertLogs(state: DeliveryState, logs: readonly Log[]): readonly
   );
   const [first] = fresh;
   if (first === undefined) return [];
-  const behind = deliveredBehind(delivered, recent.blocks, first);
+  const behind = record.deliveredBehind(delivered, recent.blocks, first);
   if (behind === null) return null;
-  for (const log of fresh) note(delivered, log);
+  for (const log of fresh) record.note(delivered, log);
   const again =
     behind.length === 0
       ? fresh.map((log) => log.raw)
-      : (deliveredBehind(delivered, recent.blocks, { ...first, logIndex: first.logIndex - 1 }) ??
-        []);
+      : (record.deliveredBehind(delivered, recent.blocks, {
+          ...first,
+          logIndex: first.logIndex - 1,
+        }) ?? []);
   return [...behind.toReversed().map(asRemoved), ...again];
 }
 
 /** Whether a log arrives after a log that follows it in the chain was delivered. */
 export function comesLate({ delivered, recent }: DeliveryState, log: Log): boolean {
-  return delivered !== null && isLate(delivered, log, newestDelivered(delivered, recent.blocks));
+  return (
+    delivered !== null &&
+    record.isLate(delivered, log, record.newestDelivered(delivered, recent.blocks))
+  );
 }
 
 /** Drops the logs that wait for a block that is not in the chain. */

@@ -54,7 +54,8 @@ export class FilterChanges {
     this.#taken += this.#texts.length;
     this.#texts = [];
     this.#returned = [];
-    const batch = { first, end: this.#taken, texts, bytes: sizeOf(texts), mark, isWritten: false };
+    const bytes = texts.reduce((sum, text) => sum + text.length, 0);
+    const batch = { first, end: this.#taken, texts, bytes, mark, isWritten: false };
     this.#answers.add(batch);
     return batch;
   }
@@ -87,10 +88,4 @@ export class FilterChanges {
 /** The JSON of an answer. */
 export function changesJson({ texts }: TakenChanges): Buffer {
   return Buffer.from(`[${texts.join(",")}]`, "latin1");
-}
-
-function sizeOf(texts: readonly string[]): number {
-  let bytes = 0;
-  for (const text of texts) bytes += text.length;
-  return bytes;
 }

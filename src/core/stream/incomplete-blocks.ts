@@ -1,5 +1,6 @@
 // Which blocks a subscriber may have received without all of their logs: a source was lost between
 // head and logs, or logs were dropped or removed. Names the blocks to query; sends no queries.
+import { keepNewest } from "../newest.ts";
 import type { Block } from "./chain-event.ts";
 
 /**
@@ -52,8 +53,7 @@ export class IncompleteBlocks {
     this.unsure.delete(hash);
     this.suspects.delete(hash);
     this.suspects.add(hash);
-    const [oldest = hash] = this.suspects;
-    if (this.suspects.size > MAX_SUSPECTS) this.suspects.delete(oldest);
+    keepNewest(this.suspects, MAX_SUSPECTS);
   }
 
   /** Records that all logs of a block were queried. */

@@ -24,25 +24,19 @@ export interface LogKeys {
   readonly topics: readonly string[];
 }
 
-/** The bloom of a header. `unknown`: there is none, or the gas used contradicts it. */
-export type HeaderBloom =
-  | { readonly kind: "unknown" }
-  | { readonly kind: "bloom"; readonly bytes: Buffer };
-
 const BLOOM_BYTES = 256;
 const BLOOM = /^0x[0-9a-fA-F]{512}$/;
 const NONE = /^0x0*$/;
 /** Lists with more entries are left out: nearly every bloom would match them. */
 const MAX_CHOICES = 64;
-const UNKNOWN: HeaderBloom = { kind: "unknown" };
 
-/** Reads the bloom of a header or block. All zero bits with gas used count as unknown. */
-export function headerBloom(raw: Buffer): HeaderBloom {
+/** Reads the bloom of a header or block; null = it has none, or all zero bits with gas used. */
+export function headerBloom(raw: Buffer): Buffer | null {
   const header = parseJson(raw.toString("utf8"));
   const { logsBloom, gasUsed } = isRecord(header) ? header : {};
-  if (typeof logsBloom !== "string" || !BLOOM.test(logsBloom)) return UNKNOWN;
-  if (NONE.test(logsBloom) && !(typeof gasUsed === "string" && NONE.test(gasUsed))) return UNKNOWN;
-  return { kind: "bloom", bytes: Buffer.from(logsBloom.slice(2), "hex") };
+  if (typeof logsBloom !== "string" || !BLOOM.test(logsBloom)) return null;
+  if (NONE.test(logsBloom) && !(typeof gasUsed === "string" && NONE.test(gasUsed))) return null;
+  return Buffer.from(logsBloom.slice(2), "hex");
 }
 
 /** Computes the bits of a filter. */

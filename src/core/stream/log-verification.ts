@@ -60,17 +60,11 @@ export function needOf(
   }
 }
 
-/** The difference between the logs that a source pushed and the logs that others have. */
-export interface LogDifference {
-  readonly missing: readonly Log[];
-  readonly surplus: number;
-}
-
 /**
  * Compares the log indexes that a source pushed with the logs in the answers of others. `missing`:
  * the source left them out; `surplus`: only the source had them.
  */
-export function differenceOf(pushed: ReadonlySet<number>, answered: readonly Log[]): LogDifference {
+export function differenceOf(pushed: ReadonlySet<number>, answered: readonly Log[]) {
   const indexes = new Set(answered.map((log) => log.logIndex));
   return {
     missing: answered.filter((log) => !pushed.has(log.logIndex)),

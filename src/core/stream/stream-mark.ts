@@ -3,7 +3,7 @@
 import { isRecord, parseJson } from "../fields.ts";
 import { isHeight } from "../rpc/call.ts";
 import { asRemoved, type Block } from "./chain-event.ts";
-import { DeliveredLogs, DROPPED, isDropped, logsFrom } from "./delivered-logs.ts";
+import { DeliveredLogs, DROPPED, isDropped, logsFrom, note } from "./delivered-logs.ts";
 import type { DeliveryState } from "./delivery-state.ts";
 import { adopt, holds, RecentBlocks, tipOf } from "./recent-blocks.ts";
 
@@ -87,18 +87,11 @@ export function stateAt(mark: StreamMark, window: number): DeliveryState {
   let delivered: DeliveredLogs | null = null;
   if (mark.logs !== null) {
     delivered = new DeliveredLogs();
-    for (const { hash } of mark.blocks) {
-      const own = mark.logs.get(hash);
-      if (own === undefined) continue;
-      const logs = new Map<number, Buffer | null>();
-      let bytes = 0;
-      for (const [index, raw] of own) {
-        logs.set(index, raw === null ? DROPPED : Buffer.from(raw, "latin1"));
-        bytes += raw?.length ?? 0;
+    for (const { hash: blockHash } of mark.blocks)
+      for (const [logIndex, text] of mark.logs.get(blockHash) ?? []) {
+        const raw = text === null ? DROPPED : Buffer.from(text, "latin1");
+        note(delivered, { blockHash, logIndex, raw });
       }
-      delivered.blocks.set(hash, { logs, bytes });
-      delivered.bytes += bytes;
-    }
   }
   return { recent, delivered, startHash: mark.startHash, sample: null, held: [] };
 }

@@ -74,14 +74,6 @@ export interface Subscription {
   readonly bounds: BlockBounds | null;
 }
 
-/** The criteria of `eth_newFilter`, parsed. */
-export interface LogCriteria {
-  readonly kind: "criteria";
-  readonly subscription: Subscription;
-  /** The parameters of `eth_getLogs` that query the same logs in history, as a JSON array. */
-  readonly query: string;
-}
-
 /** Invalid parameters; `message` says what is allowed. */
 export interface InvalidSubscription {
   readonly kind: "invalid";
@@ -117,7 +109,9 @@ export function readSubscription(
     );
   const [name, option, ...rest]: unknown[] = params;
   const kind = SUBSCRIPTION_KINDS.find((kind) => kind === name);
-  if (kind === undefined && isVendorKind(name, further)) return readVendor(params);
+  const isVendors =
+    typeof name === "string" && (VENDOR_KINDS.includes(name) || further.includes(name));
+  if (kind === undefined && isVendors) return readVendor(params);
   if (kind === undefined)
     return invalid(`there is no such subscription; use one of ${SUBSCRIPTION_KINDS.join(", ")}`);
   if (rest.length > 0) return invalid(`${kind} takes at most one option`);
@@ -134,10 +128,6 @@ export function readSubscription(
     case "syncing":
       return isAbsent(option) ? plain(kind, `["${kind}"]`) : invalid(`${kind} takes no option`);
   }
-}
-
-function isVendorKind(name: unknown, further: readonly string[]): boolean {
-  return typeof name === "string" && (VENDOR_KINDS.includes(name) || further.includes(name));
 }
 
 /** What only its vendor can read. */
@@ -158,8 +148,11 @@ export function logsOfBlock(filter: LogFilter, blockHash: string): string {
   return JSON.stringify([{ blockHash, ...shown(filter) }]);
 }
 
-/** Parses the parameters of `eth_newFilter`. */
-export function readCriteria(params: unknown): LogCriteria | InvalidSubscription {
+/**
+ * Parses the parameters of `eth_newFilter`. `query`: the parameters of `eth_getLogs` that query the
+ * same logs in history, as a JSON array.
+ */
+export function readCriteria(params: unknown) {
   if (!Array.isArray(params) || params.length > 1)
     return invalid(`params must be an array with one object of criteria${BOUND}`);
   const [given]: unknown[] = params;
@@ -168,11 +161,8 @@ export function readCriteria(params: unknown): LogCriteria | InvalidSubscription
   if (subscription.kind === "invalid" || !isRecord(option))
     return invalid(subscription.kind === "invalid" ? subscription.message : NO_OBJECT);
   const { fromBlock, toBlock, address, topics } = option;
-  return {
-    kind: "criteria",
-    subscription,
-    query: JSON.stringify([{ fromBlock, toBlock, address, topics }]),
-  };
+  const query = JSON.stringify([{ fromBlock, toBlock, address, topics }]);
+  return { kind: "criteria", subscription, query } as const;
 }
 
 /** Whether a block is within the bounds. */
@@ -262,10 +252,7 @@ function choices(value: unknown, shape: RegExp, most: number): string[] | null {
 }
 
 /** A filter as the JSON members of `eth_getLogs`. */
-function shown({ addresses, topics }: LogFilter): {
-  readonly address?: unknown;
-  readonly topics?: unknown;
-} {
+function shown({ addresses, topics }: LogFilter) {
   return {
     ...(addresses.length === 0 ? {} : { address: oneOrMore(addresses) }),
     ...(topics.length === 0

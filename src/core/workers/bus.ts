@@ -70,3 +70,9 @@ export interface Bus {
     answer: (message: M, from: WorkerId) => R | Promise<R>,
   ): () => void;
 }
+
+/** The time, and the way to wait for it. */
+export interface BusClock {
+  now(): number;
+  after(ms: number, run: () => void): () => void;
+}

@@ -2,7 +2,7 @@
 // own state, and reports to the other workers a moment later.
 import { AddressLimit, type AwaitedAddressLimit, networkOf } from "../billing/address-limit.ts";
 import type { RateLimitSize } from "../billing/gcra.ts";
-import type { Bus, Topic } from "./bus.ts";
+import type { Bus, BusClock, Topic } from "./bus.ts";
 
 /** Opens a limit; one for each name. */
 export type OpenAddressLimit = (name: string, size: RateLimitSize) => AddressLimit;
@@ -13,18 +13,12 @@ export type OpenCreationLimit = (name: string, size: RateLimitSize) => AwaitedAd
 /** The limits of a process that is the whole service. */
 export const openAddressLimit: OpenAddressLimit = (_, size) => new AddressLimit(size);
 
-/** The time, and the way to wait. */
-interface Clock {
-  now(): number;
-  after(ms: number, run: () => void): () => void;
-}
-
 /** What was taken within this time travels together. */
 const TELL_MS = 5;
 const MAX_TOLD = 1_000;
 
 /** Opens limits that are shared over a bus. */
-export function sharedAddressLimits(bus: Bus, clock: Clock): OpenAddressLimit {
+export function sharedAddressLimits(bus: Bus, clock: BusClock): OpenAddressLimit {
   const limits = new Map<string, SharedAddressLimit>();
   /** Tokens taken here and not told yet, by name and network; negative = given back. */
   const untold = new Map<string, Taken>();

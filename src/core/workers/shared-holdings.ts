@@ -1,7 +1,8 @@
 // What callers hold at all workers of a service, so that a bound on what one caller holds holds for
 // the service. Each worker tells what a caller holds there a moment after that changes, and again
 // now and then, so that a lost message does no lasting harm.
-import type { Bus, Topic, WorkerId } from "./bus.ts";
+import { setNewest } from "../newest.ts";
+import type { Bus, BusClock, Topic, WorkerId } from "./bus.ts";
 
 /** What callers hold: a number of things, or which. */
 export interface Holdings<V> {
@@ -17,12 +18,6 @@ export const NO_SHARED_HOLDINGS: Holdings<never> = { tell() {}, elsewhere: () =>
 /** The number of things that a holder holds at all other workers. */
 export function countElsewhere(holdings: Holdings<number>, holder: string): number {
   return holdings.elsewhere(holder).reduce((sum, count) => sum + count, 0);
-}
-
-/** The time, and the way to wait. */
-interface Clock {
-  now(): number;
-  after(ms: number, run: () => void): () => void;
 }
 
 /** Changes within this time travel together. */
@@ -44,7 +39,7 @@ interface HeldElsewhere<V> {
 /** Shares holdings of one kind, of unique name, over a bus. */
 export class SharedHoldings<V> implements Holdings<V> {
   readonly #bus: Bus;
-  readonly #clock: Clock;
+  readonly #clock: BusClock;
   readonly #topic: Topic<HoldingsMessage<V>>;
   readonly #here = new Map<string, V>();
   readonly #others = new Map<WorkerId, Map<string, HeldElsewhere<V>>>();
@@ -52,7 +47,7 @@ export class SharedHoldings<V> implements Holdings<V> {
   #isTelling = false;
   #isRepeating = false;
 
-  constructor(bus: Bus, clock: Clock, name: string) {
+  constructor(bus: Bus, clock: BusClock, name: string) {
     this.#bus = bus;
     this.#clock = clock;
     this.#topic = { name: `holdings.${name}` };
@@ -82,10 +77,8 @@ export class SharedHoldings<V> implements Holdings<V> {
     const theirs = this.#others.get(from) ?? new Map<string, HeldElsewhere<V>>();
     this.#others.set(from, theirs);
     for (const [holder, held] of message) {
-      theirs.delete(holder);
-      if (held !== null) theirs.set(holder, { held, heardAtMs: this.#clock.now() });
-      const [oldest = holder] = theirs.keys();
-      if (theirs.size > MAX_HOLDERS) theirs.delete(oldest);
+      if (held === null) theirs.delete(holder);
+      else setNewest(theirs, holder, { held, heardAtMs: this.#clock.now() }, MAX_HOLDERS);
     }
   }
 

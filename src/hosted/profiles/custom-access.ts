@@ -1,11 +1,7 @@
 // Custom access: an account's Custom profiles by name, and until when it may use them. Read from
 // the store for the hot path; extended here. Knows no profile document.
 
-import {
-  customServiceTiers,
-  lapsedServiceTiers,
-  type ServiceTier,
-} from "../../core/billing/access.ts";
+import { customServiceTiers, LAPSED, type ServiceTier } from "../../core/billing/access.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { recordChange } from "../../shared/changes/change-log.ts";
 import { lockAccount, type Tx } from "../../shared/ledger/ledger.ts";
@@ -51,7 +47,7 @@ export async function ownProfiles(
       const own = services.get(slug);
       if (own === undefined) return undefined;
       const hasAccess = untilMs !== null && wallMs() < untilMs;
-      return own === null || !hasAccess ? lapsedServiceTiers() : own;
+      return own === null || !hasAccess ? LAPSED : own;
     },
   };
 }

@@ -69,7 +69,7 @@ export class RateShares implements LimitSharing {
     // One of another size goes on where this one is: the book knows both by their scope.
     if (known !== undefined) this.#end(digest, known);
     if (this.#limits.size >= MAX_LIMITS || this.#isClosed) return null;
-    const limit = new SharedLimit({ scope: digest, size, sharing: this }, start);
+    const limit = new SharedLimit(digest, size, this, start);
     this.#limits.set(digest, limit);
     this.#cancelSweep ??= this.#parts.runtime.after(SWEEP_MS, () => this.#sweep());
     return limit;

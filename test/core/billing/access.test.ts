@@ -1,11 +1,7 @@
 // How a key is served: the specification's order of payment, and what a caller is told of it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  customServiceTiers,
-  lapsedServiceTiers,
-  serviceTiersOf,
-} from "../../../src/core/billing/access.ts";
+import { customServiceTiers, LAPSED, serviceTiersOf } from "../../../src/core/billing/access.ts";
 
 test(
   "premium is paid from the balance, then in grace, then from the free allowance, the latter " +
@@ -63,7 +59,7 @@ test(
       [["custom", "custom", null, "mine", "mine", "custom"]],
     );
     assert.deepEqual(
-      lapsedServiceTiers().map((it) => [it.funding, it.access, it.fallback, it.profile]),
+      LAPSED.map((it) => [it.funding, it.access, it.fallback, it.profile]),
       [
         ["balance", "premium", "profile", "premium"],
         ["payment", "public", "payment", "public"],

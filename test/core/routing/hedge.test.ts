@@ -11,7 +11,7 @@ import {
 
 test("a hedge comes after the smaller of the provider's p95 and three medians of the next one", () => {
   const after = (askedP95Ms: number | null, targetP50Ms: number | null) =>
-    hedgeAfterMs({ askedP95Ms, targetP50Ms }, DEFAULT_HEDGE);
+    hedgeAfterMs(askedP95Ms, targetP50Ms, DEFAULT_HEDGE);
   assert.equal(after(80, 100), 80);
   assert.equal(after(400, 50), 150);
   assert.equal(after(5, 50), 20, "never before the floor");

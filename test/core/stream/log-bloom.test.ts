@@ -89,9 +89,10 @@ test(
 
 test("a header without a bloom, with a broken one, or with none although gas was used, says nothing", () => {
   const zero = `0x${"0".repeat(512)}`;
-  const kindOf = (header: unknown): string => headerBloom(Buffer.from(JSON.stringify(header))).kind;
-  assert.equal(kindOf({ logsBloom: zero, gasUsed: "0x0" }), "bloom");
-  assert.equal(kindOf({ logsBloom: `0x1${"0".repeat(511)}`, gasUsed: "0x5208" }), "bloom");
+  const hasBloom = (header: unknown): boolean =>
+    headerBloom(Buffer.from(JSON.stringify(header))) !== null;
+  assert.ok(hasBloom({ logsBloom: zero, gasUsed: "0x0" }));
+  assert.ok(hasBloom({ logsBloom: `0x1${"0".repeat(511)}`, gasUsed: "0x5208" }));
   for (const header of [
     {},
     { logsBloom: zero },
@@ -101,8 +102,8 @@ test("a header without a bloom, with a broken one, or with none although gas was
     [],
     null,
   ])
-    assert.equal(kindOf(header), "unknown");
-  assert.equal(headerBloom(Buffer.from("{")).kind, "unknown");
+    assert.ok(!hasBloom(header));
+  assert.equal(headerBloom(Buffer.from("{")), null);
 });
 
 test("blooms are trusted after a hundred blocks, and not for a day after one that was wrong", () => {

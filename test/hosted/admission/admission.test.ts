@@ -2,7 +2,7 @@
 // Credit is scripted here; the real one has tests of its own.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { customServiceTiers, lapsedServiceTiers } from "../../../src/core/billing/access.ts";
+import { customServiceTiers, LAPSED } from "../../../src/core/billing/access.ts";
 import { tariffOf } from "../../../src/core/billing/price.ts";
 import { type LimitSharing, SharedLimit } from "../../../src/core/billing/shared-limit.ts";
 import { byStrategy } from "../../../src/core/routing/strategy.ts";
@@ -368,7 +368,7 @@ test("a call that waited for a token while others used up the credit waits for c
   const sharing: LimitSharing = {
     nodes: 3,
     begin(scope, size, start) {
-      const limit = new SharedLimit({ scope, size, sharing }, start);
+      const limit = new SharedLimit(scope, size, sharing, start);
       limits.push(limit);
       return limit;
     },
@@ -559,7 +559,7 @@ function ownUntil(runtime: Fixture["runtime"], untilMs: number): OwnProfiles {
       slug === "nodes" && isOpen()
         ? customServiceTiers("nodes")
         : ["nodes", "gone"].includes(slug)
-          ? lapsedServiceTiers()
+          ? LAPSED
           : undefined,
   };
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
-import { customServiceTiers, lapsedServiceTiers } from "../../../src/core/billing/access.ts";
+import { customServiceTiers, LAPSED } from "../../../src/core/billing/access.ts";
 import { type Fault, fault } from "../../../src/core/faults/rpc-fault.ts";
 import type { Admission } from "../../../src/hosted/admission/admission.ts";
 import { type KeyContext, UNBOUND } from "../../../src/hosted/keys/key-context.ts";
@@ -31,7 +31,7 @@ const OWN: OwnProfiles = {
     ["mine", "broken"].includes(slug)
       ? customServiceTiers(slug)
       : slug === "gone"
-        ? lapsedServiceTiers()
+        ? LAPSED
         : undefined,
 };
 

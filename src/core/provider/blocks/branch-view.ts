@@ -66,16 +66,24 @@ function lowestAbandoned(
   return number > view.tip ? null : number;
 }
 
-/** Whether two views have different blocks at a height. */
-export function isDisputed(views: Iterable<BranchView>, number: number): boolean {
-  let known: string | null = null;
+/** Stands for a hash where views differ. */
+const DISPUTED = Symbol("disputed");
+
+/** The hash that the views with a height have there; null = no view has the height. */
+function commonHash(views: Iterable<BranchView>, number: number): string | typeof DISPUTED | null {
+  let common: string | null = null;
   for (const view of views) {
     const hash = hashAt(view, number);
     if (hash === null) continue;
-    if (known !== null && known !== hash) return true;
-    known = hash;
+    if (common !== null && common !== hash) return DISPUTED;
+    common = hash;
   }
-  return false;
+  return common;
+}
+
+/** Whether two views have different blocks at a height. */
+export function isDisputed(views: Iterable<BranchView>, number: number): boolean {
+  return commonHash(views, number) === DISPUTED;
 }
 
 /**
@@ -83,14 +91,8 @@ export function isDisputed(views: Iterable<BranchView>, number: number): boolean
  * views differ.
  */
 export function agreedHash(views: Iterable<BranchView>, number: number): string | null {
-  let agreed: string | null = null;
-  for (const view of views) {
-    const hash = hashAt(view, number);
-    if (hash === null) continue;
-    if (agreed !== null && agreed !== hash) return null;
-    agreed = hash;
-  }
-  return agreed;
+  const common = commonHash(views, number);
+  return common === DISPUTED ? null : common;
 }
 
 // Since when a recent block has been the only one that any provider told of at its height.

@@ -1,5 +1,6 @@
 // The block up to which a chain does not change any more, from what the providers of one set
 // report. Believes no single provider if there are several. Knows no providers, only heights.
+import { isFresh } from "../../fresh.ts";
 import type { HeadSample } from "./head.ts";
 
 /** A height that a provider reports as final, and when it did (monotonic ms). */
@@ -30,28 +31,11 @@ export const DEFAULT_FINALITY_DEPTH = 64;
  */
 export function finalizedHeightOf(facts: FinalityFacts): number | null {
   const { reports, servedTip, finalityDepth, previous, nowMs } = facts;
-  const [first, second] = highestTwo(reports, FINALITY_FRESH_MS, nowMs);
-  const reported = second ?? (first === null ? null : first - finalityDepth);
+  const [first, second] = reports
+    .filter((report) => report !== null && isFresh(report.atMs, FINALITY_FRESH_MS, nowMs))
+    .map((report) => report?.height ?? 0)
+    .sort((left, right) => right - left);
+  const reported = second ?? (first === undefined ? null : first - finalityDepth);
   if (reported === null || reported < 0 || servedTip === null) return previous;
   return Math.max(previous ?? 0, Math.min(reported, servedTip));
-}
-
-/** The two highest of the samples that are recent; one from the future is not. */
-function highestTwo(
-  samples: readonly (FinalitySample | null)[],
-  freshMs: number,
-  nowMs: number,
-): readonly [first: number | null, second: number | null] {
-  let first: number | null = null;
-  let second: number | null = null;
-  for (const sample of samples) {
-    if (sample === null) continue;
-    const { height, atMs } = sample;
-    if (nowMs < atMs || nowMs - atMs >= freshMs) continue;
-    if (first === null || height > first) {
-      second = first;
-      first = height;
-    } else if (second === null || height > second) second = height;
-  }
-  return [first, second];
 }

@@ -63,13 +63,12 @@ export function recordAt(
 
 /** Credits that neither the day nor the month has spent. */
 export function creditsLeft(record: QuotaRecord, { daily, monthly }: QuotaLimits): number {
-  return Math.max(
-    0,
-    Math.min(
-      daily === null ? Number.POSITIVE_INFINITY : daily - record.daySpent,
-      monthly === null ? Number.POSITIVE_INFINITY : monthly - record.monthSpent,
-    ),
-  );
+  const { daySpent, monthSpent } = record;
+  return Math.max(0, Math.min(leftOf(daily, daySpent), leftOf(monthly, monthSpent)));
+}
+
+function leftOf(limit: number | null, used: number): number {
+  return limit === null ? Number.POSITIVE_INFINITY : limit - used;
 }
 
 /** The record after credits were spent, or handed out to be spent. */
@@ -116,9 +115,7 @@ export function bindingQuota(
   credits: number,
 ): "daily_limit" | "monthly_limit" | null {
   if (creditsLeft(record, limits) >= credits) return null;
-  const left = (limit: number | null, used: number): number =>
-    limit === null ? Number.POSITIVE_INFINITY : limit - used;
-  const isMonth = left(limits.monthly, record.monthSpent) < credits;
+  const isMonth = leftOf(limits.monthly, record.monthSpent) < credits;
   return isMonth ? "monthly_limit" : "daily_limit";
 }
 

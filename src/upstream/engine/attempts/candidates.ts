@@ -85,11 +85,8 @@ export class Candidates {
     };
     const { hedge } = context.policy;
     if (hedge === null || target === null || !isAlone) return wait(Number.POSITIVE_INFINITY);
-    const usual = {
-      askedP95Ms: tracker.usualMs(pending, call.method, 0.95),
-      targetP50Ms: tracker.usualMs(target, call.method, 0.5),
-    };
-    const hedgeMs = hedgeAfterMs(usual, hedge);
+    const askedP95Ms = tracker.usualMs(pending, call.method, 0.95);
+    const hedgeMs = hedgeAfterMs(askedP95Ms, tracker.usualMs(target, call.method, 0.5), hedge);
     if (pending.ageMs < hedgeMs) return wait(hedgeMs);
     if (tracker.extraCalls.take(costOf(target.provider, call))) return { kind: "hedge", target };
     context.overBudget = true;

@@ -15,7 +15,6 @@ import {
   covers,
   disproved,
   type FilterBits,
-  type HeaderBloom,
   headerBloom,
   mayHold,
   NO_TRUST,
@@ -121,7 +120,7 @@ const SKIPPED = {
 
 /** The bloom of one block, as seen so far. */
 interface SeenBloom {
-  readonly bloom: HeaderBloom;
+  readonly bloom: Buffer | null;
   /** Ids of the providers that sent this header. */
   readonly providers: Set<string>;
 }
@@ -200,9 +199,8 @@ export class LogChecks {
   mayHold(hash: string, bits: FilterBits): "yes" | "no" | "unknown" {
     const seen = this.#seenBlooms.get(hash);
     const trust = this.#trustNow();
-    if (seen === undefined || seen.bloom.kind === "unknown" || trust.kind === "off")
-      return "unknown";
-    if (mayHold(seen.bloom.bytes, bits)) return "yes";
+    if (seen === undefined || seen.bloom === null || trust.kind === "off") return "unknown";
+    if (mayHold(seen.bloom, bits)) return "yes";
     return trust.kind === "trusted" && this.#isConfirmed(seen) ? "no" : "unknown";
   }
 
@@ -260,8 +258,8 @@ export class LogChecks {
   agree(hash: string, logs: readonly Log[], independent: boolean): void {
     this.counts.agreed++;
     const seen = this.#seenBlooms.get(hash);
-    if (seen?.bloom.kind !== "bloom" || logs.length === 0) return;
-    const { bytes } = seen.bloom;
+    if (seen === undefined || seen.bloom === null || logs.length === 0) return;
+    const { bloom: bytes } = seen;
     const right = logs.every((log) => {
       const keys = readLogKeys(log);
       return keys !== null && covers(bytes, keys, keccak_256);
@@ -476,6 +474,6 @@ export class LogChecks {
   }
 }
 
-function isOther(left: HeaderBloom, right: HeaderBloom): boolean {
-  return left.kind === "bloom" && right.kind === "bloom" && !left.bytes.equals(right.bytes);
+function isOther(left: Buffer | null, right: Buffer | null): boolean {
+  return left !== null && right !== null && !left.equals(right);
 }
