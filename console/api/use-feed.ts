@@ -29,10 +29,14 @@ const NOTHING: FeedView = {
 };
 
 /**
- * Watches calls that pass the filters, and adds them to those that were read at `first`. While
+ * Watches calls that pass the filters, and adds them to those that were read `first`. While
  * `paused`, calls are neither shown nor kept. The feed is closed when the component goes.
  */
-export function useFeed(query: string, first: readonly CallEvent[], paused: boolean): FeedView {
+export function useFeed(
+  query: string,
+  first: readonly CallEvent[] | undefined,
+  paused: boolean,
+): FeedView {
   const [view, setView] = useState(NOTHING);
   const isPaused = useRef(paused);
   isPaused.current = paused;
@@ -57,7 +61,7 @@ export function useFeed(query: string, first: readonly CallEvent[], paused: bool
       end();
     };
   }, [query]);
-  const calls = useMemo(() => mergeCalls(view.calls, first), [view.calls, first]);
+  const calls = useMemo(() => mergeCalls(view.calls, first ?? []), [view.calls, first]);
   return { ...view, calls };
 }
 

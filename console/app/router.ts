@@ -59,10 +59,10 @@ export function placeOf(pathname: string, search: string, root: string): Place {
 }
 
 /** A query as text, with its question mark; parameters that are null or empty are left out. */
-export function queryText(query: Readonly<Record<string, string | null>>): string {
+export function queryText(query: Readonly<Record<string, unknown>>): string {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query))
-    if (value !== null && value !== "") params.set(name, value);
+    if (value != null && value !== "") params.set(name, String(value));
   const text = params.toString();
   return text === "" ? "" : `?${text}`;
 }

@@ -27,7 +27,7 @@ export function Shell() {
       <header class="topbar">
         <button
           type="button"
-          class="button button-icon button-plain"
+          class="button icon plain"
           aria-label="Menu"
           aria-expanded={isMenuOpen}
           aria-controls="sidebar"

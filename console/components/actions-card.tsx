@@ -6,6 +6,7 @@ import { useApp, useCall } from "../app/app.ts";
 import { DASH } from "../format/text.ts";
 import * as column from "./columns.tsx";
 import { Button, Dialog, useSend } from "./controls.tsx";
+import { Snippet } from "./copy-button.tsx";
 import { Time } from "./inline.tsx";
 import { type Column, TableCard } from "./table.tsx";
 
@@ -49,8 +50,8 @@ function ReloadButton({ done }: { readonly done: () => void }) {
         Reload configuration
       </Button>
       {problem === null ? null : (
-        <Dialog title="The configuration stays as it was" close={() => setProblem(null)} wide>
-          <pre class="problem-text">{problem}</pre>
+        <Dialog title="The configuration stays as it was" close={() => setProblem(null)}>
+          <Snippet text={problem} what="the problem" />
         </Dialog>
       )}
     </>

@@ -48,30 +48,34 @@ export function Card({ title, lead, actions, flush = false, children }: CardProp
   );
 }
 
-interface FigureProps {
-  readonly label: string;
-  readonly value: ComponentChildren;
-  readonly unit?: string;
-  readonly note?: ComponentChildren;
-}
+/** A large number with its name, and a smaller line below; empty = none. */
+export type Figure = readonly [label: string, value: ComponentChildren, note?: ComponentChildren];
 
-/** One large number with its name; stands in `Figures`. */
-export function Figure({ label, value, unit, note }: FigureProps) {
+/** A row of large numbers. */
+export function figures(rows: readonly Figure[]) {
   return (
-    <div class="figure">
-      <dt>{label}</dt>
-      <dd>
-        {value}
-        {unit === undefined ? null : <span class="unit">{unit}</span>}
-        {note === undefined ? null : <small>{note}</small>}
-      </dd>
-    </div>
+    <dl class="card figures">
+      {rows.map(([label, value, note]) => (
+        <div key={label} class="figure">
+          <dt>{label}</dt>
+          <dd>
+            {value}
+            <small>{note}</small>
+          </dd>
+        </div>
+      ))}
+    </dl>
   );
 }
 
-/** A row of large numbers. */
-export function Figures({ children }: { readonly children: ComponentChildren }) {
-  return <dl class="card figures">{children}</dl>;
+/** A value of a figure with its unit. */
+export function inUnit(value: ComponentChildren, unit: string) {
+  return [
+    value,
+    <span key={unit} class="unit">
+      {unit}
+    </span>,
+  ];
 }
 
 interface FactsProps {
@@ -101,13 +105,10 @@ export function ShareBar({
   readonly value: number | null;
   readonly text: string;
 }) {
-  const scale = Math.min(1, Math.max(0, value ?? 0));
   return (
     <span class="bar">
-      <span class="bar-track">
-        <i style={{ transform: `scaleX(${scale})` }} />
-      </span>
-      <b>{text}</b>
+      <progress value={value ?? 0} aria-hidden="true" />
+      <span>{text}</span>
     </span>
   );
 }

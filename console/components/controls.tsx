@@ -28,7 +28,7 @@ export function Button(props: ButtonProps) {
   return (
     <button
       type={press === undefined ? "submit" : "button"}
-      class={lookOf(look)}
+      class={`button ${look}`}
       aria-label={label}
       aria-pressed={pressed}
       onClick={press === undefined ? undefined : () => void press()}
@@ -37,12 +37,6 @@ export function Button(props: ButtonProps) {
       {children}
     </button>
   );
-}
-
-/** The classes of a button, also of a link that looks like one. */
-export function lookOf(look: string): string {
-  const kinds = look.split(" ").filter(Boolean);
-  return ["button", ...kinds.map((kind) => `button-${kind}`)].join(" ");
 }
 
 interface FieldProps {
@@ -119,18 +113,18 @@ export function Choices<T extends string>(props: ChoicesProps<T>) {
 }
 
 interface SelectProps extends ChoicesProps<string> {
-  /** Where its name stands: above it, before it, or only for readers of screens. */
-  readonly name?: "above" | "before" | "hidden";
+  /** True = its name is only for readers of screens. */
+  readonly hidesName?: boolean;
 }
 
 /** One of many options. */
-export function Select({ label, options, value, choose, name = "above" }: SelectProps) {
+export function Select({ label, options, value, choose, hidesName = false }: SelectProps) {
   const id = useId();
   const field = (
     <select
       id={id}
       class="input"
-      aria-label={name === "hidden" ? label : undefined}
+      aria-label={hidesName ? label : undefined}
       value={value}
       onChange={(event) => choose(event.currentTarget.value)}
     >
@@ -141,9 +135,9 @@ export function Select({ label, options, value, choose, name = "above" }: Select
       ))}
     </select>
   );
-  if (name === "hidden") return field;
+  if (hidesName) return field;
   return (
-    <div class={name === "above" ? "field" : "inline-field"}>
+    <div class="field">
       <label for={id}>{label}</label>
       {field}
     </div>
@@ -264,12 +258,11 @@ export function Question<T>(props: QuestionProps<T>) {
 interface DialogProps {
   readonly title: string;
   readonly close: () => void;
-  readonly wide?: boolean;
   readonly children: ComponentChildren;
 }
 
 /** An open dialog; it is closed by no longer being rendered. */
-export function Dialog({ title, close, wide = false, children }: DialogProps) {
+export function Dialog({ title, close, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {
@@ -284,7 +277,7 @@ export function Dialog({ title, close, wide = false, children }: DialogProps) {
   return (
     <dialog
       ref={element}
-      class={wide ? "dialog dialog-wide" : "dialog"}
+      class="dialog"
       aria-labelledby={heading}
       onCancel={(event) => {
         event.preventDefault();

@@ -31,8 +31,7 @@ interface GraphProps {
 const HEIGHT = 168;
 const SERIES_COLORS = 6;
 
-interface GraphCardProps extends Omit<GraphProps, "title"> {
-  readonly title: string;
+interface GraphCardProps extends GraphProps {
   readonly lead?: string | undefined;
   /** What the graph shows, where the title of the card is shorter. */
   readonly summary?: string;
@@ -64,25 +63,27 @@ export function Graph(props: GraphProps) {
   useEffect(() => {
     const parent = place.current;
     if (parent === null) return;
-    const live = keepDrawn(parent, plot, () => latest.current);
-    return live.end;
+    return keepDrawn(parent, plot, () => latest.current);
   }, [shape]);
   useEffect(() => plot.current?.setData(dataOf(props)), [times, series]);
   const hasValues = series.some(({ values }) => values.some((value) => value !== null));
   return (
     <div class="graph">
       <div ref={place} role="img" aria-label={summaryOf(title, series, format)} />
-      {hasValues ? null : <p class="graph-note small muted">{empty}</p>}
+      {hasValues ? null : <p class="small muted">{empty}</p>}
     </div>
   );
 }
 
-/** Draws, and draws anew when the place gets another width or the theme changes. */
+/**
+ * Draws, and draws anew when the place gets another width or the theme changes, until the returned
+ * function is called.
+ */
 function keepDrawn(
   parent: HTMLElement,
   plot: { current: uPlot | null },
   props: () => GraphProps,
-): { readonly end: () => void } {
+): () => void {
   const draw = (): void => {
     plot.current?.destroy();
     plot.current = new uPlot(optionsOf(parent, props), dataOf(props()), parent);
@@ -98,14 +99,12 @@ function keepDrawn(
   themes.observe(document.documentElement, { attributeFilter: ["style"] });
   const scheme = window.matchMedia("(prefers-color-scheme: dark)");
   scheme.addEventListener("change", draw);
-  return {
-    end: () => {
-      sizes.disconnect();
-      themes.disconnect();
-      scheme.removeEventListener("change", draw);
-      plot.current?.destroy();
-      plot.current = null;
-    },
+  return () => {
+    sizes.disconnect();
+    themes.disconnect();
+    scheme.removeEventListener("change", draw);
+    plot.current?.destroy();
+    plot.current = null;
   };
 }
 

@@ -70,7 +70,7 @@ export function Forbidden() {
   if (state?.instance.hosted === false && state.role === "operator")
     return <Empty title="This service has no accounts">It is a router without metering.</Empty>;
   const signIn = (
-    <Link class="button button-primary" to={signInPath(place)}>
+    <Link class="button primary" to={signInPath(place)}>
       {verb}
     </Link>
   );

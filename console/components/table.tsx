@@ -72,6 +72,7 @@ export function Table<Row>(props: TableProps<Row>) {
     return column?.value === undefined ? found : sortRows(found, column.value, order.falling);
   }, [rows, columns, textOf, find, order.column, order.falling]);
   const current = pageOf(shown, page, PAGE_ROWS);
+  const { page: at } = current;
   // Other rows come first then, which a later page does not show.
   const toFirstPage =
     (change: (text: string) => void) =>
@@ -92,9 +93,14 @@ export function Table<Row>(props: TableProps<Row>) {
         </table>
       </div>
       {shown.length === 0 ? <Empty title="No row matches the filter" /> : null}
-      {current.pages > 1 ? (
-        <Pager total={shown.length} page={current.page} pages={current.pages} go={setPage} />
-      ) : null}
+      <Pager
+        of="the table"
+        back={at > 0 ? () => setPage(at - 1) : null}
+        next={at < current.pages - 1 ? () => setPage(at + 1) : null}
+      >
+        {count(at * PAGE_ROWS + 1)}–{count(at * PAGE_ROWS + current.rows.length)} of{" "}
+        {count(shown.length)}
+      </Pager>
     </>
   );
 }
@@ -130,7 +136,7 @@ function Filter({ caption, find, setFind }: FilterProps) {
   return (
     <div class="table-filter">
       <input
-        class="input"
+        class="input narrow"
         type="search"
         value={find}
         placeholder="Filter"
@@ -148,6 +154,7 @@ interface HeadProps<Row> {
 }
 
 function Head<Row>({ columns, order, setOrder }: HeadProps<Row>) {
+  const direction = order.falling ? "descending" : "ascending";
   return (
     <thead role="rowgroup">
       <tr role="row">
@@ -158,7 +165,7 @@ function Head<Row>({ columns, order, setOrder }: HeadProps<Row>) {
             scope="col"
             class={column.kind ?? ""}
             title={column.title}
-            {...sortAttribute(column.id, order)}
+            aria-sort={order.column === column.id ? direction : undefined}
           >
             {column.value === undefined ? (
               column.label
@@ -176,14 +183,6 @@ function Head<Row>({ columns, order, setOrder }: HeadProps<Row>) {
       </tr>
     </thead>
   );
-}
-
-function sortAttribute(
-  id: string,
-  order: SortOrder,
-): { readonly "aria-sort"?: "ascending" | "descending" } {
-  if (order.column !== id) return {};
-  return { "aria-sort": order.falling ? "descending" : "ascending" };
 }
 
 function Body<Row>(props: TableProps<Row>) {
@@ -239,7 +238,7 @@ function RowView<Row>({ row, columns, open, expands, detail }: RowProps<Row>) {
             class={column.kind ?? ""}
             data-label={column.kind === "lead" ? undefined : column.label}
           >
-            <Cell {...{ row, column }} />
+            {cellOf(row, column)}
           </td>
         ))}
       </tr>
@@ -254,13 +253,8 @@ function RowView<Row>({ row, columns, open, expands, detail }: RowProps<Row>) {
   );
 }
 
-interface CellProps<Row> {
-  readonly row: Row;
-  readonly column: Column<Row>;
-}
-
-function Cell<Row>({ row, column: { render, note } }: CellProps<Row>) {
-  if (note === undefined) return <>{render(row)}</>;
+function cellOf<Row>(row: Row, { render, note }: Column<Row>) {
+  if (note === undefined) return render(row);
   return (
     <span class="wrap-anywhere">
       {render(row)}
@@ -289,24 +283,26 @@ function moveByKeys(event: KeyboardEvent): void {
 }
 
 interface PagerProps {
-  readonly total: number;
-  readonly page: number;
-  readonly pages: number;
-  readonly go: (page: number) => void;
+  /** What the pages list. */
+  readonly of: string;
+  /** Which rows these are. */
+  readonly children?: ComponentChildren;
+  /** Goes a page back; null = this is the first one. */
+  readonly back: (() => void) | null;
+  readonly next: (() => void) | null;
 }
 
-function Pager({ total, page, pages, go }: PagerProps) {
-  const last = Math.min(total, (page + 1) * PAGE_ROWS);
+/** Moves between pages; nothing where there is but one. */
+export function Pager({ of, children, back, next }: PagerProps) {
+  if (back === null && next === null) return null;
   return (
-    <nav class="pager" aria-label="Pages of the table">
-      <span>
-        {count(page * PAGE_ROWS + 1)}–{count(last)} of {count(total)}
-      </span>
+    <nav class="pager" aria-label={`Pages of ${of}`}>
+      <span>{children}</span>
       <span class="page-actions">
-        <Button look="small" disabled={page === 0} press={() => go(page - 1)}>
+        <Button look="small" disabled={back === null} press={() => back?.()}>
           Back
         </Button>
-        <Button look="small" disabled={page >= pages - 1} press={() => go(page + 1)}>
+        <Button look="small" disabled={next === null} press={() => next?.()}>
           Next
         </Button>
       </span>

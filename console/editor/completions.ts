@@ -68,26 +68,20 @@ function literal(value: unknown): Completion {
   return { label: String(value), note: "", text, cursor: text.length };
 }
 
+/** What values begin with, and where the cursor stands in it. */
+const EMPTY: Readonly<Record<string, { readonly text: string; readonly cursor: number }>> = {
+  string: { text: '""', cursor: 1 },
+  array: { text: "[]", cursor: 1 },
+  boolean: { text: "true", cursor: 4 },
+};
+
 /** A value to begin with: an object with the fields that it must have. */
-function emptyValue(
-  root: Schema,
-  schema: Schema,
-): { readonly text: string; readonly cursor: number } {
-  switch (schema["type"]) {
-    case "string":
-      return { text: '""', cursor: 1 };
-    case "array":
-      return { text: "[]", cursor: 1 };
-    case "boolean":
-      return { text: "true", cursor: 4 };
-    case "object":
-      return emptyObject(root, schema);
-    default:
-      return { text: "", cursor: 0 };
-  }
+function emptyValue(root: Schema, schema: Schema) {
+  const type = String(schema["type"]);
+  return type === "object" ? emptyObject(root, schema) : (EMPTY[type] ?? { text: "", cursor: 0 });
 }
 
-function emptyObject(root: Schema, schema: Schema) {
+function emptyObject(root: Schema, schema: Schema): (typeof EMPTY)[string] {
   const properties = isObject(schema["properties"]) ? schema["properties"] : {};
   const required = Array.isArray(schema["required"]) ? schema["required"].map(String) : [];
   const [first] = required;

@@ -135,18 +135,9 @@ function matches(pattern: string, value: string): boolean {
 }
 
 function hasType(value: unknown, type: string): boolean {
-  switch (type) {
-    case "object":
-      return isObject(value);
-    case "array":
-      return Array.isArray(value);
-    case "null":
-      return value === null;
-    case "integer":
-      return Number.isInteger(value);
-    default:
-      return typeof value === type;
-  }
+  if (type === "integer") return Number.isInteger(value);
+  if (type === "array" || Array.isArray(value)) return type === "array" && Array.isArray(value);
+  return type === (value === null ? "null" : typeof value);
 }
 
 function article(type: string): string {

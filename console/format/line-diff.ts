@@ -57,13 +57,13 @@ function middleDiff(left: readonly string[], right: readonly string[]): readonly
   const lines: DiffLine[] = [];
   let [i, j] = [0, 0];
   while (i < left.length && j < right.length) {
-    const [one = "", other = ""] = [left[i], right[j]];
-    if (one === other) lines.push(same(one));
-    const takesLeft = one !== other && (lengths[i + 1]?.[j] ?? 0) >= (lengths[i]?.[j + 1] ?? 0);
-    if (takesLeft) lines.push({ kind: "removed", text: one });
-    if (one !== other && !takesLeft) lines.push({ kind: "added", text: other });
-    if (one === other || takesLeft) i++;
-    if (one === other || !takesLeft) j++;
+    const [text = "", added = ""] = [left[i], right[j]];
+    const isSame = text === added;
+    const isRemoved = (lengths[i + 1]?.[j] ?? 0) >= (lengths[i]?.[j + 1] ?? 0);
+    if (isSame) lines.push(same(text));
+    else lines.push(isRemoved ? { kind: "removed", text } : { kind: "added", text: added });
+    if (isSame || isRemoved) i++;
+    if (isSame || !isRemoved) j++;
   }
   const rest = replaced.filter((_, at) => (at < left.length ? at >= i : at - left.length >= j));
   return [...lines, ...rest];

@@ -9,50 +9,42 @@ const short = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 
 type Maybe = number | null | undefined;
 
-function isKnown(value: Maybe): value is number {
-  return value !== null && value !== undefined && Number.isFinite(value);
+/** What is not known is a dash. */
+function known(format: (value: number) => string): (value: Maybe) => string {
+  return (value) => (value != null && Number.isFinite(value) ? format(value) : DASH);
 }
 
 /** A whole number with separators. */
-export function count(value: Maybe): string {
-  return isKnown(value) ? whole.format(value) : DASH;
-}
+export const count = known((value) => whole.format(value));
 
 /** A number in few characters: 1.2K, 3.4M. */
-export function compact(value: Maybe): string {
-  return isKnown(value) ? short.format(value) : DASH;
-}
+export const compact = known((value) => short.format(value));
+
+/** A number with hundredths. */
+export const hundredths = known((value) => value.toFixed(2));
 
 /** Milliseconds without their unit: tenths below 10. */
-export function milliseconds(value: Maybe): string {
-  return isKnown(value) ? (value < 10 ? tenths : whole).format(value) : DASH;
-}
+export const milliseconds = known((value) => (value < 10 ? tenths : whole).format(value));
 
 /** A part of 1 in percent. Something is never 0 %. */
-export function share(value: Maybe): string {
-  if (!isKnown(value)) return DASH;
-  return value > 0 && value < 0.001 ? "<0.1 %" : `${tenths.format(value * 100)} %`;
-}
+export const share = known((value) =>
+  value > 0 && value < 0.001 ? "<0.1 %" : `${tenths.format(value * 100)} %`,
+);
 
 /** A part of 1 in percent, rounded down: only what never failed is 100 %. */
-export function success(value: Maybe): string {
-  if (!isKnown(value)) return DASH;
-  return value === 1 ? "100 %" : `${tenths.format(Math.floor(value * 1000) / 10)} %`;
-}
+export const success = known((value) =>
+  value === 1 ? "100 %" : `${tenths.format(Math.floor(value * 1000) / 10)} %`,
+);
 
 /** Calls a second. */
-export function rate(perSecond: Maybe): string {
-  if (!isKnown(perSecond)) return DASH;
-  return perSecond > 0 && perSecond < 10 ? tenths.format(perSecond) : whole.format(perSecond);
-}
+export const rate = known((value) => (value > 0 && value < 10 ? tenths : whole).format(value));
 
 /** Bytes with a unit. */
-export function bytes(value: Maybe): string {
-  if (!isKnown(value)) return DASH;
+export const bytes = known((value) => {
   if (value < 1024) return `${whole.format(value)} B`;
   if (value < 1_048_576) return `${tenths.format(value / 1024)} KiB`;
   return `${tenths.format(value / 1_048_576)} MiB`;
-}
+});
 
 /** A number and its noun: 1 chain, 2 chains. */
 export function plural(n: number, noun: string): string {
@@ -92,10 +84,7 @@ const MINUTE_S = 60;
 const HOUR_MIN = 60;
 const DAY_H = 24;
 
-const absolute = new Intl.DateTimeFormat("en-GB", {
-  dateStyle: "medium",
-  timeStyle: "long",
-});
+const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
 
 /** A duration in the unit that fits: 12 s, 5 min, 3 h 20 min, 4 days. */
 export function duration(ms: number): string {

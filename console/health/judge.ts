@@ -2,7 +2,7 @@
 // the same words on every page.
 
 import type { AnswerOf } from "../api/contract-types.ts";
-import { count, duration, plural } from "../format/text.ts";
+import { count, duration, plural, textList } from "../format/text.ts";
 import { type Tone, worstTone } from "../format/tone.ts";
 
 /** What the API tells of a chain. */
@@ -46,16 +46,13 @@ export function judgeTransport(transport: TransportMetrics, maxLagBlocks: number
   const notes = notesOf(transport, maxLagBlocks);
   const { word } = CIRCUITS[circuit];
   if (transport.cordoned !== null || circuit === "open") return { tone: "bad", word, notes };
-  if (!hasAnswered(transport)) {
-    const tone = notes.length > 0 ? "warn" : "idle";
-    return {
-      tone,
-      word,
-      notes: circuit === "never_answered" ? notes : [...notes, "no answer yet"],
-    };
-  }
-  const tone = notes.length > 0 ? "warn" : "good";
-  return { tone, word, notes: isSilent(transport) ? [...notes, "no height for 30 s"] : notes };
+  const answered = hasAnswered(transport);
+  const more = [
+    ...(answered || circuit === "never_answered" ? [] : ["no answer yet"]),
+    ...(answered && isSilent(transport) ? ["no height for 30 s"] : []),
+  ];
+  const calm = answered ? "good" : "idle";
+  return { tone: notes.length > 0 ? "warn" : calm, word, notes: [...notes, ...more] };
 }
 
 function notesOf(transport: TransportMetrics, maxLagBlocks: number): readonly string[] {
@@ -191,32 +188,26 @@ export function headline(
 }
 
 /** What is used of the limits of a provider; only the operator is told. */
-export function limitNotes({ limits }: ProviderMetrics): readonly string[] {
-  if (limits === null || limits === undefined) return [];
+export function limitNotes({ limits }: ProviderMetrics): string {
+  if (limits === null || limits === undefined) return "";
   const { rps, concurrency, daily, monthly } = limits;
-  return [
-    rps === null ? "" : `${count(rps.in_use)} of ${count(rps.limit)} a second`,
-    concurrency === null
-      ? ""
-      : `${count(concurrency.in_use)} of ${count(concurrency.limit)} at once`,
-    daily === null ? "" : `${count(daily.left)} of ${count(daily.limit)} credits left today`,
-    monthly === null ? "" : `${count(monthly.left)} of ${count(monthly.limit)} left this month`,
-    limits.ahead_of_pace ? "ahead of its pace: asked after others" : "",
-  ].filter((note) => note !== "");
+  return textList([
+    rps && `${count(rps.in_use)} of ${count(rps.limit)} a second`,
+    concurrency && `${count(concurrency.in_use)} of ${count(concurrency.limit)} at once`,
+    daily && `${count(daily.left)} of ${count(daily.limit)} credits left today`,
+    monthly && `${count(monthly.left)} of ${count(monthly.limit)} left this month`,
+    limits.ahead_of_pace && "ahead of its pace: asked after others",
+  ]);
 }
 
 /** What was learned of a provider from its refusals. */
-export function learnedNotes({ learned }: TransportMetrics): readonly string[] {
-  const {
-    unsupported_methods: methods,
-    max_block_range: range,
-    requests_per_second: rps,
-    pruned_resources: pruned,
-  } = learned;
-  return [
-    range === null ? "" : `at most ${count(range)} blocks of logs`,
-    rps === null ? "" : `about ${count(rps)} requests a second`,
-    pruned.length === 0 ? "" : `has not all old ${pruned.join(", ")}`,
-    methods.length === 0 ? "" : `does not serve ${methods.join(", ")}`,
-  ].filter((note) => note !== "");
+export function learnedNotes({ learned }: TransportMetrics): string {
+  const { unsupported_methods: methods, pruned_resources: pruned } = learned;
+  const { max_block_range: range, requests_per_second: rps } = learned;
+  return textList([
+    range !== null && `at most ${count(range)} blocks of logs`,
+    rps !== null && `about ${count(rps)} requests a second`,
+    pruned.length > 0 && `has not all old ${pruned.join(", ")}`,
+    methods.length > 0 && `does not serve ${methods.join(", ")}`,
+  ]);
 }

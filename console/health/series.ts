@@ -44,34 +44,26 @@ const ERROR_WORDS: Readonly<Record<string, string>> = {
   server: "server error",
 };
 
-/** Errors by their kind over several series, the most frequent first, and no more than `most`. */
-function errorsByGroup(
-  series: readonly HistorySeries[],
-  length: number,
-  most: number,
-): readonly { readonly label: string; readonly values: Column }[] {
-  const groups = new Set(series.flatMap(({ errors }) => Object.keys(errors)));
-  const sums = [...groups].map((group) => {
-    const columns = series.flatMap(({ errors }) => (errors[group] ? [errors[group]] : []));
-    const label = ERROR_WORDS[group] ?? group.replaceAll("_", " ");
-    return { label, values: sumColumns(columns, length) };
-  });
-  return sums
-    .filter(({ values }) => (total(values) ?? 0) > 0)
-    .sort((left, right) => (total(right.values) ?? 0) - (total(left.values) ?? 0))
-    .slice(0, most);
-}
-
 /** Errors a second of several series together, a line for each of the `most` frequent kinds. */
 export function errorRates(
   { times, step_s: stepS }: Pick<History, "times" | "step_s">,
   series: readonly HistorySeries[],
   most: number,
 ): readonly { readonly label: string; readonly values: Column }[] {
-  return errorsByGroup(series, times.length, most).map(({ label, values }) => ({
-    label,
-    values: perSecond(values, stepS),
-  }));
+  const groups = new Set(series.flatMap(({ errors }) => Object.keys(errors)));
+  const kinds = [...groups].map((group) => {
+    const sums = sumColumns(
+      series.flatMap(({ errors }) => (errors[group] ? [errors[group]] : [])),
+      times.length,
+    );
+    const label = ERROR_WORDS[group] ?? group.replaceAll("_", " ");
+    return { count: total(sums) ?? 0, line: { label, values: perSecond(sums, stepS) } };
+  });
+  return kinds
+    .filter(({ count }) => count > 0)
+    .sort((left, right) => right.count - left.count)
+    .slice(0, most)
+    .map(({ line }) => line);
 }
 
 /** The part of calls that went wrong; null = there were none. */

@@ -253,7 +253,7 @@ async function operatorReadsKeys(accountId: string): Promise<void> {
   assert.ok(name !== undefined);
   const before = new RegExp(`${name}\\b`);
   const pages = page.getByRole("navigation", { name: `Pages of keys of ${accountId}` });
-  await pages.getByRole("button", { name: "More" }).click();
+  await pages.getByRole("button", { name: "Next" }).click();
   await first.filter({ hasNotText: before }).waitFor();
   assert.equal(await keys.getByRole("row").count(), 101);
   await pages.getByRole("button", { name: "Back" }).click();

@@ -3,9 +3,9 @@
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useApp, useCall, useStore } from "../../app/app.ts";
-import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { Card, figures, inUnit, PageHead } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
-import { Choices, lookOf } from "../../components/controls.tsx";
+import { Choices } from "../../components/controls.tsx";
 import { Graph } from "../../components/graph.tsx";
 import { KeyName, Link, StateBadge, Time } from "../../components/inline.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
@@ -26,7 +26,7 @@ export function AccountPage() {
   return (
     <>
       <PageHead title="Account" lead={<span class="mono">{account.data?.id ?? ""}</span>}>
-        <Link class={lookOf("primary")} to="/account/payments">
+        <Link class="button primary" to="/account/payments">
           Top up
         </Link>
       </PageHead>
@@ -36,47 +36,29 @@ export function AccountPage() {
   );
 }
 
-interface StandingProps {
-  readonly account: Account;
-  readonly usage: Usage | null;
-}
-
-function Standing({ account, usage }: StandingProps) {
+function Standing({ account, usage }: { readonly account: Account; readonly usage: Usage | null }) {
   const app = useApp();
   const nowMs = useStore(app.nowMs);
   const burn = usage === null ? null : burnOf(account.balance_usd, usage.by_day, nowMs);
+  const { perDayUsd = null, endsAtMs = null } = burn ?? {};
   const { used_cu, allowance_cu, resets_at } = account.included_usage;
+  const free = compact(Math.max(0, allowance_cu - used_cu));
   return (
     <>
-      <Figures>
-        <Figure
-          label="Balance"
-          value={usd(account.balance_usd)}
-          note={`${count(account.balance_cu)} compute units`}
-        />
-        <Figure
-          label="Spent a day"
-          value={burn?.perDayUsd == null ? DASH : usd(burn.perDayUsd)}
-          note="over the last seven days"
-        />
-        <Figure
-          label="Balance ends"
-          value={burn?.endsAtMs == null ? DASH : dayText(burn.endsAtMs, nowMs)}
-          note={burn?.endsAtMs == null ? "nothing is being spent" : "at this rate"}
-        />
-        <Figure
-          label="Free this month"
-          value={compact(Math.max(0, allowance_cu - used_cu))}
-          unit={`of ${compact(allowance_cu)} CU`}
-          note={
-            <>
-              renewed <Time at={resets_at} />
-            </>
-          }
-        />
-        <Figure label="Providers" value={<StateBadge {...ACCESS[account.managed_access]} />} />
-        <Figure label="Keys" value={count(account.keys)} />
-      </Figures>
+      {figures([
+        ["Balance", usd(account.balance_usd), `${count(account.balance_cu)} compute units`],
+        ["Spent a day", usd(perDayUsd), "over the last seven days"],
+        endsAtMs === null
+          ? ["Balance ends", DASH, "nothing is being spent"]
+          : ["Balance ends", dayText(endsAtMs, nowMs), "at this rate"],
+        [
+          "Free this month",
+          inUnit(free, `of ${compact(allowance_cu)} CU`),
+          ["renewed ", <Time key="at" at={resets_at} />],
+        ],
+        ["Providers", <StateBadge key="access" {...ACCESS[account.managed_access]} />],
+        ["Keys", count(account.keys)],
+      ])}
       <AccessNotice account={account} />
     </>
   );
@@ -146,7 +128,7 @@ function UsageCards({ usage }: { readonly usage: Usage }) {
           />
         )}
       </Card>
-      <div class="grid grid-2">
+      <div class="grid">
         <TableCard
           title="By key"
           name="by-key"

@@ -182,7 +182,7 @@ function SecretDialog({ secret, close }: SecretProps) {
   const { key, rpc_url: rpcUrl, ws_url: wsUrl, previous_valid_until: until = null } = secret;
   const call = { url: rpcUrl, method: "eth_blockNumber", params: [] };
   return (
-    <Dialog title={until === null ? "The key is ready" : "The new secret"} wide close={close}>
+    <Dialog title={until === null ? "The key is ready" : "The new secret"} close={close}>
       <div class="stack">
         <p class="notice warn">
           The secret is shown only now. Store it where your programs read secrets: anybody who has

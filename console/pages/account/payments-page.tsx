@@ -2,7 +2,7 @@
 
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useAgentDocument, useCall } from "../../app/app.ts";
-import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { Card, figures, PageHead } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
@@ -32,9 +32,7 @@ export function PaymentsPage() {
       <Loaded resource={account}>
         {(data) => (
           <>
-            <Figures>
-              <Figure label="Balance" value={usd(data.balance_usd)} />
-            </Figures>
+            {figures([["Balance", usd(data.balance_usd)]])}
             <Loaded resource={terms}>
               {({ payments }) =>
                 payments.enabled ? (

@@ -43,20 +43,6 @@ export function textOf(document: unknown): string {
   return JSON.stringify(document, null, 2);
 }
 
-/** A text as a document, or why it is none. */
-export function parseDraft(
-  text: string,
-):
-  | { readonly kind: "document"; readonly document: unknown }
-  | { readonly kind: "wrong"; readonly why: string } {
-  try {
-    const document: unknown = JSON.parse(text);
-    return { kind: "document", document };
-  } catch (error) {
-    return { kind: "wrong", why: error instanceof Error ? error.message : String(error) };
-  }
-}
-
 /** Providers of a document by chain, as far as it has any. */
 export function providersOf(
   document: unknown,

@@ -13,7 +13,7 @@ import { Badge } from "../../components/inline.tsx";
 import { failureText } from "../../components/page-state.tsx";
 import { JsonEditor, ProblemList } from "../../editor/json-editor.tsx";
 import { checkDocument, type SchemaProblem } from "../../editor/schema-check.ts";
-import { draftOf, hiddenProblems, parseDraft, providersOf, textOf } from "./profile-draft.ts";
+import { draftOf, hiddenProblems, providersOf, textOf } from "./profile-draft.ts";
 import { RevisionsCard } from "./revisions-card.tsx";
 
 type Profile = AnswerOf<"GET /api/v1/profiles/{slug}">;
@@ -30,7 +30,7 @@ interface EditorProps {
 /** What the last check or attempt to save came to. */
 type Outcome =
   | { readonly kind: "none" }
-  | { readonly kind: "busy"; readonly words: string }
+  | { readonly kind: "busy" }
   | { readonly kind: "checked"; readonly document: unknown }
   | { readonly kind: "failed"; readonly failure: Failure; readonly document: unknown };
 
@@ -39,14 +39,16 @@ export function ProfileEditor({ slug, profile, rules, done }: EditorProps) {
   const { client, toasts } = useApp();
   const field = useRef<HTMLTextAreaElement>(null);
   const [text, setText] = useState(() => firstText(profile, rules));
-  const latest = useLatest(text);
+  const latest = useRef(text);
+  latest.current = text;
   const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
   const [base, setBase] = useState(profile?.revision ?? null);
   useEffect(() => setOutcome({ kind: "none" }), [text]);
   const draft = readDraft(text, profile, rules);
+  const isReady = draft.why === null && draft.problems.length === 0 && outcome.kind !== "busy";
   const put = (dryRun: boolean): void => {
     const { document } = draft;
-    setOutcome({ kind: "busy", words: "Asking every provider" });
+    setOutcome({ kind: "busy" });
     void putProfile(client, { slug, document, revision: base, dryRun }).then((result) => {
       const isCurrent = latest.current === text;
       if (result.kind === "failed")
@@ -86,15 +88,19 @@ export function ProfileEditor({ slug, profile, rules, done }: EditorProps) {
           />
           <Problems {...{ draft, text, field }} />
           <OutcomeNotice {...{ outcome, text, field }} />
-          <Actions isReady={draft.isRight && outcome.kind !== "busy"} put={put} />
+          <p class="page-actions">
+            <Button disabled={!isReady} press={() => put(true)}>
+              Test the providers
+            </Button>
+            <Button look="primary" disabled={!isReady} press={() => put(false)}>
+              Save
+            </Button>
+          </p>
         </div>
       </Card>
       {profile === null ? null : (
         <>
-          <Card
-            title="Difference"
-            lead={`Between revision ${profile.revision} and what stands in the editor`}
-          >
+          <Card title="Difference" lead={`Between revision ${profile.revision} and the editor`}>
             <DiffView
               before={draftOf(profile)}
               after={draft.text}
@@ -108,13 +114,6 @@ export function ProfileEditor({ slug, profile, rules, done }: EditorProps) {
   );
 }
 
-/** The value of the latest rendering, for what runs later. */
-function useLatest<T>(value: T): { readonly current: T } {
-  const latest = useRef(value);
-  latest.current = value;
-  return latest;
-}
-
 /** What stands in the editor. */
 interface Draft {
   readonly document: unknown;
@@ -123,34 +122,17 @@ interface Draft {
   /** Why it is no JSON; null = it is. */
   readonly why: string | null;
   readonly problems: readonly SchemaProblem[];
-  readonly isRight: boolean;
 }
 
 function readDraft(text: string, saved: Profile | null, rules: Rules): Draft {
-  const read = parseDraft(text);
-  if (read.kind === "wrong")
-    return { document: null, text, why: read.why, problems: [], isRight: false };
-  const { document } = read;
-  const problems = [...checkDocument(rules.schema, document), ...hiddenProblems(document, saved)];
-  return { document, text: textOf(document), why: null, problems, isRight: problems.length === 0 };
-}
-
-interface ActionsProps {
-  readonly isReady: boolean;
-  readonly put: (dryRun: boolean) => void;
-}
-
-function Actions({ isReady, put }: ActionsProps) {
-  return (
-    <p class="page-actions">
-      <Button disabled={!isReady} press={() => put(true)}>
-        Test the providers
-      </Button>
-      <Button look="primary" disabled={!isReady} press={() => put(false)}>
-        Save
-      </Button>
-    </p>
-  );
+  try {
+    const document: unknown = JSON.parse(text);
+    const problems = [...checkDocument(rules.schema, document), ...hiddenProblems(document, saved)];
+    return { document, text: textOf(document), why: null, problems };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return { document: null, text, why, problems: [] };
+  }
 }
 
 function firstText(profile: Profile | null, rules: Rules): string {
@@ -186,7 +168,7 @@ function Recipes({ rules: { workload_recipes: recipes }, choose }: RecipesProps)
   return (
     <Select
       label="Begin with a document for a workload"
-      name="hidden"
+      hidesName
       value=""
       options={[
         { value: "", label: "Begin with…" },
@@ -222,7 +204,7 @@ function OutcomeNotice(props: FieldProps & { readonly outcome: Outcome }) {
     case "none":
       return null;
     case "busy":
-      return <Notice>{outcome.words}</Notice>;
+      return <Notice>Asking every provider</Notice>;
     case "checked":
       return (
         <Notice tone="good">

@@ -7,15 +7,7 @@ import { useAction, useResource } from "../../api/resource.ts";
 import { useApp, useCall, useStore } from "../../app/app.ts";
 import { Card, PageHead } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
-import {
-  ActionNotice,
-  Button,
-  Dialog,
-  Field,
-  Form,
-  lookOf,
-  useSend,
-} from "../../components/controls.tsx";
+import { ActionNotice, Button, Dialog, Field, Form, useSend } from "../../components/controls.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { Time, type Word } from "../../components/inline.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
@@ -182,7 +174,7 @@ function Waiting({ waiting, setRequest }: WaitingProps) {
         Then come back here.
       </p>
       <p>
-        <a class={lookOf("primary")} href={url} target="_blank" rel="noopener noreferrer">
+        <a class="button primary" href={url} target="_blank" rel="noopener noreferrer">
           Open the approval page
         </a>
       </p>

@@ -32,9 +32,8 @@ type Step =
       readonly problem: string | null;
     }
   | { readonly kind: "paying"; readonly words: string }
-  | { readonly kind: "pending"; readonly purchaseId: string }
-  | { readonly kind: "settled"; readonly txHash: string | null }
-  | { readonly kind: "failed"; readonly words: string };
+  | { readonly kind: "failed"; readonly words: string }
+  | Extract<PaidAnswer, { readonly kind: "pending" | "settled" }>;
 
 const START: Step = { kind: "choosing", problem: null };
 
@@ -43,8 +42,11 @@ export function TopUp({ accountId, terms, bought }: TopUpProps) {
   const app = useApp();
   const [step, setStep] = useState<Step>(START);
   const show = (answer: PaidAnswer, request: PaidRequest): void => {
-    setStep(stepAfter(answer, request));
-    if (answer.kind === "settled" || answer.kind === "pending") bought();
+    if (answer.kind === "offers") return setStep(stepOf(answer.offers, request));
+    if (answer.kind === "failed")
+      return setStep({ kind: "failed", words: failureText(answer.failure) });
+    setStep(answer);
+    bought();
   };
   const requestOffer = (request: PaidRequest): void => {
     setStep({ kind: "asking" });
@@ -69,19 +71,10 @@ export function TopUp({ accountId, terms, bought }: TopUpProps) {
   );
 }
 
-function stepAfter(answer: PaidAnswer, request: PaidRequest): Step {
-  switch (answer.kind) {
-    case "offers":
-      return answer.offers.length === 0
-        ? { kind: "choosing", problem: "No wallet of a browser can pay here: use the command." }
-        : { kind: "offered", request, offers: answer.offers, problem: null };
-    case "settled":
-      return { kind: "settled", txHash: answer.txHash };
-    case "pending":
-      return { kind: "pending", purchaseId: answer.purchaseId };
-    case "failed":
-      return { kind: "failed", words: failureText(answer.failure) };
-  }
+function stepOf(offers: readonly PaymentOffer[], request: PaidRequest): Step {
+  return offers.length === 0
+    ? { kind: "choosing", problem: "No wallet of a browser can pay here: use the command." }
+    : { kind: "offered", request, offers, problem: null };
 }
 
 interface StepViewProps extends TopUpProps {

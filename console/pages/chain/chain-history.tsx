@@ -5,9 +5,9 @@ import { useCall, useQuery } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
 import { Choices, Notice, named, Select } from "../../components/controls.tsx";
 import { ErrorCard, GraphCard, type GraphSeries } from "../../components/graph.tsx";
+import type { Word } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { count, milliseconds, share } from "../../format/text.ts";
-import type { Tone } from "../../format/tone.ts";
 import { CIRCUITS } from "../../health/judge.ts";
 import { hoursNotice, pollMsOf, rangeIn, rangesOf } from "../../health/ranges.ts";
 import {
@@ -38,12 +38,12 @@ export function ChainHistory({ profile, chain }: ChainHistoryProps) {
   const names = data?.series.flatMap(({ provider }) => provider ?? []) ?? [];
   return (
     <>
-      <div class="section-head">
+      <div class="page-head">
         <h2>Over time</h2>
         <div class="page-actions">
           <Select
             label="Provider"
-            name="hidden"
+            hidesName
             value={chosen}
             options={[{ value: "", label: "All providers" }, ...named([...new Set(names)])]}
             choose={setChosen}
@@ -79,7 +79,7 @@ function Graphs({ history, chosen }: GraphsProps) {
     providers.length > lines.length ? `The ${MAX_LINES} providers asked most.` : undefined;
   return (
     <>
-      <div class="grid grid-2">
+      <div class="grid">
         <GraphCard
           title={chosen === "" ? "Latency p95, ms" : "Latency, ms"}
           summary="Latency in milliseconds"
@@ -138,15 +138,16 @@ interface CircuitBandsProps {
 }
 
 /** By the names of the API, which may know more of them than this page. */
-const STATES: Readonly<Record<string, { readonly tone: Tone; readonly word: string }>> = CIRCUITS;
+const STATES: Readonly<Record<string, Word>> = CIRCUITS;
 
 /** The bands of all providers that are given. */
 function CircuitBands({ times, stepS, series }: CircuitBandsProps) {
   const [first] = times;
   const last = times.at(-1);
   if (first === undefined || last === undefined || series.length === 0) return null;
+  const between = ` from ${clockText(first)} to ${clockText(last + stepS)}`;
   return (
-    <Card title="Circuits" lead="The worst state of each step.">
+    <Card title="Circuits" lead={`The worst state of each step${between}.`}>
       <div class="bands">
         {series.map(({ provider, circuit }) => (
           <div key={provider} class="band-row">
@@ -154,13 +155,6 @@ function CircuitBands({ times, stepS, series }: CircuitBandsProps) {
             <StateBand title={`Circuit of ${provider ?? ""}`} states={circuit ?? []} />
           </div>
         ))}
-        <div class="band-row band-ends muted small" aria-hidden="true">
-          <span />
-          <span>
-            <span>{clockText(first)}</span>
-            <span>{clockText(last + stepS)}</span>
-          </span>
-        </div>
       </div>
     </Card>
   );
@@ -171,57 +165,40 @@ function clockText(seconds: number): string {
   return new Date(seconds * 1000).toLocaleTimeString("en-GB", options);
 }
 
-/** A stretch of time in one state. */
-interface StatePiece {
-  /** Index of its first step. */
-  readonly from: number;
-  readonly steps: number;
-  readonly state: string | null;
-}
-
-/** Joins equal neighbours. */
-function piecesOf(states: readonly (string | null)[]): readonly StatePiece[] {
-  const pieces: StatePiece[] = [];
-  for (const [at, state] of states.entries()) {
-    const last = pieces.at(-1);
-    if (last !== undefined && last.state === state)
-      pieces[pieces.length - 1] = { ...last, steps: last.steps + 1 };
-    else pieces.push({ from: at, steps: 1, state });
-  }
-  return pieces;
-}
-
 interface BandProps {
   readonly title: string;
   readonly states: readonly (string | null)[];
 }
 
-/** A band; its pieces tell their state on hover. */
+/** A band; its pieces, a stretch of time in one state each, tell their state on hover. */
 function StateBand({ title, states }: BandProps) {
-  const pieces = piecesOf(states);
-  const seen = new Set(states.filter((state) => state !== null));
+  const starts = states.flatMap((state, at) => (state === states[at - 1] ? [] : [at]));
   const wordOf = (state: string): string => STATES[state]?.word ?? state;
-  const summary = [...seen].map(wordOf).join(", ");
+  const seen = [...new Set(states)].flatMap((state) => (state === null ? [] : wordOf(state)));
   return (
     <svg
       class="state-band"
+      width="100%"
+      height="14"
       viewBox={`0 0 ${Math.max(states.length, 1)} 10`}
       preserveAspectRatio="none"
       role="img"
-      aria-label={`${title}: ${summary === "" ? "unknown" : summary}`}
+      aria-label={`${title}: ${seen.join(", ") || "unknown"}`}
     >
-      {pieces.map(({ from, steps, state }) => (
-        <rect
-          key={from}
-          x={from}
-          y="0"
-          width={steps}
-          height="10"
-          class={STATES[state ?? ""]?.tone ?? "idle"}
-        >
-          <title>{state === null ? "Unknown" : wordOf(state)}</title>
-        </rect>
-      ))}
+      {starts.map((from, nth) => {
+        const state = states[from] ?? null;
+        const width = (starts[nth + 1] ?? states.length) - from;
+        return (
+          <rect
+            key={from}
+            x={from}
+            {...{ width, height: 10 }}
+            class={STATES[state ?? ""]?.tone ?? "idle"}
+          >
+            <title>{state === null ? "Unknown" : wordOf(state)}</title>
+          </rect>
+        );
+      })}
     </svg>
   );
 }

@@ -1,9 +1,9 @@
 // A profile on a chain: its providers, its subscriptions, and the addresses to call it.
 
 import { SERVICE_URL } from "../../api/client.ts";
-import { type PageProps, useCall, useIsOperator } from "../../app/app.ts";
+import { ForOperator, type PageProps, useCall } from "../../app/app.ts";
 import { queryText } from "../../app/router.ts";
-import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { Card, figures, inUnit, PageHead } from "../../components/card.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { Badge, Link } from "../../components/inline.tsx";
 import { Empty, isMissing, Loaded } from "../../components/page-state.tsx";
@@ -49,7 +49,7 @@ interface ChainViewProps {
 }
 
 function ChainView({ chain, profile, changed }: ChainViewProps) {
-  const isOperator = useIsOperator();
+  const query = queryText({ chain: chain.chain_name, profile: profile.profile });
   const verdict = judgeProfile(profile);
   return (
     <>
@@ -61,30 +61,22 @@ function ChainView({ chain, profile, changed }: ChainViewProps) {
         }
         lead={`Profile ${profile.profile}, chain id ${chain.chain_id}`}
       >
-        {isOperator ? <Ways chain={chain.chain_name} profile={profile.profile} /> : null}
+        <ForOperator>
+          <Link class="button" to={`/requests${query}`}>
+            Requests
+          </Link>
+          <Link class="button" to={`/tester${query}`}>
+            Compare providers
+          </Link>
+        </ForOperator>
       </PageHead>
-      <Figures>
-        <Figure label="Head block" value={count(profile.head_block)} />
-        <Figure
-          label="Providers usable"
-          value={count(verdict.usable)}
-          unit={`of ${count(verdict.providers)}`}
-        />
-        <Figure label="Calls to providers" value={compact(profile.calls)} note="since the start" />
-        <Figure label="Subscribers" value={count(profile.subscriptions.subscribers)} />
-      </Figures>
-      <Card
-        title="Providers"
-        lead={
-          (isOperator
-            ? "Open a provider to test or cordon it, and to see its methods. "
-            : "Open a provider to see its methods. ") +
-          "A dash means unknown. Percentiles are of the latest few thousand answers."
-        }
-        flush
-      >
-        <ProviderTable profile={profile} chain={chain.chain_name} changed={changed} />
-      </Card>
+      {figures([
+        ["Head block", count(profile.head_block)],
+        ["Providers usable", inUnit(count(verdict.usable), `of ${count(verdict.providers)}`)],
+        ["Calls to providers", compact(profile.calls), "since the start"],
+        ["Subscribers", count(profile.subscriptions.subscribers)],
+      ])}
+      <ProviderTable profile={profile} chain={chain.chain_name} changed={changed} />
       <ChainHistory profile={profile.profile} chain={chain.chain_name} />
       <SubscriptionsCard {...profile.subscriptions} />
       <Addresses profile={profile.profile} chain={chain.chain_name} />
@@ -92,28 +84,8 @@ function ChainView({ chain, profile, changed }: ChainViewProps) {
   );
 }
 
-interface NameProps {
-  readonly chain: string;
-  readonly profile: string;
-}
-
-/** Where an operator goes from here. */
-function Ways({ chain, profile }: NameProps) {
-  const query = queryText({ chain, profile });
-  return (
-    <>
-      <Link class="button" to={`/requests${query}`}>
-        Requests
-      </Link>
-      <Link class="button" to={`/tester${query}`}>
-        Compare providers
-      </Link>
-    </>
-  );
-}
-
 /** The addresses of a profile on a chain, and a first call. */
-function Addresses({ profile, chain }: NameProps) {
+function Addresses({ profile, chain }: Readonly<Record<"profile" | "chain", string>>) {
   const folder = profile === "public" ? "rpc/" : `rpc/profile/${encodeURIComponent(profile)}/`;
   const path = `${folder}${encodeURIComponent(chain)}`;
   const address = `${SERVICE_URL.href}${path}`;

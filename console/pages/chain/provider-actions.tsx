@@ -2,9 +2,10 @@
 
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
+import { useAction } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
 import { queryText } from "../../app/router.ts";
-import { Button, Field, lookOf, Question, useSend } from "../../components/controls.tsx";
+import { ActionNotice, Button, Field, Question, useSend } from "../../components/controls.tsx";
 import { Badge, Link } from "../../components/inline.tsx";
 import { count, milliseconds, transportName } from "../../format/text.ts";
 import type { ProviderMetrics } from "../../health/judge.ts";
@@ -30,15 +31,13 @@ export function ProviderActions({ name, provider, changed }: ActionsProps) {
   const { client } = useApp();
   const send = useSend();
   const [results, setResults] = useState<readonly TestResult[] | null>(null);
-  const [busy, setBusy] = useState(false);
+  const { busy, failure, run } = useAction();
   const [isAsking, setAsking] = useState(false);
   const isOpen = provider.transports.some((each) => each.circuit_breaker_state === "open");
-  const test = async (): Promise<void> => {
-    setBusy(true);
-    const request = client.call("POST /api/v1/operator/tests", { body: name });
-    await send(request, ({ results: found }) => setResults(found));
-    setBusy(false);
-  };
+  const test = (): void =>
+    run(client.call("POST /api/v1/operator/tests", { body: name }), (body) =>
+      setResults(body.results),
+    );
   const endWait = (): Promise<void> =>
     send(
       client.call("POST /api/v1/operator/waits/end", { body: name }),
@@ -50,7 +49,7 @@ export function ProviderActions({ name, provider, changed }: ActionsProps) {
       `${name.provider} gets calls again.`,
     ).then(changed);
   return (
-    <div class="provider-actions">
+    <div class="page-actions">
       <Button look="small" disabled={busy} press={test}>
         {busy ? "Testing" : "Test now"}
       </Button>
@@ -68,16 +67,15 @@ export function ProviderActions({ name, provider, changed }: ActionsProps) {
           Uncordon
         </Button>
       )}
-      <Link class={lookOf("small")} to={`/requests${queryText({ ...name })}`}>
+      <Link class="button small" to={`/requests${queryText({ ...name })}`}>
         Requests
       </Link>
-      <Link class={lookOf("small")} to={`/errors${queryText({ "errors.find": name.provider })}`}>
+      <Link class="button small" to={`/errors${queryText({ "errors.find": name.provider })}`}>
         Errors
       </Link>
-      {results === null ? null : <TestResults results={results} />}
-      {isAsking ? (
-        <CordonDialog name={name} changed={changed} close={() => setAsking(false)} />
-      ) : null}
+      <ActionNotice failure={failure} />
+      {results && <TestResults results={results} />}
+      {isAsking && <CordonDialog {...{ name, changed }} close={() => setAsking(false)} />}
     </div>
   );
 }
@@ -125,7 +123,7 @@ function CordonDialog({ name, changed, close }: CordonDialogProps) {
 
 function TestResults({ results }: { readonly results: readonly TestResult[] }) {
   return (
-    <div class="test-results" role="status">
+    <div class="wrap-anywhere small" role="status">
       {results.map(({ transport, ok, latency_ms: ms, block_height: height, error }) => (
         <p key={transport}>
           <Badge tone={ok ? "good" : "bad"}>{ok ? "Answered" : "Failed"}</Badge>{" "}

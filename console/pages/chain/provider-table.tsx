@@ -1,11 +1,11 @@
 // The providers of a profile on a chain, one row for each transport in use; a row opens to what
 // each method came to.
 
-import { ForOperator } from "../../app/app.ts";
+import { ForOperator, useIsOperator } from "../../app/app.ts";
 import { ShareBar } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
 import { Dot } from "../../components/inline.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, Table, TableCard } from "../../components/table.tsx";
 import {
   count,
   duration,
@@ -53,9 +53,15 @@ export function ProviderTable({ profile, chain, changed }: ProviderTableProps) {
     }),
   );
   return (
-    <Table
+    <TableCard
+      title="Providers"
+      lead={
+        (useIsOperator()
+          ? "Open a provider to test or cordon it, and to see its methods. "
+          : "Open a provider to see its methods. ") +
+        "A dash means unknown. Percentiles are of the latest few thousand answers."
+      }
       name="providers"
-      caption="Providers"
       columns={COLUMNS}
       rows={rows}
       keyOf={keyOf}
@@ -64,7 +70,7 @@ export function ProviderTable({ profile, chain, changed }: ProviderTableProps) {
         verdict.word
       }
       expand={(row) => (
-        <>
+        <div class="stack">
           <ForOperator>
             <ProviderActions
               name={{ profile: profile.profile, chain, provider: row.provider.id }}
@@ -73,7 +79,7 @@ export function ProviderTable({ profile, chain, changed }: ProviderTableProps) {
             />
           </ForOperator>
           <MethodTable methods={row.transport.methods} />
-        </>
+        </div>
       )}
       empty="This profile has no provider on this chain"
     />
@@ -97,7 +103,7 @@ const COLUMNS: readonly Column<ProviderRow>[] = [
     kind: "wide",
     render: ({ transport }) => <ShareBar value={transport.share} text={share(transport.share)} />,
   }),
-  numbers("calls", "Calls", ({ calls }) => calls, count),
+  column.number("calls", "Calls", ({ transport }) => transport.calls),
   column.text("success", "Success", ({ transport }) => transport.success_rate, {
     kind: "number",
     title:
@@ -113,21 +119,12 @@ const COLUMNS: readonly Column<ProviderRow>[] = [
       <span class={isSilent(transport) ? "muted" : ""}>{count(transport.block_height)}</span>
     ),
   }),
-  numbers("lag", "Lag", ({ lag_blocks: lag }) => lag, count),
-  numbers("p50", "p50 ms", ({ latency_ms: { p50 } }) => p50, milliseconds),
-  numbers("p95", "p95 ms", ({ latency_ms: { p95 } }) => p95, milliseconds),
-  numbers("p99", "p99 ms", ({ latency_ms: { p99 } }) => p99, milliseconds),
-  numbers("probe", "Probe ms", ({ latency_ms: { probe } }) => probe, milliseconds),
+  column.number("lag", "Lag", ({ transport }) => transport.lag_blocks),
+  column.number("p50", "p50 ms", ({ transport }) => transport.latency_ms.p50, milliseconds),
+  column.number("p95", "p95 ms", ({ transport }) => transport.latency_ms.p95, milliseconds),
+  column.number("p99", "p99 ms", ({ transport }) => transport.latency_ms.p99, milliseconds),
+  column.number("probe", "Probe ms", ({ transport }) => transport.latency_ms.probe, milliseconds),
 ];
-
-function numbers(
-  id: string,
-  label: string,
-  read: (transport: TransportMetrics) => number | null,
-  format: (value: number | null | undefined) => string,
-): Column<ProviderRow> {
-  return column.number(id, label, ({ transport }) => read(transport), format);
-}
 
 function noteOf({ provider, transport }: ProviderRow): string {
   return textList([
@@ -157,7 +154,7 @@ function socketText(provider: ProviderMetrics, transport: TransportMetrics): str
 function Circuit({ provider, transport, verdict }: ProviderRow) {
   const { tone, word, notes } = verdict;
   const isFirst = transport === provider.transports[0];
-  const limits = isFirst ? limitNotes(provider) : [];
+  const limits = isFirst && limitNotes(provider);
   const learned = learnedNotes(transport);
   const cordon = provider.cordon ?? null;
   return (
@@ -176,8 +173,8 @@ function Circuit({ provider, transport, verdict }: ProviderRow) {
         <Dot tone={tone} /> {word}
       </span>
       {notes.length === 0 ? null : <small class={`${tone} toned`}>{notes.join(", ")}</small>}
-      {limits.length === 0 ? null : <small>{limits.join(", ")}</small>}
-      {learned.length === 0 ? null : <small>Learned: {learned.join(", ")}</small>}
+      {limits && <small>{limits}</small>}
+      {learned && <small>Learned: {learned}</small>}
     </>
   );
 }

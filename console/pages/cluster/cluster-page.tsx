@@ -4,7 +4,7 @@
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { ForOperator, useCall } from "../../app/app.ts";
 import { ActionsCard } from "../../components/actions-card.tsx";
-import { Figure, Figures, PageHead } from "../../components/card.tsx";
+import { figures, inUnit, PageHead } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
 import { Notice } from "../../components/controls.tsx";
 import { StateBadge, Time, type Word } from "../../components/inline.tsx";
@@ -15,6 +15,7 @@ import {
   count,
   DASH,
   duration,
+  hundredths,
   milliseconds,
   rate,
   share,
@@ -59,43 +60,34 @@ function Summary({ health }: { readonly health: Health }) {
   const { cluster, version, uptime_seconds } = health;
   return (
     <>
-      <Figures>
-        <Figure label="State" value={<StateBadge {...STATES[cluster.status]} />} />
-        <Figure
-          label="Nodes that respond"
-          value={count(cluster.nodes_responding)}
-          unit={`of ${count(cluster.nodes_total)}`}
-          note={`joined and not left: ${count(cluster.nodes_connected)}`}
-        />
-        <Figure label="Version" value={version} note="of this node" />
-        <Figure label="Up for" value={duration(uptime_seconds * MS_PER_S)} note="this node" />
-        <Figure
-          label="Regions"
-          value={cluster.regions.length === 0 ? DASH : count(cluster.regions.length)}
-          note={cluster.regions.join(", ")}
-        />
-      </Figures>
+      {figures([
+        ["State", <StateBadge key="state" {...STATES[cluster.status]} />],
+        [
+          "Nodes that respond",
+          inUnit(count(cluster.nodes_responding), `of ${count(cluster.nodes_total)}`),
+          `joined and not left: ${count(cluster.nodes_connected)}`,
+        ],
+        ["Version", version, "of this node"],
+        ["Up for", duration(uptime_seconds * MS_PER_S), "this node"],
+        ["Regions", cluster.regions.length || DASH, cluster.regions.join(", ")],
+      ])}
       {cluster.enabled ? null : (
         <p class="notice">
           This service is one node. <code>cluster.enabled</code> with a PostgreSQL database lets
           several serve as one.
         </p>
       )}
-      <Problems problems={cluster.problems ?? []} />
+      {problemNotices(cluster.problems ?? [])}
     </>
   );
 }
 
-function Problems({ problems }: { readonly problems: readonly string[] }) {
-  return (
-    <>
-      {problems.map((problem) => (
-        <Notice key={problem} tone="warn">
-          {problem}
-        </Notice>
-      ))}
-    </>
-  );
+function problemNotices(problems: readonly string[]) {
+  return problems.map((problem) => (
+    <Notice key={problem} tone="warn">
+      {problem}
+    </Notice>
+  ));
 }
 
 function Nodes() {
@@ -104,7 +96,7 @@ function Nodes() {
     <Loaded resource={nodes}>
       {(data) => (
         <>
-          <Problems problems={data.problems} />
+          {problemNotices(data.problems)}
           <TableCard
             title="Nodes"
             lead="Load and clocks, every five seconds."
@@ -150,7 +142,7 @@ const NODE_COLUMNS: readonly Column<ServiceNode>[] = [
   }),
   column.of("version", "Version", ({ version }) => version ?? DASH),
   column.number("calls", "Calls/s", (row) => row.calls_per_s, rate),
-  column.number("cpu", "CPU, cores", (row) => row.cpu_cores, cores),
+  column.number("cpu", "CPU, cores", (row) => row.cpu_cores, hundredths),
   column.number("memory", "Memory", (row) => row.memory_bytes, bytes),
   {
     ...column.number<ServiceNode>("clock", "Clock ahead, ms", (row) => row.clock_ahead_ms),
@@ -159,10 +151,6 @@ const NODE_COLUMNS: readonly Column<ServiceNode>[] = [
   column.of("heartbeat", "Heartbeat", (row) => <Time at={row.last_heartbeat_at} />),
   column.of("started", "Started", (row) => <Time at={row.started_at} />),
 ];
-
-function cores(value: number | null | undefined): string {
-  return value == null ? DASH : value.toFixed(2);
-}
 
 /** The workers of a node, where it has several. */
 function workersOf({ id, workers }: ServiceNode) {
@@ -181,7 +169,7 @@ function workersOf({ id, workers }: ServiceNode) {
 const WORKER_COLUMNS: readonly Column<Worker>[] = [
   column.of("worker", "Worker", ({ worker }) => worker ?? DASH, "lead"),
   column.number("calls", "Calls/s", (row) => row.calls_per_s, rate),
-  column.number("cpu", "CPU, cores", (row) => row.cpu_cores, cores),
+  column.number("cpu", "CPU, cores", (row) => row.cpu_cores, hundredths),
   column.number("busy", "Event loop busy", (row) => row.event_loop_busy, share),
   column.number("memory", "Memory", (row) => row.memory_bytes, bytes),
   column.of("started", "Started", (row) => <Time at={row.started_at} />),

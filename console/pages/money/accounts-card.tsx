@@ -5,10 +5,10 @@ import type { AnswerOf } from "../../api/contract-types.ts";
 import { useCall, useQuery } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
-import { Button, Choices } from "../../components/controls.tsx";
+import { Choices } from "../../components/controls.tsx";
 import { KeyName, Time } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, Pager, Table } from "../../components/table.tsx";
 import { count, textList, usd } from "../../format/text.ts";
 
 type AccountRow = AnswerOf<"GET /api/v1/operator/accounts">["accounts"][number];
@@ -28,8 +28,8 @@ type Sort = (typeof SORTS)[number]["value"];
 export function AccountsCard() {
   const [search, setSearch] = useQuery("account");
   const [sort, setSort] = useState<Sort>("spend");
-  const [pages, setPages] = useState<readonly string[]>([]);
-  const query = { hours: HOURS, sort, ...beginOf(pages), ...(search === "" ? {} : { search }) };
+  const { begin, toFirst, moves } = usePages();
+  const query = { hours: HOURS, sort, ...begin, ...(search === "" ? {} : { search }) };
   const accounts = useCall("GET /api/v1/operator/accounts", { query }, POLL_MS);
   return (
     <Card
@@ -45,7 +45,7 @@ export function AccountsCard() {
             maxLength={100}
             value={search}
             onInput={(event) => {
-              setPages([]);
+              toFirst();
               setSearch(event.currentTarget.value);
             }}
           />
@@ -54,7 +54,7 @@ export function AccountsCard() {
             options={SORTS}
             value={sort}
             choose={(next) => {
-              setPages([]);
+              toFirst();
               setSort(next);
             }}
           />
@@ -74,7 +74,7 @@ export function AccountsCard() {
               expand={(row) => <Keys accountId={row.id} />}
               empty="No account"
             />
-            <Pager of="accounts" next={data.next} {...{ pages, setPages }} />
+            <Pager of="accounts" {...moves(data.next)} />
           </>
         )}
       </Loaded>
@@ -82,39 +82,20 @@ export function AccountsCard() {
   );
 }
 
-/** Where a page of the service begins; nothing for the first one. */
-function beginOf(pages: readonly string[]): { readonly after?: string } {
+/** The marks of the pages that were opened, and how to move between pages of the service. */
+function usePages() {
+  const [pages, setPages] = useState<readonly string[]>([]);
   const after = pages.at(-1);
-  return after === undefined ? {} : { after };
-}
-
-interface PagerProps {
-  /** What the pages list. */
-  readonly of: string;
-  /** The marks of the pages that were opened. */
-  readonly pages: readonly string[];
-  readonly setPages: (pages: readonly string[]) => void;
-  /** The mark of the next page; null = this is the last one. */
-  readonly next: string | null;
-}
-
-/** Moves between pages of the service. */
-function Pager({ of, pages, setPages, next }: PagerProps) {
-  if (pages.length === 0 && next === null) return null;
-  return (
-    <nav class="pager" aria-label={`Pages of ${of}`}>
-      <Button look="small" disabled={pages.length === 0} press={() => setPages(pages.slice(0, -1))}>
-        Back
-      </Button>
-      <Button
-        look="small"
-        disabled={next === null}
-        press={() => next !== null && setPages([...pages, next])}
-      >
-        More
-      </Button>
-    </nav>
-  );
+  return {
+    /** Where the page begins; nothing for the first one. */
+    begin: after === undefined ? {} : { after },
+    toFirst: () => setPages([]),
+    /** `next` = the mark of the next page; null = this is the last one. */
+    moves: (next: string | null) => ({
+      back: pages.length === 0 ? null : () => setPages(pages.slice(0, -1)),
+      next: next === null ? null : () => setPages([...pages, next]),
+    }),
+  };
 }
 
 const ACCOUNT_COLUMNS: readonly Column<AccountRow>[] = [
@@ -133,8 +114,8 @@ const ACCOUNT_COLUMNS: readonly Column<AccountRow>[] = [
 
 /** The keys of an account, oldest first, also those that were deleted. */
 function Keys({ accountId }: { readonly accountId: string }) {
-  const [pages, setPages] = useState<readonly string[]>([]);
-  const query = { hours: HOURS, limit: KEYS_A_PAGE, ...beginOf(pages) };
+  const { begin, moves } = usePages();
+  const query = { hours: HOURS, limit: KEYS_A_PAGE, ...begin };
   const request = { params: { id: accountId }, query };
   const keys = useCall("GET /api/v1/operator/accounts/{id}/keys", request);
   return (
@@ -149,7 +130,7 @@ function Keys({ accountId }: { readonly accountId: string }) {
             keyOf={(row) => row.id}
             empty="No key"
           />
-          <Pager of={`keys of ${accountId}`} next={data.next} {...{ pages, setPages }} />
+          <Pager of={`keys of ${accountId}`} {...moves(data.next)} />
         </div>
       )}
     </Loaded>

@@ -89,12 +89,7 @@ const RUNNERS: Readonly<Record<AuditPart["run_by"], string>> = {
   command: "by svc audit",
 };
 
-interface PartResultProps {
-  readonly part: AuditPart;
-  readonly words: PartTexts;
-}
-
-function PartResult({ part, words }: PartResultProps) {
+function PartResult({ part, words }: { readonly part: AuditPart; readonly words: PartTexts }) {
   const { state, checked_at, run_by, node, problems, problem_count } = part;
   const unlisted = problem_count - problems.length;
   return (

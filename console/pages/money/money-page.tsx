@@ -4,7 +4,7 @@
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useCall } from "../../app/app.ts";
-import { Figure, Figures, PageHead } from "../../components/card.tsx";
+import { figures, PageHead } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
 import { Choices } from "../../components/controls.tsx";
 import { GraphCard } from "../../components/graph.tsx";
@@ -41,17 +41,17 @@ function RevenueCards({ revenue }: { readonly revenue: Revenue }) {
   const { totals, days } = revenue;
   return (
     <>
-      <Figures>
-        <Figure label="Charged" value={usd(totals.charged_usd)} note="calls that were paid for" />
-        <Figure label="Paid in" value={usd(totals.paid_in_usd)} />
-        <Figure label="Granted" value={usd(totals.granted_usd)} />
-        <Figure
-          label="Calls with a key"
-          value={compact(totals.calls)}
-          note={`${compact(totals.cached_calls)} from the cache`}
-        />
-        <Figure label="Compute units" value={compact(totals.cu)} />
-      </Figures>
+      {figures([
+        ["Charged", usd(totals.charged_usd), "calls that were paid for"],
+        ["Paid in", usd(totals.paid_in_usd)],
+        ["Granted", usd(totals.granted_usd)],
+        [
+          "Calls with a key",
+          compact(totals.calls),
+          `${compact(totals.cached_calls)} from the cache`,
+        ],
+        ["Compute units", compact(totals.cu)],
+      ])}
       <GraphCard
         title="By day"
         summary="Money by day"

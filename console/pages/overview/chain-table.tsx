@@ -4,7 +4,7 @@ import { useApp } from "../../app/app.ts";
 import { pathTo } from "../../app/router.ts";
 import * as column from "../../components/columns.tsx";
 import { Badge, Link } from "../../components/inline.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, TableCard } from "../../components/table.tsx";
 import { count } from "../../format/text.ts";
 import { type ProfileMetrics, type ProfileVerdict, toneOfProvider } from "../../health/judge.ts";
 
@@ -18,14 +18,14 @@ export interface ChainRow {
 }
 
 /** The table of chains. */
-export function ChainTable({ rows }: { readonly rows: readonly ChainRow[] }) {
+export function ChainTable(props: { readonly rows: readonly ChainRow[]; readonly lead: string }) {
   const { router } = useApp();
   return (
-    <Table
+    <TableCard
+      {...props}
+      title="Chains"
       name="chains"
-      caption="Chains"
       columns={COLUMNS}
-      rows={rows}
       keyOf={({ profile, chain }) => `${profile.profile} ${chain}`}
       order="state"
       textOf={({ name, chain, chainId, profile, verdict }) =>

@@ -2,12 +2,20 @@
 
 import type { Resource } from "../../api/resource.ts";
 import { useCall } from "../../app/app.ts";
-import { Figure, Figures } from "../../components/card.tsx";
+import { type Figure, figures, inUnit } from "../../components/card.tsx";
 import { Notice } from "../../components/controls.tsx";
 import { ErrorCard, GraphCard } from "../../components/graph.tsx";
 import { Time } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { compact, DASH, duration, milliseconds, rate, share } from "../../format/text.ts";
+import {
+  compact,
+  DASH,
+  duration,
+  hundredths,
+  milliseconds,
+  rate,
+  share,
+} from "../../format/text.ts";
 import { hoursNotice, pollMsOf, type Range } from "../../health/ranges.ts";
 import {
   errorRates,
@@ -61,7 +69,7 @@ interface ServiceHistoryProps {
 function ServiceHistory({ history, service }: ServiceHistoryProps) {
   const { times, step_s: stepS } = history;
   return (
-    <div class="grid grid-2">
+    <div class="grid">
       <GraphCard
         title="Calls a second"
         times={times}
@@ -92,7 +100,7 @@ function ServiceHistory({ history, service }: ServiceHistoryProps) {
           { label: "p50", values: service.added_p50_ms ?? [] },
           { label: "p95", values: service.added_p95_ms ?? [] },
         ]}
-        format={(value) => value.toFixed(2)}
+        format={hundredths}
       />
     </div>
   );
@@ -110,42 +118,28 @@ const RANGES: Readonly<Record<Range, string>> = {
 };
 
 function HistoryFigures({ history, service, all }: HistoryFiguresProps) {
-  const range = RANGES[history.range];
-  return (
-    <Figures>
-      <Figure label="Calls" value={compact(total(all.calls))} note={range} />
-      <Figure label="Ended in an error" value={share(errorShare(all))} note="reverts included" />
-      <Latest label="p50" history={history} values={service.p50_ms} />
-      <Latest label="p95" history={history} values={service.p95_ms} />
-      <Latest label="p99" history={history} values={service.p99_ms} />
-      <Latest label="Added, p50" history={history} values={service.added_p50_ms ?? []} exact />
-    </Figures>
-  );
-}
-
-interface LatestProps {
-  readonly label: string;
-  readonly history: History;
-  readonly values: readonly (number | null)[];
-  /** True = with hundredths. */
-  readonly exact?: boolean;
+  return figures([
+    ["Calls", compact(total(all.calls)), RANGES[history.range]],
+    ["Ended in an error", share(errorShare(all)), "reverts included"],
+    latestFigure("p50", history, service.p50_ms),
+    latestFigure("p95", history, service.p95_ms),
+    latestFigure("p99", history, service.p99_ms),
+    latestFigure("Added, p50", history, service.added_p50_ms, hundredths),
+  ]);
 }
 
 /** The latest milliseconds that were measured, and of when they are. */
-function Latest({ label, history, values, exact = false }: LatestProps) {
-  const { times, step_s: stepS } = history;
+function latestFigure(
+  label: string,
+  { times, step_s: stepS }: History,
+  values: readonly (number | null)[] | null,
+  format: (ms: number) => string = milliseconds,
+): Figure {
   const found = latest(values);
-  if (found === null) return <Figure label={label} value={DASH} unit="ms" />;
-  const { value: ms, step } = found;
+  if (found === null) return [label, inUnit(DASH, "ms")];
+  const { value, step } = found;
   const endMs = ((times[step] ?? 0) + stepS) * 1_000;
-  return (
-    <Figure
-      label={label}
-      value={exact ? ms.toFixed(2) : milliseconds(ms)}
-      unit="ms"
-      note={
-        step === times.length - 1 ? `in the last ${duration(stepS * 1_000)}` : <Time at={endMs} />
-      }
-    />
-  );
+  const isLast = step === times.length - 1;
+  const note = isLast ? `in the last ${duration(stepS * 1_000)}` : <Time at={endMs} />;
+  return [label, inUnit(format(value), "ms"), note];
 }

@@ -5,7 +5,7 @@ import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
 import { ForOperator, useApp, useQuery } from "../../app/app.ts";
 import { ActionsCard } from "../../components/actions-card.tsx";
-import { Card, PageHead } from "../../components/card.tsx";
+import { PageHead } from "../../components/card.tsx";
 import { Choices } from "../../components/controls.tsx";
 import { Dot } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
@@ -60,16 +60,13 @@ function OverviewView({ readiness, health, chains }: Overview) {
         />
       </PageHead>
       <HistoryCards history={history} />
-      <Card
-        title="Chains"
+      <ChainTable
+        rows={rows}
         lead={
           `${count(usable)} of ${plural(providers, "provider")} usable, ` +
           `${plural(sockets, "WebSocket")} of callers open`
         }
-        flush
-      >
-        <ChainTable rows={rows} />
-      </Card>
+      />
       <ForOperator>
         <Changes />
         <ActionsCard limit={20} />

@@ -28,6 +28,7 @@ export function CallTable({ calls, open }: CallTableProps) {
       rows={calls}
       keyOf={({ id }) => id}
       open={open}
+      empty="No call yet that passes the filters"
     />
   );
 }

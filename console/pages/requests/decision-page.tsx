@@ -3,10 +3,17 @@
 
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { type PageProps, useCall } from "../../app/app.ts";
-import { Card, Facts, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { Card, Facts, figures, inUnit, PageHead } from "../../components/card.tsx";
 import { Badge, Link, Time } from "../../components/inline.tsx";
 import { Empty, isMissing, Loaded } from "../../components/page-state.tsx";
-import { bytes, DASH, milliseconds, textList, transportName } from "../../format/text.ts";
+import {
+  bytes,
+  DASH,
+  hundredths,
+  milliseconds,
+  textList,
+  transportName,
+} from "../../format/text.ts";
 import { OutcomeBadge } from "./call-table.tsx";
 import { Candidates, Excluded, WhatIf } from "./what-if.tsx";
 
@@ -56,7 +63,7 @@ function DecisionView({ decision }: { readonly decision: Decision }) {
           </>
         }
       />
-      <DecisionFigures decision={decision} />
+      {decisionFigures(decision)}
       <Card title="Attempts" lead={attemptsText(decision)}>
         <Waterfall attempts={decision.timeline} totalMs={decision.total_ms} />
       </Card>
@@ -67,11 +74,7 @@ function DecisionView({ decision }: { readonly decision: Decision }) {
           <PlainOrder order={order} />
         )}
       </Card>
-      {excluded.length === 0 ? null : (
-        <Card title="Excluded" lead="They could not be asked for this call." flush>
-          <Excluded excluded={excluded} />
-        </Card>
-      )}
+      {excluded.length > 0 && <Excluded excluded={excluded} />}
       {decision.what_if ? <WhatIf decision={decision} /> : null}
       <Card title="The call">
         <CallFacts decision={decision} />
@@ -80,31 +83,30 @@ function DecisionView({ decision }: { readonly decision: Decision }) {
   );
 }
 
-function DecisionFigures({ decision }: { readonly decision: Decision }) {
-  const { total_ms: total, upstream_ms: upstream, added_ms: added, provider } = decision;
-  return (
-    <Figures>
-      <Figure label="Total" value={milliseconds(total)} unit="ms" />
-      <Figure label="At providers" value={milliseconds(upstream)} unit="ms" />
-      <Figure label="Added by the service" value={added?.toFixed(2) ?? DASH} unit="ms" />
-      <Figure
-        label="Answered by"
-        value={<span class="wrap-anywhere">{provider ?? DASH}</span>}
-        note={decision.source === "provider" ? "" : decision.source}
-      />
-    </Figures>
-  );
+function decisionFigures({ total_ms, upstream_ms, added_ms, provider, source }: Decision) {
+  return figures([
+    ["Total", inUnit(milliseconds(total_ms), "ms")],
+    ["At providers", inUnit(milliseconds(upstream_ms), "ms")],
+    ["Added by the service", inUnit(hundredths(added_ms), "ms")],
+    [
+      "Answered by",
+      <span key="name" class="wrap-anywhere">
+        {provider ?? DASH}
+      </span>,
+      source === "provider" ? "" : source,
+    ],
+  ]);
 }
 
 function PlainOrder({ order }: { readonly order: readonly string[] }) {
   if (order.length === 0) return <Empty title="No provider could be asked" />;
   return (
     <div class="card-body">
-      <ol class="plain-order">
-        {order.map((provider) => (
-          <li key={provider}>{provider}</li>
-        ))}
-      </ol>
+      {order.map((provider, at) => (
+        <p key={provider}>
+          {at + 1}. <bdi>{provider}</bdi>
+        </p>
+      ))}
       <p class="muted small">What decided the order was not recorded for this call.</p>
     </div>
   );
@@ -176,12 +178,7 @@ function Waterfall({ attempts, totalMs }: WaterfallProps) {
   );
 }
 
-interface RowProps {
-  readonly attempt: Attempt;
-  readonly spanMs: number;
-}
-
-function AttemptRow({ attempt, spanMs }: RowProps) {
+function AttemptRow({ attempt, spanMs }: { readonly attempt: Attempt; readonly spanMs: number }) {
   const { provider, transport, started_ms: start, latency_ms: took, outcome } = attempt;
   const { hedged_after_ms: hedgedMs, batched } = attempt;
   const left = ((start ?? 0) / spanMs) * 100;

@@ -1,6 +1,6 @@
 // The filters of the feed. Each stands in the address under the name that the API gives it.
 import { useEffect, useState } from "preact/hooks";
-import type { CallEvent } from "../../api/use-feed.ts";
+import type { RequestOf } from "../../api/contract-types.ts";
 import { useApp, useQuery } from "../../app/app.ts";
 import { Button, Check, Field, Select } from "../../components/controls.tsx";
 
@@ -11,28 +11,17 @@ const OUTCOMES = [
   { value: "fault", label: "Refused by the service" },
   { value: "cancelled", label: "Left by the caller" },
 ] as const;
-const TEXTS = ["profile", "chain", "method", "provider", "key", "min_ms"] as const;
+const TEXTS = ["profile", "chain", "method", "provider", "key", "min_ms"];
 const NAMES = [...TEXTS, "outcome", "failovers"];
 /** Text is applied when typing stops for this long. */
 const TYPING_MS = 400;
 
 /** Filters as the API takes them. */
-export type CallFilters = Readonly<Partial<Record<(typeof TEXTS)[number], string>>> & {
-  readonly outcome?: CallEvent["outcome"];
-  readonly failovers?: "true";
-};
+type CallFilters = Omit<NonNullable<RequestOf<"GET /api/v1/operator/decisions">["query"]>, "limit">;
 
-/** The filters in the query of an address, without those that say nothing. */
+/** The filters in the query of an address; the service refuses values that it does not know. */
 export function filtersIn(query: Readonly<Record<string, string>>): CallFilters {
-  const texts = Object.fromEntries(
-    TEXTS.flatMap((name) => (query[name] ? [[name, query[name]] as const] : [])),
-  );
-  const outcome = OUTCOMES.find(({ value }) => value !== "" && value === query["outcome"])?.value;
-  return {
-    ...texts,
-    ...(outcome === undefined || outcome === "" ? {} : { outcome }),
-    ...(query["failovers"] === "true" ? { failovers: "true" } : {}),
-  };
+  return Object.fromEntries(NAMES.flatMap((name) => (query[name] ? [[name, query[name]]] : [])));
 }
 
 /** The row of filters. */
@@ -79,5 +68,5 @@ function TextFilter({ name, label, pattern }: TextFilterProps) {
     const timer = setTimeout(() => setValue(text.trim()), TYPING_MS);
     return () => clearTimeout(timer);
   }, [text, value, pattern, setValue]);
-  return <Field label={label} class="filter-input" value={text} change={setText} />;
+  return <Field label={label} value={text} change={setText} />;
 }

@@ -7,7 +7,7 @@ import * as column from "../../components/columns.tsx";
 import { named, Select } from "../../components/controls.tsx";
 import { Badge, StateBadge } from "../../components/inline.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, Table, TableCard } from "../../components/table.tsx";
 import {
   count,
   DASH,
@@ -37,14 +37,12 @@ export function WhatIf({ decision }: { readonly decision: Decision }) {
         <>
           <Select
             label="Strategy"
-            name="before"
             value={strategy}
             options={named(strategies)}
             choose={setStrategy}
           />
           <Select
             label="Without"
-            name="before"
             value={without}
             options={[{ value: "", label: "nobody left out" }, ...named(decision.order)]}
             choose={setWithout}
@@ -128,9 +126,10 @@ const COLUMNS: readonly Column<Candidate>[] = [
 /** The providers that could not be asked. */
 export function Excluded({ excluded }: Pick<Decision, "excluded">) {
   return (
-    <Table
+    <TableCard
+      title="Excluded"
+      lead="They could not be asked for this call."
       name="excluded"
-      caption="Excluded providers"
       columns={EXCLUDED}
       rows={excluded}
       keyOf={({ provider, transport }) => `${provider} ${transport ?? ""}`}

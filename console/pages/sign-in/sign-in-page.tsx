@@ -8,7 +8,7 @@ import { useApp, useQuery, useStore } from "../../app/app.ts";
 import { placeAfterSignIn } from "../../app/router.ts";
 import type { SessionState } from "../../app/session.ts";
 import { Card, PageHead } from "../../components/card.tsx";
-import { Button, lookOf, Notice } from "../../components/controls.tsx";
+import { Button, Notice } from "../../components/controls.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { Link, Time } from "../../components/inline.tsx";
 import { failureSentence, failureText, Loading } from "../../components/page-state.tsx";
@@ -86,7 +86,7 @@ function SignedIn({ state }: Pick<BodyProps, "state">) {
           session ends <Time at={state.expires_at} />.
         </p>
         <p class="page-actions">
-          <Link class={lookOf("primary")} to={homeOf(state.role)}>
+          <Link class="button primary" to={homeOf(state.role)}>
             Continue
           </Link>
           <Button press={() => session.signOut()}>Sign out</Button>

@@ -2,7 +2,7 @@
 
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useCall } from "../../app/app.ts";
-import { Card, Facts, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { Card, Facts, figures, PageHead } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import {
@@ -40,14 +40,14 @@ function StreamsView({ totals, streams, truncated }: Streams) {
   const rows = streams.map((stream, at) => ({ ...stream, at }));
   return (
     <>
-      <Figures>
-        <Figure label="Streams" value={count(totals.streams)} />
-        <Figure label="Subscribers" value={count(totals.subscribers)} />
-        <Figure label="Events" value={compact(totals.events)} note="each counted once" />
-        <Figure label="Failovers" value={count(sumOf(totals.failovers))} />
-        <Figure label="Blocks filled" value={count(totals.blocks_filled)} />
-        <Figure label="Ended" value={count(totals.ended)} note="could not go on without a gap" />
-      </Figures>
+      {figures([
+        ["Streams", count(totals.streams)],
+        ["Subscribers", count(totals.subscribers)],
+        ["Events", compact(totals.events), "each counted once"],
+        ["Failovers", count(sumOf(totals.failovers))],
+        ["Blocks filled", count(totals.blocks_filled)],
+        ["Ended", count(totals.ended), "could not go on without a gap"],
+      ])}
       <TableCard
         title="Open streams"
         lead={truncated ? "The most subscribed ones; there are more." : undefined}
@@ -68,7 +68,7 @@ function StreamsView({ totals, streams, truncated }: Streams) {
 
 function Reasons({ totals }: { readonly totals: Totals }) {
   return (
-    <div class="grid grid-2">
+    <div class="grid">
       <Card title="Failovers by reason">
         <Counts counts={totals.failovers} words={FAILOVER_WORDS} />
       </Card>

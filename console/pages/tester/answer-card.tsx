@@ -1,7 +1,7 @@
 // What came back for a call: the answer, how it was routed, and the headers of the service.
 
 import { jsonText, memberOf, textIn } from "../../api/json.ts";
-import { Card, Facts, Figure, Figures } from "../../components/card.tsx";
+import { Card, Facts, figures, inUnit } from "../../components/card.tsx";
 import { bytes, DASH, milliseconds } from "../../format/text.ts";
 import type { TestAnswer } from "./rpc-call.ts";
 
@@ -11,15 +11,15 @@ export function AnswerCard({ answer }: { readonly answer: TestAnswer }) {
   const at = (name: string): unknown => memberOf(meta, name);
   return (
     <>
-      <Figures>
-        <Figure label="Status" value={status} note={"error" in Object(body) ? "error" : "result"} />
-        <Figure label="Seen here" value={milliseconds(ms)} unit="ms" />
-        <Figure label="At the provider" value={numberText(at("upstream_latency_ms"))} unit="ms" />
-        <Figure label="Added by the service" value={numberText(at("svc_overhead_ms"))} unit="ms" />
-        <Figure label="Provider" value={textIn(memberOf(at("selected_provider"), "id")) || DASH} />
-        <Figure label="Size" value={bytes(answer.bytes)} />
-      </Figures>
-      <div class="grid grid-2">
+      {figures([
+        ["Status", status, "error" in Object(body) ? "error" : "result"],
+        ["Seen here", inUnit(milliseconds(ms), "ms")],
+        ["At the provider", inUnit(numberText(at("upstream_latency_ms")), "ms")],
+        ["Added by the service", inUnit(numberText(at("svc_overhead_ms")), "ms")],
+        ["Provider", textIn(memberOf(at("selected_provider"), "id")) || DASH],
+        ["Size", bytes(answer.bytes)],
+      ])}
+      <div class="grid">
         <Card title="Answer">
           <Json value={body} label="Answer" />
         </Card>
@@ -32,13 +32,8 @@ export function AnswerCard({ answer }: { readonly answer: TestAnswer }) {
   );
 }
 
-interface JsonProps {
-  readonly value: unknown;
-  readonly label: string;
-}
-
 /** A value as indented JSON; what is long is cut. */
-export function Json({ value, label }: JsonProps) {
+export function Json({ value, label }: { readonly value: unknown; readonly label: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keys must reach it
     <section class="json" tabIndex={0} aria-label={label}>

@@ -41,7 +41,7 @@ export function CompareCard({ call }: { readonly call: TestCall }) {
         <>
           <Select
             label="Profile to compare"
-            name="hidden"
+            hidesName
             value={profile}
             options={named(profiles)}
             choose={setChosen}
