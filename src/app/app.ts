@@ -22,7 +22,7 @@ import { serviceMark } from "../secrets/service-mark.ts";
 import { storedFilters } from "../shared/nodes/stored-filters.ts";
 import { batchingUpstream } from "../upstream/batch/batching-upstream.ts";
 import { meteredSockets, meteredUpstream } from "../upstream/budget/metered-upstream.ts";
-import { ProviderBudgets } from "../upstream/budget/provider-budgets.ts";
+import { ProviderBudgets } from "../upstream/budget/provider-budget.ts";
 import { CachedAnswers } from "../upstream/engine/cache/cached-answers.ts";
 import { AcceptedTransactions } from "../upstream/engine/exchange/accepted-transactions.ts";
 import { Router, type RouterParts } from "../upstream/engine/router.ts";

@@ -118,23 +118,13 @@ export async function checkProviders(
   );
   const socketLimits = { ...SOCKET_LIMITS, maxFrameBytes: MAX_ANSWER_BYTES, closeTimeoutMs: 250 };
   const ws = createSockets({ runtime, timerWheel, guard, limits: socketLimits });
-  const context: CheckContext = {
-    runtime,
-    timerWheel,
-    upstreams: { http, ws },
-    timeoutMs: bounds.timeoutMs,
-    untilMs: runtime.now() + bounds.totalMs,
-  };
+  const check = new Check({ runtime, timerWheel, upstreams: { http, ws } }, bounds);
   const candidates = [...profile.chains.values()].flatMap((set) =>
     set.providers.map((provider): CheckedProvider => ({ set, provider, found: null })),
   );
   const next = candidates.values();
   const examine = async (): Promise<void> => {
-    for (const checked of next) {
-      const { set, provider } = checked;
-      const channels = transportsOf(provider).map((transport) => ({ provider, transport }));
-      checked.found = await Promise.all(channels.map((way) => lookOver(context, set, way)));
-    }
+    for (const checked of next) checked.found = await check.found(checked);
   };
   try {
     await Promise.all(Array.from({ length: bounds.concurrency }, examine));
@@ -148,11 +138,6 @@ export async function checkProviders(
   }));
 }
 
-interface CheckContext extends ProviderCallParts {
-  readonly timeoutMs: number;
-  readonly untilMs: number;
-}
-
 type Failed = Extract<ProviderCheckResult, { kind: "failed" }>;
 type Found = (HeadSample & { readonly kind: "head"; readonly transport: Transport }) | Failed;
 
@@ -163,67 +148,90 @@ interface CheckedProvider {
   found: readonly Found[] | null;
 }
 
-/** Queries the chain id, the height, a call and logs. */
-async function lookOver(
-  context: CheckContext,
-  { chain }: ProviderSet,
-  way: Channel,
-): Promise<Found> {
-  const chainId = await quantity(context, { ...way, method: "eth_chainId", params: "[]" });
-  if (typeof chainId !== "number") return chainId;
-  if (chainId !== chain.chainId)
-    return failed(way, "wrong_chain", `chain id ${chainId} instead of ${chain.chainId}`);
-  const height = await quantity(context, { ...way, method: "eth_blockNumber", params: "[]" });
-  if (typeof height !== "number") return height;
-  const { transport } = way;
-  const atMs = context.runtime.now();
-  const block = `0x${Math.max(0, height - SETTLED_BLOCKS).toString(16)}`;
-  const problems = await Promise.all([
-    serves(context, { ...way, method: "eth_call", params: CALL }),
-    serves(context, {
-      ...way,
-      method: "eth_getLogs",
-      params: `[{"fromBlock":"${block}","toBlock":"${block}"}]`,
-    }),
-  ]);
-  return (
-    problems.find((problem) => problem !== null) ??
-    ({ kind: "head", transport, height, atMs, polled: true } as const)
-  );
-}
+/** The calls of one check, and why they failed. */
+class Check {
+  readonly #parts: ProviderCallParts;
+  readonly #timeoutMs: number;
+  readonly #untilMs: number;
 
-/** Sends a call whose result is a hex quantity. */
-async function quantity(context: CheckContext, query: ProviderCall): Promise<number | Failed> {
-  const answer = await send(context, query);
-  if (!Buffer.isBuffer(answer))
-    return failedBy(query, answer, reasonOf(context, query, answer) ?? "bad_answer");
-  return (
-    readQuantity(answer) ??
-    failed(query, "bad_answer", `no hex number as the result of ${query.method}`)
-  );
-}
+  constructor(parts: ProviderCallParts, { timeoutMs, totalMs }: CheckBounds) {
+    this.#parts = parts;
+    this.#timeoutMs = timeoutMs;
+    this.#untilMs = parts.runtime.now() + totalMs;
+  }
 
-/**
- * Checks that a method is served. Null = it is: the provider returned a result, or an error that
- * only a node that runs the method can give.
- */
-async function serves(context: CheckContext, query: ProviderCall): Promise<Failed | null> {
-  const { provider, method } = query;
-  if (
-    provider.unsupportedMethods.has(method) ||
-    provider.unsupportedCategories.has(methodOf(method).category)
-  )
-    return null;
-  const answer = await send(context, query);
-  if (Buffer.isBuffer(answer)) return null;
-  const reason = reasonOf(context, query, answer);
-  return reason === null ? null : failedBy(query, answer, reason);
-}
+  /** Queries the chain id, the height, a call and logs over each transport. */
+  found({ set, provider }: CheckedProvider): Promise<readonly Found[]> {
+    return Promise.all(
+      transportsOf(provider).map((transport) => this.#foundOver({ provider, transport }, set)),
+    );
+  }
 
-function send(context: CheckContext, query: ProviderCall): Promise<Buffer | Failure> {
-  const timeoutMs = Math.min(context.timeoutMs, context.untilMs - context.runtime.now());
-  if (timeoutMs <= 0) return Promise.resolve(plainFailure("timeout", TIME_OVER));
-  return callProvider(context, query, timeoutMs);
+  async #foundOver(channel: Channel, { chain }: ProviderSet): Promise<Found> {
+    const chainId = await this.#quantity({ ...channel, method: "eth_chainId", params: "[]" });
+    if (typeof chainId !== "number") return chainId;
+    if (chainId !== chain.chainId)
+      return failed(channel, "wrong_chain", `chain id ${chainId} instead of ${chain.chainId}`);
+    const height = await this.#quantity({ ...channel, method: "eth_blockNumber", params: "[]" });
+    if (typeof height !== "number") return height;
+    const atMs = this.#parts.runtime.now();
+    const block = `0x${Math.max(0, height - SETTLED_BLOCKS).toString(16)}`;
+    const logs = `[{"fromBlock":"${block}","toBlock":"${block}"}]`;
+    const problems = await Promise.all([
+      this.#problemOf({ ...channel, method: "eth_call", params: CALL }),
+      this.#problemOf({ ...channel, method: "eth_getLogs", params: logs }),
+    ]);
+    const { transport } = channel;
+    const head = { kind: "head", transport, height, atMs, polled: true } as const;
+    return problems.find((problem) => problem !== null) ?? head;
+  }
+
+  /** Sends a call whose result is a hex quantity. */
+  async #quantity(call: ProviderCall): Promise<number | Failed> {
+    const answer = await this.#send(call);
+    if (!Buffer.isBuffer(answer))
+      return failedBy(call, answer, this.#reasonOf(call, answer) ?? "bad_answer");
+    const why = `no hex number as the result of ${call.method}`;
+    return readQuantity(answer) ?? failed(call, "bad_answer", why);
+  }
+
+  /**
+   * Checks that a method is served. Null = it is: the provider returned a result, or an error that
+   * only a node that runs the method can give.
+   */
+  async #problemOf(call: ProviderCall): Promise<Failed | null> {
+    const { provider, method } = call;
+    if (
+      provider.unsupportedMethods.has(method) ||
+      provider.unsupportedCategories.has(methodOf(method).category)
+    )
+      return null;
+    const answer = await this.#send(call);
+    const reason = Buffer.isBuffer(answer) ? null : this.#reasonOf(call, answer);
+    return Buffer.isBuffer(answer) || reason === null ? null : failedBy(call, answer, reason);
+  }
+
+  async #send(call: ProviderCall): Promise<Buffer | Failure> {
+    const timeoutMs = Math.min(this.#timeoutMs, this.#untilMs - this.#parts.runtime.now());
+    if (timeoutMs <= 0) return plainFailure("timeout", TIME_OVER);
+    return callProvider(this.#parts, call, timeoutMs);
+  }
+
+  /** Why a failure counts against the provider; null = the error is a legitimate answer. */
+  #reasonOf(call: ProviderCall, failure: Failure): CheckReason | null {
+    if (failure.message.includes(NOT_PUBLIC)) return "not_public";
+    if (failure.kind === "timeout" || /TIMEDOUT|timed out|in time/.test(failure.message))
+      return "no_answer";
+    const unheard = failure.kind === "unsent" || failure.kind === "network";
+    if (unheard && failure.httpStatus === 0) return "unreachable";
+    // A handshake that was answered with something else is as informative as a body.
+    const heard: Failure = unheard ? { ...failure, kind: "body" } : failure;
+    const verdict = verdictOn(heard, call, this.#parts.runtime);
+    if (verdict.category.endsWith("rate_limit")) return "rate_limited";
+    if (REFUSALS.has(verdict.category)) return "refused";
+    if (verdict.category === "method_unsupported") return "method_unsupported";
+    return heard.kind === "body" || verdict.effect.kind === "failure" ? "bad_answer" : null;
+  }
 }
 
 /** The result for a provider whose heights are known, compared with the others. */
@@ -259,26 +267,6 @@ function judge(
 function headsOf({ found }: Pick<CheckedProvider, "found">) {
   const heads = found?.filter((each) => each.kind === "head") ?? [];
   return heads.length === found?.length ? heads : [];
-}
-
-/** Why a failure counts against the provider; null = the error is a legitimate answer. */
-function reasonOf(
-  { runtime }: CheckContext,
-  query: ProviderCall,
-  failure: Failure,
-): CheckReason | null {
-  if (failure.message.includes(NOT_PUBLIC)) return "not_public";
-  if (failure.kind === "timeout" || /TIMEDOUT|timed out|in time/.test(failure.message))
-    return "no_answer";
-  const unheard = failure.kind === "unsent" || failure.kind === "network";
-  if (unheard && failure.httpStatus === 0) return "unreachable";
-  // A handshake that was answered with something else is as informative as a body.
-  const heard: Failure = unheard ? { ...failure, kind: "body" } : failure;
-  const verdict = verdictOn(heard, query, runtime);
-  if (verdict.category.endsWith("rate_limit")) return "rate_limited";
-  if (REFUSALS.has(verdict.category)) return "refused";
-  if (verdict.category === "method_unsupported") return "method_unsupported";
-  return heard.kind === "body" || verdict.effect.kind === "failure" ? "bad_answer" : null;
 }
 
 function failedBy(

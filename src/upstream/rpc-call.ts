@@ -1,7 +1,7 @@
 // One JSON-RPC call to one provider outside of routing, for probes and for checks of providers that
 // users add. Not counted among callers' requests.
 import type { Channel, Verdict } from "../core/provider/attempt.ts";
-import type { Provider, Transport } from "../core/provider/profile.ts";
+import type { Transport } from "../core/provider/profile.ts";
 import { classify } from "../core/provider-errors/classify.ts";
 import { type Failure, plainFailure } from "../core/rpc/failure.ts";
 import { methodOf } from "../core/rpc/method.ts";
@@ -11,12 +11,8 @@ import type { TimerWheel } from "./timer-wheel.ts";
 import type { AnswerListener, Upstream } from "./transport.ts";
 
 /** A call and the provider that it goes to. */
-export interface RpcCall {
+export interface RpcCall extends Omit<ProviderCall, "transport"> {
   readonly upstream: Pick<Upstream, "send">;
-  readonly provider: Provider;
-  readonly method: string;
-  /** The JSON array of parameters. */
-  readonly params: string;
   readonly timeoutMs: number;
   /** It only tests whether the provider is reachable. */
   readonly isProbe?: true;

@@ -222,7 +222,13 @@ export class LeasedShares implements Shares {
     this.#countRead();
     const raising: Held[] = [];
     let hasLowered = false;
-    await this.#removeSilent(joined, turn, others);
+    // A node that starts now has not seen those that are silent: their shares are freed for all.
+    await book.remove(
+      others.filter((other) => {
+        const held = this.#held.get(other.scope);
+        return held !== undefined && this.#isSilent(held, other, silentMs);
+      }),
+    );
     for (const [held, of] of this.#living(turn, others, silentMs)) {
       const next = this.#nextShareOf(held, of, book.process);
       if (next > held.share) raising.push(held);
@@ -282,24 +288,6 @@ export class LeasedShares implements Shares {
     if (this.#readAtMs !== null) this.#readMs += Math.min(FAILED_MS, nowMs - this.#readAtMs);
     else if (this.#isFailing) this.#raisesFromMs = nowMs + OUTAGE_GRACE_MS;
     this.#readAtMs = nowMs;
-  }
-
-  /**
-   * Frees the shares of silent nodes for all nodes: a node that starts now has not seen those
-   * nodes.
-   */
-  async #removeSilent(
-    { book, silentMs }: Joined,
-    turn: readonly Held[],
-    others: readonly OtherShare[],
-  ): Promise<void> {
-    const byScope = new Map(turn.map((held) => [held.scope, held]));
-    await book.remove(
-      others.filter((other) => {
-        const held = byScope.get(other.scope);
-        return held !== undefined && this.#isSilent(held, other, silentMs);
-      }),
-    );
   }
 
   #isSilent(held: Held, { process, writtenAt }: OtherShare, silentMs: number): boolean {

@@ -105,6 +105,8 @@ export interface AnswerListener {
   stream(stream: AnswerStream, first: Buffer): void;
   /** A part of a long answer has arrived. */
   heard?(): void;
+  /** After `stream`: nothing more arrives: the answer has ended or was cut. May be repeated. */
+  streamed?(): void;
   /** After `stream`: the answer broke off; its sink hears the same. */
   broken(message: string): void;
   /**

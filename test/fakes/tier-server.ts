@@ -1,7 +1,7 @@
 // A server of the second tier without a network: keeps bytes under keys, answers at the end of the
 // turn, and can be slow, silent, full or gone. What it holds is the test's to change.
 import { setImmediate } from "node:timers/promises";
-import type { ConnectTier, TierCommand } from "../../src/upstream/second-tier/tier-connection.ts";
+import type { ConnectTier, TierCommand } from "../../src/upstream/second-tier/tier-link.ts";
 
 /** What the server does with commands. `silent`: it takes them and never answers. */
 export type TierServerMode = "up" | "silent" | "full" | "down";

@@ -7,7 +7,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { divided, type HeldPart, nextShare } from "../../src/core/workers/division.ts";
 import type { OtherShare, ShareBook, ShareEntry } from "../../src/core/workers/share-book.ts";
 import type { ProviderBudget } from "../../src/upstream/budget/provider-budget.ts";
-import { ProviderBudgets } from "../../src/upstream/budget/provider-budgets.ts";
+import { ProviderBudgets } from "../../src/upstream/budget/provider-budget.ts";
 import { LeasedShares } from "../../src/upstream/shares.ts";
 import { fakeProvider } from "../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";

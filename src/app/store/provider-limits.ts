@@ -8,7 +8,7 @@ import { type Runtime, within } from "../../runtime.ts";
 import { storedShares } from "../../shared/leases/stored-shares.ts";
 import { machineShares } from "../../shared/processes/machine-shares.ts";
 import { type Store, urgently } from "../../shared/store/store.ts";
-import type { QuotaSource } from "../../upstream/budget/quota-source.ts";
+import type { QuotaSource } from "../../upstream/budget/provider-quota.ts";
 import { LeasedShares, type Shares, WHOLE_SHARES } from "../../upstream/shares.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { StoredQuotas } from "./stored-quotas.ts";

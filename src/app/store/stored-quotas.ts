@@ -16,7 +16,7 @@ import {
   returnCredits,
 } from "../../shared/leases/stored-quotas.ts";
 import type { Store } from "../../shared/store/store.ts";
-import type { QuotaLease, QuotaSource } from "../../upstream/budget/quota-source.ts";
+import type { QuotaLease, QuotaSource } from "../../upstream/budget/provider-quota.ts";
 
 /** What credits are leased with. */
 export interface StoredQuotaParts {

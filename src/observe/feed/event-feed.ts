@@ -3,7 +3,7 @@
 // left out, so that rare ones are not missed. On the path of a call nothing is written: a call that
 // is taken costs one record, any other a few comparisons. Knows no reader and no other process.
 import type { Runtime } from "../../runtime.ts";
-import type { PlanRecording } from "../../upstream/engine/attempts/failover.ts";
+import type { PlanRecording } from "../../upstream/engine/attempts/attempt.ts";
 import type { RouteRequest } from "../../upstream/engine/call-context.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
 import { ANY_CALL, type CallFilter, type FilteredCall, matches } from "./call-filter.ts";

@@ -2,16 +2,8 @@
 // subscriptions. What finds no room is not sent; a request of the service itself waits for room.
 import { plainFailure } from "../../core/rpc/failure.ts";
 import type { Runtime } from "../../runtime.ts";
-import type {
-  AnswerListener,
-  AnswerStream,
-  Dispatch,
-  OutgoingRequest,
-  Sockets,
-  Upstream,
-} from "../transport.ts";
-import type { ProviderBudget } from "./provider-budget.ts";
-import type { ProviderBudgets } from "./provider-budgets.ts";
+import type { AnswerListener, Dispatch, OutgoingRequest, Sockets, Upstream } from "../transport.ts";
+import type { ProviderBudget, ProviderBudgets } from "./provider-budget.ts";
 
 /** What metering works with. */
 export interface MeterParts {
@@ -86,8 +78,9 @@ function sendCounted(
       over();
       listener.result(body, span, pool);
     },
-    stream: (stream, first) => listener.stream(countedStream(stream, over), first),
+    stream: (stream, first) => listener.stream(stream, first),
     heard: () => listener.heard?.(),
+    streamed: over,
     broken(message) {
       over();
       listener.broken(message);
@@ -115,33 +108,6 @@ function dispatchOf(current: () => Dispatch, onCancel: () => void): Dispatch {
     cancel() {
       onCancel();
       current().cancel();
-    },
-  };
-}
-
-/** A long answer that keeps its place among the requests in flight until it ends. */
-function countedStream(stream: AnswerStream, over: () => void): AnswerStream {
-  const { head, idAt, bodyBytes } = stream;
-  return {
-    ...{ head, idAt, bodyBytes },
-    flow: (sink) =>
-      stream.flow({
-        data: (chunk, borrowed, hasRoom) => sink.data(chunk, borrowed, hasRoom),
-        end(last, valueBytes, borrowed) {
-          over();
-          sink.end(last, valueBytes, borrowed);
-        },
-        broken(message, byCaller) {
-          over();
-          sink.broken(message, byCaller);
-        },
-      }),
-    pause: () => stream.pause(),
-    resume: () => stream.resume(),
-    recycle: (chunk) => stream.recycle(chunk),
-    cut() {
-      over();
-      stream.cut();
     },
   };
 }

@@ -98,36 +98,34 @@ function waitMsOf({ request }: CallContext): number | null {
 /** No provider could be tried at all. */
 function noProviderEligible(context: CallContext): Fault {
   const reasons = countReasons(context);
-  const details = { reason: reasons, upstream_attempts: 0 };
   const isPinned = context.request.pin !== null;
   const who = isPinned ? "the pinned provider cannot" : "no provider can";
   const message = `${who} take this call now (${reasons})`;
   const waitMs = waitMsOf(context);
   if (waitMs === null)
-    return fault("unavailable", message, {
-      status: 200,
-      retryable: false,
-      nextAction: HOPELESS,
-      details,
-    });
-  const nextAction = `retry after retry_after_ms${isPinned ? ", or send it without the pin" : ""}`;
-  return fault("unavailable", message, { status: 200, nextAction, details, ...retryAfter(waitMs) });
+    return nobodyAsked(message, reasons, { retryable: false, nextAction: HOPELESS });
+  const nextAction = isPinned ? `${RETRY}, or send it without the pin` : RETRY;
+  return nobodyAsked(message, reasons, { nextAction, ...retryAfter(waitMs) });
 }
 
 /** Every circuit is open, and as many calls ask all the same as may. */
 export function panicIsFull({ candidates }: Plan): Fault {
   const reason = counted(new Map([["circuit_open", candidates.length]]));
-  const details = { reason, upstream_attempts: 0 };
   const message =
     "every provider of this chain is failing, and enough calls are trying them already " +
     `(${reason})`;
+  return nobodyAsked(message, reason, { nextAction: RETRY, retryAfterMs: LEAST_RETRY_MS });
+}
+
+function nobodyAsked(message: string, reason: string, advice: Parameters<typeof fault>[2]): Fault {
   return fault("unavailable", message, {
+    ...advice,
     status: 200,
-    nextAction: "retry after retry_after_ms",
-    details,
-    retryAfterMs: LEAST_RETRY_MS,
+    details: { reason, upstream_attempts: 0 },
   });
 }
+
+const RETRY = "retry after retry_after_ms";
 
 /** Every attempt failed, and none with an error that can be shown. */
 function allFailed(context: CallContext, isLate: boolean): Fault {
@@ -215,14 +213,14 @@ const TOO_LARGE_FOR_ALL =
  * could not read it. Null = nothing.
  */
 function unreadRequestError({ code }: Failure): Buffer | null {
-  if (code === PARSE_ERROR) return Buffer.from(`{"code":${PARSE_ERROR},"message":"Parse error"}`);
-  return code === INVALID_REQUEST
-    ? Buffer.from(`{"code":${INVALID_REQUEST},"message":"Invalid Request"}`)
-    : null;
+  const message = code === null ? undefined : UNREAD.get(code);
+  return message === undefined ? null : Buffer.from(JSON.stringify({ code, message }));
 }
 
-const PARSE_ERROR = -32_700;
-const INVALID_REQUEST = -32_600;
+const UNREAD: ReadonlyMap<number, string> = new Map([
+  [-32_700, "Parse error"],
+  [-32_600, "Invalid Request"],
+]);
 
 /**
  * False for errors about our own credentials, and for any that repeat a secret of the provider's

@@ -7,10 +7,9 @@ import { BYPASS } from "../../core/routing/cache-terms.ts";
 import { type Policy, policyOf } from "../../core/routing/policy.ts";
 import { resolveCall } from "../../core/rpc/resolved-call.ts";
 import { OF_TRANSACTIONS } from "../../core/rpc/transaction-call.ts";
-import type { Runtime } from "../../runtime.ts";
-import type { TimerWheel } from "../timer-wheel.ts";
 import type { Answer } from "./answer.ts";
-import { failover, type PlanRecording } from "./attempts/failover.ts";
+import type { AttemptParts } from "./attempts/attempt.ts";
+import { failover } from "./attempts/failover.ts";
 import { cache } from "./cache/cache.ts";
 import type { CachedAnswers } from "./cache/cached-answers.ts";
 import {
@@ -21,7 +20,6 @@ import {
   type RunningCall,
   type Stage,
   type StageListener,
-  type Upstreams,
 } from "./call-context.ts";
 import { AcceptedTransactions } from "./exchange/accepted-transactions.ts";
 import { coalesce } from "./layers/coalesce.ts";
@@ -39,19 +37,13 @@ import { splitRange } from "./ranges/split-range.ts";
 export type RoutedCall = CallContext & RunningCall;
 
 /** What the router works with. */
-export interface RouterParts {
-  readonly runtime: Runtime;
-  readonly timerWheel: TimerWheel;
-  readonly upstreams: Upstreams;
-  readonly limits: () => RouterLimits;
+export interface RouterParts extends AttemptParts {
   /** How reads are hedged in sets that say nothing of it; null = not at all. */
   readonly hedge: () => HedgeSettings | null;
   /** Whether equal reads share one answer; left out = each is asked by itself. */
   readonly coalesce?: () => boolean;
   /** Whether only calls of one account are equal; left out = they need not be. */
   readonly byAccount?: () => boolean;
-  /** Says of which plans the inputs are kept; left out = of none. */
-  readonly recording?: PlanRecording | undefined;
   /** Kept answers; left out = nothing is kept. */
   readonly cache?: CachedAnswers | undefined;
   /** How ranges that no provider accepts whole are asked for; left out = they are refused. */
@@ -60,13 +52,6 @@ export interface RouterParts {
   readonly reasks?: ViewReasks;
   /** What callers have handed in; left out = only this router knows it. */
   readonly accepted?: AcceptedTransactions | undefined;
-}
-
-/** Bounds of one routed call. */
-export interface RouterLimits {
-  readonly maxAttempts: number;
-  /** Share of the remaining time that an attempt may use while others could follow. */
-  readonly firstAttemptShare: number;
 }
 
 /** Routes calls. */

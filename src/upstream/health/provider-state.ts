@@ -9,8 +9,7 @@ import { type Cordon, circuitOf, Health, NEVER_MS } from "../../core/provider/he
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { RegionPlacement } from "../../core/provider/region.ts";
 import { UnservedMethods } from "../../core/provider/unserved-methods.ts";
-import type { ProviderBudget } from "../budget/provider-budget.ts";
-import type { ProviderBudgets } from "../budget/provider-budgets.ts";
+import type { ProviderBudget, ProviderBudgets } from "../budget/provider-budget.ts";
 import { AttemptsOut, type Outstanding, type WatchedChannel } from "./silence-watch.ts";
 
 /** A block in a request: by tag as its caller wrote it, by number, or by hash (EIP-1898). */

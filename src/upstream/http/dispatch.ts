@@ -475,6 +475,7 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     const { onOver } = this;
     this.onOver = NOTHING;
     onOver();
+    if (this.#pace !== null) this.#listener.streamed?.();
   }
 
   #fail(

@@ -2,7 +2,7 @@
 // share. The server may be slow, gone or full at any time, and anybody may have written to it. A
 // look-up ends within its limit, is bounded in number and size, and takes nothing that is not
 // exactly an answer to the question. Which answers may be stored or given is decided in `engine/`.
-import { createSecretKey, hash, hkdfSync, type KeyObject, randomBytes } from "node:crypto";
+import { createSecretKey, hash, hkdfSync, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { isJson } from "../../core/rpc/json.ts";
@@ -13,26 +13,17 @@ import {
   type ReadAnswer,
   readStored,
   type StoredAnswer,
-  type StoredFor,
+  type TierKey,
+  type TierScope,
   writeAnswer,
 } from "./stored-answer.ts";
-import { connectRedis } from "./tier-connection.ts";
-import { TierLink, type TierLinkParts, type TierReply, type TierState } from "./tier-link.ts";
-
-/** Whose answers: of a profile on a chain, as nodes have them that ask the same providers. */
-export interface TierScope {
-  /** A digest of them. */
-  readonly name: string;
-  /** The key of their checksums. */
-  readonly key: KeyObject;
-}
-
-/** What an answer is stored under. */
-export interface TierKey {
-  readonly scope: TierScope;
-  /** SHA-256 of the scope and of everything that decides the answer. */
-  readonly digest: Buffer;
-}
+import {
+  connectRedis,
+  TierLink,
+  type TierLinkParts,
+  type TierReply,
+  type TierState,
+} from "./tier-link.ts";
 
 /** What a look-up has found. */
 export interface TierFinding {
@@ -260,7 +251,7 @@ export class SecondTier {
     }
     if (!Buffer.isBuffer(stored) || stored.length === 0)
       return [{ answer: null, generation }, "miss"];
-    const read = readStored(stored, storedFor(key, generation));
+    const read = readStored(stored, key, generation);
     const answer = read === null ? null : await this.#checked(read);
     return [{ answer, generation }, answer === null ? "unusable" : "hit"];
   }
@@ -279,7 +270,7 @@ export class SecondTier {
     const isCompressed = valueBytes > COMPRESS_FROM_BYTES;
     const value = isCompressed ? await compress(answer.value, FAST) : answer.value;
     const stored = { ...answer, value, isCompressed, valueBytes };
-    const bytes = writeAnswer(storedFor(key, generation), stored);
+    const bytes = writeAnswer(key, generation, stored);
     if (bytes === null) return "dropped";
     const command = ["SET", answerKey(key), bytes, "PX", String(LIFE_MS)];
     return new Promise((resolve) => {
@@ -339,10 +330,6 @@ function generationKey(scopeName: string): string {
 
 function answerKey({ scope, digest }: TierKey): string {
   return `${PREFIX}${scope.name}:${digest.toString("base64url")}`;
-}
-
-function storedFor({ scope: { key }, digest }: TierKey, generation: Buffer): StoredFor {
-  return { key, digest, generation };
 }
 
 const FAST = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };

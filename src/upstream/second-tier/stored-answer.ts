@@ -16,14 +16,19 @@ export interface StoredAnswer {
   readonly value: Buffer;
 }
 
-/** What an answer is stored for. */
-export interface StoredFor {
-  /** The key of the checksum. */
+/** Whose answers: of a profile on a chain, as nodes have them that ask the same providers. */
+export interface TierScope {
+  /** A digest of them. */
+  readonly name: string;
+  /** The key of their checksums. */
   readonly key: KeyObject;
-  /** SHA-256 of the question with everything that decides its answer. */
+}
+
+/** What an answer is stored under. */
+export interface TierKey {
+  readonly scope: TierScope;
+  /** SHA-256 of the scope and of everything that decides the answer. */
   readonly digest: Buffer;
-  /** Chosen by chance; a purge chooses another one. */
-  readonly generation: Buffer;
 }
 
 /** An answer as it was read: its value may still be compressed. */
@@ -49,9 +54,13 @@ const CHECKSUM_BYTES = 16;
 /** The longest that a stored answer is. */
 export const MAX_STORED_BYTES = HEAD_BYTES + MAX_PROVIDER_BYTES + MAX_VALUE_BYTES + CHECKSUM_BYTES;
 
-/** An answer as bytes; null = it is not one to be stored. */
+/**
+ * An answer as bytes; null = it is not one to be stored. `generation` was chosen by chance; a purge
+ * chooses another one.
+ */
 export function writeAnswer(
-  { key, digest, generation }: StoredFor,
+  { scope: { key }, digest }: TierKey,
+  generation: Buffer,
   { provider, isError, askedAtWallMs, value, isCompressed, valueBytes }: ReadAnswer,
 ): Buffer | null {
   const name = Buffer.from(provider);
@@ -75,20 +84,17 @@ export function checksumOf(key: KeyObject, parts: readonly Buffer[]): Buffer {
 }
 
 /** Reads a stored answer; null = not a stored answer, or the answer to another call. */
-export function readStored(stored: Buffer, { key, ...about }: StoredFor): ReadAnswer | null {
+export function readStored(stored: Buffer, key: TierKey, generation: Buffer): ReadAnswer | null {
   if (stored.length < HEAD_BYTES + CHECKSUM_BYTES || stored.length > MAX_STORED_BYTES) return null;
   const bytes = stored.subarray(0, -CHECKSUM_BYTES);
-  const read = readBefore(bytes, about);
+  const read = readBefore(bytes, key.digest, generation);
   if (read === null) return null;
-  const checksum = checksumOf(key, [bytes]);
+  const checksum = checksumOf(key.scope.key, [bytes]);
   return timingSafeEqual(checksum, stored.subarray(-CHECKSUM_BYTES)) ? read : null;
 }
 
 /** Reads what stands before the checksum. */
-function readBefore(
-  bytes: Buffer,
-  { digest, generation }: Omit<StoredFor, "key">,
-): ReadAnswer | null {
+function readBefore(bytes: Buffer, digest: Buffer, generation: Buffer): ReadAnswer | null {
   const flags = bytes[AT.flags] ?? 0;
   if (MAGIC.compare(bytes, 0, MAGIC.length) !== 0 || flags > (ERROR | COMPRESSED)) return null;
   if (generation.compare(bytes, AT.generation, AT.digest) !== 0) return null;

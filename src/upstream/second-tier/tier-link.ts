@@ -3,12 +3,6 @@
 // another connection is opened in the background, after growing waits. Knows no answers.
 import type { Logger } from "pino";
 import type { Runtime } from "../../runtime.ts";
-import {
-  type ConnectTier,
-  problemOf,
-  type TierCommand,
-  type TierConnection,
-} from "./tier-connection.ts";
 
 /** What the way works with. */
 export interface TierLinkParts {
@@ -60,7 +54,7 @@ const CONNECT_MS = 3_000;
 export class TierLink {
   readonly #parts: TierLinkParts;
   readonly #operations = new Set<Operation>();
-  #state: TierState = "off";
+  state: TierState = "off";
   #url: string | null = null;
   #connection: TierConnection | null = null;
   /** Ends the time that a connection has to open, or the wait before it. */
@@ -73,10 +67,6 @@ export class TierLink {
 
   constructor(parts: TierLinkParts) {
     this.#parts = parts;
-  }
-
-  get state(): TierState {
-    return this.#state;
   }
 
   /** Uses this server from now on; null = none. */
@@ -97,7 +87,7 @@ export class TierLink {
     done: (reply: TierReply) => void,
   ): () => void {
     const connection = this.#connection;
-    if (connection === null || this.#state !== "ready") {
+    if (connection === null || this.state !== "ready") {
       const cancelTimer = this.#parts.runtime.after(0, () => done({ kind: "lost" }));
       return cancelTimer;
     }
@@ -157,7 +147,7 @@ export class TierLink {
   /** Ends the connection, and what is under way over it. */
   #drop(state: TierState): void {
     this.#cancelWait();
-    this.#state = state;
+    this.state = state;
     this.#failures = 0;
     this.#successes = 0;
     const connection = this.#connection;
@@ -173,7 +163,7 @@ export class TierLink {
     };
     const connection = connect(url, fail);
     this.#connection = connection;
-    this.#state = "connecting";
+    this.state = "connecting";
     this.#cancelWait = runtime.after(CONNECT_MS, () => fail("timeout"));
     connection.opening
       .then(() => connection.send(["PING"]))
@@ -187,7 +177,7 @@ export class TierLink {
 
   #begin(): void {
     this.#cancelWait();
-    this.#state = "ready";
+    this.state = "ready";
     if (this.#warned) this.#parts.log.info("the second tier of the cache answers again");
     this.#warned = false;
     this.#parts.onReady();
@@ -195,3 +185,69 @@ export class TierLink {
 }
 
 function NOTHING(): void {}
+
+/** A command with its arguments. */
+export type TierCommand = readonly (string | Buffer)[];
+
+/** A connection, also before it is open. */
+export interface TierConnection {
+  /** Resolves once it is open, and rejects if that fails. */
+  readonly opening: Promise<void>;
+  /** The reply: a `Buffer`, text, a number or null. Rejects when it is refused or cut off. */
+  send(command: TierCommand): Promise<unknown>;
+  /** Ends it at once. Again: nothing. */
+  close(): void;
+}
+
+/**
+ * Opens a connection. `url` is secret. `onLost`: it has ended by itself; may be called again, and
+ * also before it is open.
+ */
+export type ConnectTier = (url: string, onLost: (problem: string) => void) => TierConnection;
+
+/** What went wrong, in a word that holds nothing of an address or of credentials. */
+function problemOf(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown";
+  const code: unknown = "code" in error ? error.code : null;
+  if (typeof code === "string" && WORD.test(code)) return code;
+  // A server's refusal begins with such a word: `NOAUTH`, `WRONGPASS`.
+  const [word = ""] = error.message.split(" ", 1);
+  return WORD.test(word) ? word : error.constructor.name;
+}
+
+const WORD = /^[A-Z][A-Z_0-9]{2,40}$/;
+
+/** How long a connection to Redis may take to open. */
+const OPEN_MS = 2_000;
+/** Commands that wait for their reply. */
+const MAX_COMMANDS = 1_024;
+
+/**
+ * Opens a connection to `redis:`, `rediss:`, `valkey:` or `valkeys:`, by the client of the Redis
+ * project. It is loaded with the first connection, so that a service without a second tier does not
+ * pay for it.
+ */
+export function connectRedis(url: string, onLost: (problem: string) => void): TierConnection {
+  let isClosed = false;
+  let close = (): void => {
+    isClosed = true;
+  };
+  let send: TierConnection["send"] = () => Promise.reject(new Error("not open"));
+  const open = async (): Promise<void> => {
+    const { createClient, RESP_TYPES } = await import("@redis/client");
+    if (isClosed) throw new Error("closed");
+    const client = createClient({
+      url: url.replace(/^valkey/, "redis"),
+      RESP: 2,
+      disableOfflineQueue: true,
+      commandsQueueMaxLength: MAX_COMMANDS,
+      socket: { reconnectStrategy: false, connectTimeout: OPEN_MS },
+      commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } },
+    });
+    close = () => client.destroy();
+    send = (command) => client.sendCommand([...command]);
+    client.on("error", (error: unknown) => onLost(problemOf(error)));
+    await client.connect();
+  };
+  return { opening: open(), send: (command) => send(command), close: () => close() };
+}

@@ -10,8 +10,8 @@ import {
   returned,
   spent,
 } from "../../../src/core/provider/budget/quota.ts";
+import type { QuotaLease, QuotaSource } from "../../../src/upstream/budget/provider-quota.ts";
 import { ProviderQuota } from "../../../src/upstream/budget/provider-quota.ts";
-import type { QuotaLease, QuotaSource } from "../../../src/upstream/budget/quota-source.ts";
 import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
 import { namedSeeds } from "../../fakes/seed.ts";
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { MachineShares, machineShares } from "../../../src/shared/processes/machine-shares.ts";
-import { ProviderBudgets } from "../../../src/upstream/budget/provider-budgets.ts";
+import { ProviderBudgets } from "../../../src/upstream/budget/provider-budget.ts";
 import { LeasedShares } from "../../../src/upstream/shares.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
 import { fakeProvider } from "../../fakes/providers.ts";

@@ -63,7 +63,12 @@ async function processOf(world: SimulatedWorld, bus: Bus) {
     return signed.hash;
   };
   texts.length = 0;
-  const nonce = (): number => accepted.nonceAfter(tracker, SENDER, 0, "key k");
+  const nonce = (): number => {
+    const pending = accepted.pendingOf(tracker, SENDER, { key: "account", keyId: "k" });
+    let next = 0;
+    while (pending.has(next)) next += 1;
+    return next;
+  };
   const tip = (): number | null => tracker.blocks.view.tip?.number ?? null;
   return { tracker, accepted, exchange, texts, see, hear, accept, nonce, tip };
 }

@@ -25,6 +25,9 @@ function hear(lengthHeader: string | string[], bodyBytes: number): string[] {
         broken: () => void told.push("broken"),
       });
     },
+    streamed() {
+      if (!told.includes("over")) told.push("over");
+    },
     broken() {},
     failed: ({ kind, message }) => void told.push(`${kind} ${message}`),
   };
@@ -61,15 +64,19 @@ test(
   "a long answer that is longer or shorter than it said is cut: the caller was told how long " +
     "it is",
   () => {
-    assert.deepEqual(hear("200000", 200_000), ["stream of 200000", "end"]);
+    assert.deepEqual(hear("200000", 200_000), ["stream of 200000", "over", "end"]);
     for (const bytes of [200_001, 200_300, 300_000, 199_999, 199_700])
-      assert.deepEqual(hear("200000", bytes), ["stream of 200000", "broken"], String(bytes));
+      assert.deepEqual(
+        hear("200000", bytes),
+        ["stream of 200000", "over", "broken"],
+        String(bytes),
+      );
   },
 );
 
 test("a length that is no plain number is none", () => {
   for (const length of ["2e5", "-1", "200000, 200000", "0x30d40", "", "200000 ", ["200000", "5"]]) {
-    assert.deepEqual(hear(length, 200_000), ["stream of null", "end"], String(length));
+    assert.deepEqual(hear(length, 200_000), ["stream of null", "over", "end"], String(length));
   }
 });
 

@@ -6,12 +6,15 @@ import { setImmediate } from "node:timers/promises";
 import {
   SecondTier,
   type TierFinding,
-  type TierKey,
-  type TierScope,
   tierKey,
   tierScope,
 } from "../../../src/upstream/second-tier/second-tier.ts";
-import { checksumOf, type StoredAnswer } from "../../../src/upstream/second-tier/stored-answer.ts";
+import {
+  checksumOf,
+  type StoredAnswer,
+  type TierKey,
+  type TierScope,
+} from "../../../src/upstream/second-tier/stored-answer.ts";
 import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
 import { seedsTo } from "../../fakes/seed.ts";
 import { tierServer } from "../../fakes/tier-server.ts";

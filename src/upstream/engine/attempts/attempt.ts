@@ -21,7 +21,7 @@ import type {
   SentBatch,
 } from "../../transport.ts";
 import type { Result } from "../answer.ts";
-import type { CallContext, Upstreams } from "../call-context.ts";
+import type { CallContext, RouteRequest, Upstreams } from "../call-context.ts";
 
 /** The call that an attempt is made for. */
 export interface AttemptOwner {
@@ -40,15 +40,27 @@ export interface AttemptOwner {
   shouldMove(pending: PendingAttempt, why: MoveReason): void;
 }
 
+/** Says of which plans the inputs are kept. */
+export interface PlanRecording {
+  /** Whether those of the plan of a call that begins at `nowMs` are. */
+  takes(request: RouteRequest, nowMs: number): boolean;
+}
+
+/** Bounds of one routed call. */
+export interface RouterLimits {
+  readonly maxAttempts: number;
+  /** Share of the remaining time that an attempt may use while others could follow. */
+  readonly firstAttemptShare: number;
+}
+
 /** What attempts are made with. */
 export interface AttemptParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly upstreams: Upstreams;
-  readonly limits: () => {
-    /** Share of the remaining time that an attempt may use while others could follow. */
-    readonly firstAttemptShare: number;
-  };
+  readonly limits: () => RouterLimits;
+  /** Absent = no inputs of plans are kept. */
+  readonly recording?: PlanRecording | undefined;
 }
 
 /** Who is asked, and for how long. */

@@ -2,8 +2,8 @@
 // then, and is planned anew. Only so many calls wait at a time.
 import type { Abandoned } from "../../../core/billing/charging.ts";
 import { isCreditShortage, isShortage } from "../../../core/provider/budget/budget-limits.ts";
-import type { Runtime } from "../../../runtime.ts";
-import { type CallContext, NOTHING_SENT, type RunningCall } from "../call-context.ts";
+import type { Answer } from "../answer.ts";
+import { type CallContext, type LayerParts, LayerRun, type RunningCall } from "../call-context.ts";
 
 /** Longest time that a call waits for room. */
 const MAX_WAIT_MS = 20;
@@ -11,71 +11,57 @@ const MAX_WAIT_MS = 20;
 const MAX_CREDIT_WAIT_MS = 500;
 const LEAST_WAIT_MS = 2;
 
-/** Calls that wait for room, all together. */
-export interface CapacityQueue {
-  readonly runtime: Pick<Runtime, "now" | "after">;
-  waiting: number;
-}
-
 const MAX_WAITING = 256;
 
-/** What a call waits for. */
-interface WaitedStage {
+/** What a wait works with. */
+interface WaitParts extends LayerParts {
+  /** Calls that wait for room, all together. */
+  readonly queue: { waiting: number };
   /** Plans the call anew. */
-  plan(): void;
-  begin(): RunningCall;
+  readonly plan: (context: CallContext) => void;
 }
 
 /** A call that nobody may be asked for now: it waits for room where that helps, and begins. */
-export class CapacityWait implements RunningCall {
-  readonly #queue: CapacityQueue;
-  readonly #context: CallContext;
-  readonly #stage: WaitedStage;
-  #cancelTimer: (() => void) | null = null;
-  #run: RunningCall | null = null;
+export class CapacityWait extends LayerRun<WaitParts> {
+  #isWaiting = false;
 
-  constructor(queue: CapacityQueue, context: CallContext, stage: WaitedStage) {
-    this.#queue = queue;
-    this.#context = context;
-    this.#stage = stage;
-    this.#tryBegin();
-  }
-
-  cancel(): Abandoned {
-    this.#stopWaiting();
-    return this.#run?.cancel() ?? NOTHING_SENT;
-  }
-
-  #tryBegin(): void {
-    const waitMs = this.#context.plan.candidates.length > 0 ? null : this.#waitMs();
-    if (waitMs === null || this.#queue.waiting >= MAX_WAITING) {
-      this.#run = this.#stage.begin();
-      return;
-    }
-    this.#queue.waiting++;
-    this.#cancelTimer = this.#queue.runtime.after(waitMs, () => {
+  override start(): RunningCall {
+    const { queue, plan } = this.parts;
+    const waitMs = this.context.plan.candidates.length > 0 ? null : this.#waitMs();
+    if (waitMs === null || queue.waiting >= MAX_WAITING) return super.start();
+    queue.waiting++;
+    this.#isWaiting = true;
+    this.after(waitMs, () => {
       this.#stopWaiting();
-      this.#stage.plan();
-      this.#tryBegin();
+      plan(this.context);
+      this.start();
     });
+    return this;
+  }
+
+  protected judge(answer: Answer): void {
+    this.finish(answer);
+  }
+
+  protected override close(): Abandoned {
+    this.#stopWaiting();
+    return super.close();
   }
 
   #stopWaiting(): void {
-    if (this.#cancelTimer === null) return;
-    this.#cancelTimer();
-    this.#cancelTimer = null;
-    this.#queue.waiting--;
+    if (this.#isWaiting) this.parts.queue.waiting--;
+    this.#isWaiting = false;
   }
 
   /** How long to wait; null = no provider of the plan has room soon. */
   #waitMs(): number | null {
-    const { plan, request, startedAtMs } = this.#context;
+    const { plan, request, startedAtMs } = this.context;
     if (!plan.excluded.some(({ reason }) => isShortage(reason))) return null;
     const isCredit = plan.excluded.some(({ reason }) => isCreditShortage(reason));
     const longestMs = isCredit ? MAX_CREDIT_WAIT_MS : MAX_WAIT_MS;
     const { tracker, call, strategy, transport, pin } = request;
     const roomMs = tracker.waitMs(call, { strategy, transport, pin });
-    const waitedMs = this.#queue.runtime.now() - startedAtMs;
+    const waitedMs = this.parts.runtime.now() - startedAtMs;
     if (roomMs === null || waitedMs + roomMs > longestMs) return null;
     return Math.max(LEAST_WAIT_MS, roomMs);
   }

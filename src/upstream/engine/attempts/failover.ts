@@ -26,7 +26,6 @@ import { MAX_VALUE_BYTES } from "../cache/answer-cache.ts";
 import {
   type CallContext,
   NOTHING_SENT,
-  type RouteRequest,
   type RunningCall,
   type Stage,
   type StageListener,
@@ -44,7 +43,7 @@ import {
   verdictOf,
 } from "../refusal.ts";
 import type { AttemptOwner, AttemptParts, PendingAttempt } from "./attempt.ts";
-import { Candidates, costOf, firstCheckMs } from "./candidates.ts";
+import { Candidates, costOf } from "./candidates.ts";
 import { CapacityWait } from "./capacity-wait.ts";
 import { OpenAttempts } from "./open-attempts.ts";
 
@@ -53,32 +52,20 @@ function isForeignRefusal({ method }: Call, { effect }: Verdict): boolean {
   return method.byHashName !== null && effect.kind === "learn" && effect.what === "method";
 }
 
-/** Says of which plans the inputs are kept. */
-export interface PlanRecording {
-  /** Whether those of the plan of a call that begins at `nowMs` are. */
-  takes(request: RouteRequest, nowMs: number): boolean;
-}
-
-/** What failover works with. */
-interface FailoverParts extends AttemptParts {
-  /** Absent = no inputs of plans are kept. */
-  readonly recording?: PlanRecording | undefined;
-}
-
 /** The innermost stage: providers are asked here. */
-export function failover(parts: FailoverParts): Stage {
-  const queue = { runtime: parts.runtime, waiting: 0 };
+export function failover(parts: AttemptParts): Stage {
+  const next: Stage = (context, listener) => begun(parts, context, listener);
+  const { runtime } = parts;
+  const planAnew = (context: CallContext): void => plan(parts, context);
+  const waits = { runtime, next, queue: { waiting: 0 }, plan: planAnew };
   return (context, listener) => {
     plan(parts, context);
     if (context.plan.candidates.length > 0) return begun(parts, context, listener);
-    return new CapacityWait(queue, context, {
-      plan: () => plan(parts, context),
-      begin: () => begun(parts, context, listener),
-    });
+    return new CapacityWait(waits, context, listener).start();
   };
 }
 
-function plan({ recording }: FailoverParts, context: CallContext): void {
+function plan({ recording }: AttemptParts, context: CallContext): void {
   const { request } = context;
   const { call, tracker, strategy, transport, pin } = request;
   // The order of a plan with preferred providers is not that of its inputs.
@@ -356,8 +343,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
 
   #begin(channel: Channel, startedAtMs: number, hedgedAfterMs: number | null): void {
     const couldFollow = this.#candidates.any || this.#candidates.hasReserve;
-    const checkMs = firstCheckMs(this.#context, couldFollow);
-    this.#open.begin(channel, { startedAtMs, couldFollow, checkMs, hedgedAfterMs });
+    this.#open.begin(channel, startedAtMs, couldFollow, hedgedAfterMs);
   }
 
   /** Whether another provider could be asked beside those that were. */

@@ -7,18 +7,8 @@ import { plainFailure } from "../../../core/rpc/failure.ts";
 import type { Timer } from "../../timer-wheel.ts";
 import type { CallContext } from "../call-context.ts";
 import { CANCELLED, OVERTAKEN, verdictOf } from "../refusal.ts";
-import {
-  type AttemptOwner,
-  type AttemptParts,
-  type AttemptTerms,
-  PendingAttempt,
-} from "./attempt.ts";
-
-/** How an attempt is made. */
-interface BeginTerms extends Omit<AttemptTerms, "channel" | "mayBeLate" | "limitMs"> {
-  /** Whether another could follow: then it may not take all the time. */
-  readonly couldFollow: boolean;
-}
+import { type AttemptOwner, type AttemptParts, PendingAttempt } from "./attempt.ts";
+import { firstCheckMs } from "./candidates.ts";
 
 /** The attempts of one call that are out, and how many more it may make in its time. */
 export class OpenAttempts {
@@ -52,11 +42,19 @@ export class OpenAttempts {
     return this.#beside?.includes(pending) === true;
   }
 
-  /** Asks a provider, and waits for it. One that fails at once has told its owner already. */
-  begin(channel: Channel, begun: BeginTerms): void {
-    const { startedAtMs, couldFollow, checkMs, hedgedAfterMs } = begun;
+  /**
+   * Asks a provider, and waits for it. One that fails at once has told its owner already.
+   * `couldFollow`: another could be asked after it, so it may not take all the time.
+   */
+  begin(
+    channel: Channel,
+    startedAtMs: number,
+    couldFollow: boolean,
+    hedgedAfterMs: number | null,
+  ): void {
     this.#begun++;
     const limitMs = this.#limitMs(couldFollow, startedAtMs);
+    const checkMs = firstCheckMs(this.#context, couldFollow);
     const mayBeLate = this.#context.policy.maxOpen > 1 && this.#context.plan.panic !== true;
     const terms = { channel, startedAtMs, limitMs, mayBeLate, checkMs, hedgedAfterMs };
     const pending = new PendingAttempt(this.#parts, this.#context, terms, this.#owner);

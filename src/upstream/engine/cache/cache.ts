@@ -23,10 +23,9 @@ import {
   type SecondTier,
   TIER_LIMIT_MS,
   type TierFinding,
-  type TierKey,
   tierKey,
 } from "../../second-tier/second-tier.ts";
-import type { StoredAnswer } from "../../second-tier/stored-answer.ts";
+import type { StoredAnswer, TierKey } from "../../second-tier/stored-answer.ts";
 import { type Answer, type Outcome, wholeResult } from "../answer.ts";
 import {
   type CallContext,
@@ -57,7 +56,8 @@ export function cache(runtime: Runtime, answers: CachedAnswers): Layer {
       // It may belong to a different block of the same number.
       const own = found !== null && isOfBlock(found.facts, call) ? found : null;
       // The subject of a call is read only if no answer is kept under the same parameters.
-      const subject = own === null ? subjectOf(call) : null;
+      const { body, method } = call;
+      const subject = own === null ? cacheSubjectOf(body, place.params, method) : null;
       const query = subject === null ? null : { ...place, subject };
       const kept = own ?? (query === null ? null : sharedAnswer(answers, query, context, nowMs));
       if (kept !== null) {
@@ -120,6 +120,7 @@ function sourceOf({ trust: { provider } }: KeptFacts): AnswerSource {
 
 /** Where the answer to a call is looked up. */
 interface CachePlace {
+  readonly params: Span;
   readonly scope: CacheScope;
   readonly key: AnswerKey;
 }
@@ -137,17 +138,12 @@ function placeOf({ request }: CallContext, answers: CachedAnswers): CachePlace |
   const scope = answers.scopeOf(tracker);
   const space = scope.spaceOf(method.name);
   if (answers.settings()?.byAccount !== true)
-    return { scope, key: answerKeyOf(space, body, params.start, params.end) };
+    return { params, scope, key: answerKeyOf(space, body, params.start, params.end) };
   const own = Buffer.concat([
     Buffer.from(`${caller.key}\n`),
     body.subarray(params.start, params.end),
   ]);
-  return { scope, key: answerKeyOf(space, own, 0, own.length) };
-}
-
-/** What the answer depends on; null = it must not be kept. */
-function subjectOf({ body, params, method }: Call): CacheSubject | null {
-  return params === undefined ? null : cacheSubjectOf(body, params, method);
+  return { params, scope, key: answerKeyOf(space, own, 0, own.length) };
 }
 
 /** The valid answer that another profile of the operator has kept. */

@@ -8,7 +8,8 @@ import type { Method } from "../../../core/rpc/method.ts";
 import type { KnownBlocks } from "../../health/known-blocks.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import type { BufferPool } from "../../http/buffer-pool.ts";
-import type { SecondTier, TierScope } from "../../second-tier/second-tier.ts";
+import type { SecondTier } from "../../second-tier/second-tier.ts";
+import type { TierScope } from "../../second-tier/stored-answer.ts";
 import { AnswerCache, type KeptAnswer } from "./answer-cache.ts";
 import type { AnswerKey, ProviderTrust } from "./answer-segment.ts";
 

@@ -121,7 +121,7 @@ export class AcceptedTransactions {
   readonly #bySender = new Map<string, Map<number, AcceptedTransaction>>();
   readonly #ofAccounts = new Map<string, Held>();
   readonly #listeners = new Set<(message: AcceptedMessage) => void>();
-  #bytes = 0;
+  bytes = 0;
 
   constructor(runtime: Pick<Runtime, "now">) {
     this.#runtime = runtime;
@@ -129,10 +129,6 @@ export class AcceptedTransactions {
 
   get count(): number {
     return this.#byHash.size;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
   }
 
   /** Whether other processes are told of transactions, and so tell of theirs. */
@@ -207,32 +203,20 @@ export class AcceptedTransactions {
     this.#add(message, blockTimeMs);
   }
 
-  /**
-   * The nonce after all that is known to be pending of a sender, where a provider says `from`: the
-   * accepted transactions that go on from there without a gap.
-   */
-  nonceAfter(tracker: Tracker, sender: string, from: number, caller: string): number {
-    const nonces = this.#noncesOf(tracker, sender);
-    let next = from;
-    while (this.#isCounted(nonces.get(next), caller)) next += 1;
-    return next;
-  }
-
-  /** Whether a transaction with a nonce above this is pending, and counts for a caller. */
-  hasNonceAbove(tracker: Tracker, sender: string, nonce: number, caller: string): boolean {
-    for (const [at, transaction] of this.#noncesOf(tracker, sender))
-      if (at > nonce && this.#isCounted(transaction, caller)) return true;
-    return false;
-  }
-
-  /** Who has the last transaction of a sender; null = it is not known. */
-  providersOf(tracker: Tracker, sender: string, caller: string): ReadonlySet<string> | null {
-    let last: AcceptedTransaction | null = null;
-    for (const transaction of this.#noncesOf(tracker, sender).values()) {
-      const isLater = last === null || (transaction.nonce ?? 0) > (last.nonce ?? 0);
-      if (isLater && this.#isCounted(transaction, caller)) last = transaction;
-    }
-    return last?.providers ?? null;
+  /** The pending transactions of a sender that count for a caller, by nonce. */
+  pendingOf(
+    tracker: Tracker,
+    sender: string,
+    caller: CallerIdentity,
+  ): ReadonlyMap<number, AcceptedTransaction> {
+    const nonces = this.#bySender.get(keyOf(placeOf(tracker), sender)) ?? [];
+    const fromMs = this.#runtime.now() - PENDING_MS;
+    return new Map(
+      [...nonces].filter(
+        ([, { isNoncePublic, callers, acceptedAtMs }]) =>
+          acceptedAtMs > fromMs && (isNoncePublic || callers.has(callerOf(caller))),
+      ),
+    );
   }
 
   /** A transaction as a node tells it while it is pending; null = it cannot be told. */
@@ -260,7 +244,7 @@ export class AcceptedTransactions {
     this.#ofAccounts.set(account, held);
     held.transactions.add(transaction);
     held.bytes += bytes;
-    this.#bytes += bytes;
+    this.bytes += bytes;
     this.#index(transaction);
     this.#makeRoom(held);
     return transaction;
@@ -277,7 +261,7 @@ export class AcceptedTransactions {
     }
     const nowMs = this.#runtime.now();
     for (const oldest of this.#byHash.values()) {
-      const isFull = this.#byHash.size > MAX_TRANSACTIONS || this.#bytes > MAX_BYTES;
+      const isFull = this.#byHash.size > MAX_TRANSACTIONS || this.bytes > MAX_BYTES;
       if (!isFull && oldest.forgottenAtMs > nowMs) break;
       this.#remove(oldest);
     }
@@ -287,7 +271,7 @@ export class AcceptedTransactions {
     const { hash, account, sender, nonce } = transaction;
     const bytes = sizeOf(transaction);
     this.#byHash.delete(keyOf(transaction, hash));
-    this.#bytes -= bytes;
+    this.bytes -= bytes;
     const held = this.#ofAccounts.get(account);
     held?.transactions.delete(transaction);
     if (held !== undefined) held.bytes -= bytes;
@@ -310,17 +294,6 @@ export class AcceptedTransactions {
     }
     const nonces = this.#bySender.get(key) ?? new Map<number, AcceptedTransaction>();
     this.#bySender.set(key, nonces.set(nonce, transaction));
-  }
-
-  #noncesOf(tracker: Tracker, sender: string): ReadonlyMap<number, AcceptedTransaction> {
-    return this.#bySender.get(keyOf(placeOf(tracker), sender)) ?? new Map();
-  }
-
-  #isCounted(transaction: AcceptedTransaction | undefined, caller: string): boolean {
-    if (transaction === undefined) return false;
-    const { isNoncePublic, callers, acceptedAtMs } = transaction;
-    const isKnownTo = isNoncePublic || callers.has(caller);
-    return isKnownTo && this.#runtime.now() - acceptedAtMs < PENDING_MS;
   }
 }
 

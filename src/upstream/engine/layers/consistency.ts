@@ -99,7 +99,10 @@ class ViewRun extends LayerRun<ViewParts> {
     if (this.#isAsWritten) return this.#endAsWritten(answer);
     if (resolution === undefined) return this.finish(this.#belowTip(answer));
     const { kind } = answer.outcome;
-    if (kind === "error" && this.#isRefusedForm(context)) return this.#askAsWritten();
+    // A provider may refuse a number or a hash where it takes a tag. Whether that was the reason
+    // shows when it is asked as the caller wrote it.
+    const isAboutTag = isAboutForm(context.failed.at(-1)?.verdict.category ?? "");
+    if (kind === "error" && isAboutTag) return this.#askAsWritten();
     if ((kind === "error" || kind === "fault") && this.#areOthersBehind(context)) {
       this.#failure = answer;
       for (const { attempt } of context.failed) this.#avoidLater(attempt.provider.id);
@@ -169,15 +172,6 @@ class ViewRun extends LayerRun<ViewParts> {
     }
     if (mark !== null) return this.finish(faultAnswer(behindMark(tracker.set.chain)));
     this.#askAsWritten();
-  }
-
-  /**
-   * A provider may refuse a number or a hash where it takes a tag. Whether that was the reason
-   * shows when it is asked as the caller wrote it.
-   */
-  #isRefusedForm({ failed }: CallContext): boolean {
-    const last = failed.at(-1);
-    return last !== undefined && isAboutForm(last.verdict.category);
   }
 
   #askAsWritten(): void {

@@ -72,11 +72,16 @@ export function preferredBy(
   accepted: AcceptedTransactions,
 ): ReadonlySet<string> | null {
   if (own.kind === "write" || own.kind === "awaited") return null;
-  const providers =
+  const last =
     own.kind === "lookup"
-      ? own.transaction.providers
-      : accepted.providersOf(tracker, own.sender, callerOf(caller));
-  return providers === null || providers.size === 0 ? null : providers;
+      ? own.transaction
+      : lastOf(accepted.pendingOf(tracker, own.sender, caller));
+  return last === undefined || last.providers.size === 0 ? null : last.providers;
+}
+
+/** The one with the highest nonce. */
+function lastOf(pending: ReadonlyMap<number, AcceptedTransaction>) {
+  return pending.get(Math.max(...pending.keys()));
 }
 
 /** The layer of transactions that callers have sent. */
@@ -348,22 +353,27 @@ function nonceCall(sender: string, { view = null }: RouteRequest): Call {
 /** The next nonce of a sender: what a provider says, and our own run of accepted ones from it. */
 class NextNonce extends OwnRun<"nonce"> {
   protected judge(answer: Answer): void {
-    const { accepted, own } = this.parts;
-    const { tracker, caller } = this.context.request;
     const nonce = numberIn(answer.outcome);
     if (nonce === null) return this.finish(answer);
-    const next = this.#after(nonce);
     // A nonce is missing between the provider's answer and the accepted transactions: other
     // providers may know it.
-    if (accepted.hasNonceAbove(tracker, own.sender, next - 1, callerOf(caller)))
-      return this.#askAnother(answer, nonce);
-    this.#tell(answer, nonce);
+    const last = lastOf(this.#pending)?.nonce ?? -1;
+    if (last >= this.#after(nonce)) this.#askAnother(answer, nonce);
+    else this.#tell(answer, nonce);
   }
 
-  #after(nonce: number): number {
+  get #pending(): ReadonlyMap<number, AcceptedTransaction> {
     const { tracker, caller } = this.context.request;
     const { accepted, own } = this.parts;
-    return accepted.nonceAfter(tracker, own.sender, nonce, callerOf(caller));
+    return accepted.pendingOf(tracker, own.sender, caller);
+  }
+
+  /** The nonce after the pending transactions that go on from this one without a gap. */
+  #after(nonce: number): number {
+    const pending = this.#pending;
+    let next = nonce;
+    while (pending.has(next)) next += 1;
+    return next;
   }
 
   #askAnother(answer: Answer, known: number): void {

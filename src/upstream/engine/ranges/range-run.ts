@@ -474,7 +474,8 @@ export class RangeRun extends LayerRun<RangeParts> {
         if (part.state === "gone") return this.#pump();
         if (verdict === "agrees") this.#readOnceMore(part, result.provider);
         else if (verdict === "foreign") this.#foreign(part, result.provider);
-        else if (verdict === "unconfirmed") this.#again(part, UNCONFIRMED);
+        else if (verdict === "unconfirmed")
+          this.#again(part, unavailable("unconfirmed", "compared with a second provider"));
         else if (!this.#pinAgain()) this.finish(unavailable("chain_changed"));
       }
       this.#pump();
@@ -630,13 +631,6 @@ const TOO_LONG = fault(
   { nextAction: "ask for fewer blocks" },
 );
 
-const UNCONFIRMED = faultAnswer(
-  fault("unavailable", "a part of the range could not be compared with a second provider", {
-    status: 200,
-    details: { reason: "unconfirmed" },
-  }),
-);
-
 /** Whether the provider of a part was known to have its last block when it was asked. */
 function hadEnd(
   { range, provider }: PartResult,
@@ -655,11 +649,7 @@ function isRange({ verdict }: FailedAttempt): boolean {
   return verdict.step === "range";
 }
 
-function unavailable(reason: string): Answer {
-  return faultAnswer(
-    fault("unavailable", "a part of the range could not be had from any provider", {
-      status: 200,
-      details: { reason },
-    }),
-  );
+function unavailable(reason: string, what = "had from any provider"): Answer {
+  const message = `a part of the range could not be ${what}`;
+  return faultAnswer(fault("unavailable", message, { status: 200, details: { reason } }));
 }
