@@ -31,7 +31,6 @@ import { Filters } from "../upstream/filter/filters.ts";
 import { BufferPool } from "../upstream/http/buffer-pool.ts";
 import { HTTP_LIMITS, type HttpLimits, HttpUpstream } from "../upstream/http/http-upstream.ts";
 import { MemoryBudget } from "../upstream/memory-budget.ts";
-import { ProfileUpdater } from "../upstream/profile-updater.ts";
 import { checkProviders } from "../upstream/provider-check.ts";
 import {
   CordonTable,
@@ -215,7 +214,7 @@ export async function build(given: Config, start: Start): Promise<App> {
     rpc: rpcPartsOf(foundation),
     subscriptions: providers.subscriptions,
   }).catch(closing);
-  providers.profileUpdater.begin();
+  providers.registry.applyTo(providers.users);
   return appOf(foundation, listening);
 }
 
@@ -377,7 +376,7 @@ function appOf(
       live.config = workerConfig(reloaded(config, next), outside.service.workers);
       live.methods = methodTable(next.methods, live.methods);
       providers.cache.secondTier?.use(live.config.redisUrl);
-      providers.profileUpdater.replace(next.profiles);
+      providers.registry.replace(next.profiles);
       view.reloaded(next.profiles.length);
       return null;
     },
@@ -543,8 +542,6 @@ function upstreamSide(
   });
   const { subscriptions } = streams;
   const health = new HealthUpdates({ ...common, upstreams, subscriptions, accepted }, service);
-  const updated = { health, registry, subscriptions, upstreams: [http, sockets, budgets] };
-  const profileUpdater = new ProfileUpdater(updated);
   return {
     timerWheel,
     budget,
@@ -555,7 +552,7 @@ function upstreamSide(
     upstreams,
     router,
     cache,
-    profileUpdater,
+    users: { health, subscriptions, upstreams: [http, sockets, budgets] },
     viewExchange: health.viewExchange,
     ...streams,
     sockets,
@@ -744,16 +741,12 @@ function documentsOf(
 
 /** The provider side of Custom profiles. */
 function servingOf({
-  profileUpdater,
   registry,
   ...rest
-}: { readonly profileUpdater: ProfileUpdater; readonly registry: ProfileRegistry } & Pick<
-  CustomServing,
-  "rules" | "check"
->): CustomServing {
+}: { readonly registry: ProfileRegistry } & Pick<CustomServing, "rules" | "check">): CustomServing {
   const served = {
-    put: (profile: Profile) => profileUpdater.put(profile),
-    remove: (...ids: readonly string[]) => profileUpdater.remove(...ids),
+    put: (profile: Profile) => registry.put(profile),
+    remove: (...ids: readonly string[]) => registry.remove(...ids),
     has: (id: string) => registry.served(id) !== undefined,
   };
   // As in URL resolution: `public` serves `premium` if that is not configured.

@@ -12,7 +12,6 @@ import { realRuntime } from "../../src/runtime.ts";
 import { Router } from "../../src/upstream/engine/router.ts";
 import { Prober } from "../../src/upstream/health/prober.ts";
 import { HTTP_LIMITS, HttpUpstream } from "../../src/upstream/http/http-upstream.ts";
-import { ProfileUpdater } from "../../src/upstream/profile-updater.ts";
 import { ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { createSockets } from "../../src/upstream/socket/sockets.ts";
 import { SsrfGuard } from "../../src/upstream/ssrf-guard.ts";
@@ -56,13 +55,7 @@ function wing(t: TestContext, chain: Profile) {
     sockets: ws,
   });
   const prober = new Prober({ runtime, timerWheel, upstreams, sockets: ws });
-  const profileUpdater = new ProfileUpdater({
-    registry,
-    health: prober,
-    subscriptions,
-    upstreams: Object.values(upstreams),
-  });
-  profileUpdater.begin();
+  registry.applyTo({ health: prober, subscriptions, upstreams: Object.values(upstreams) });
   t.after(async () => {
     prober.close();
     subscriptions.close();
@@ -70,7 +63,6 @@ function wing(t: TestContext, chain: Profile) {
   });
   return {
     registry,
-    profileUpdater,
     subscriptions,
     ws,
     router: new Router({ runtime, timerWheel, upstreams, limits, hedge: () => null }),
@@ -105,8 +97,8 @@ test("a hundred changes of a profile under load fail no call and break no subscr
       slug,
       [...version].flatMap((name) => providers[NAMES.indexOf(name)] ?? []),
     );
-  const { registry, profileUpdater, router, subscriptions } = wing(t, profile(null, "public", []));
-  profileUpdater.put(of("ab"));
+  const { registry, router, subscriptions } = wing(t, profile(null, "public", []));
+  registry.put(of("ab"));
   const trackerNow = () => {
     const tracker = registry.served("acct_1/mine")?.trackers.get("test");
     assert.ok(tracker);
@@ -180,10 +172,10 @@ test("a hundred changes of a profile under load fail no call and break no subscr
   const workers = Array.from({ length: 12 }, (_, n) => worker(n));
   const mined: ChainBlock[] = [];
   for (let change = 0; change < CHANGES; change++) {
-    profileUpdater.put(of(VERSIONS[change % VERSIONS.length] ?? "b"));
-    profileUpdater.put(of("abcd", `beside-${change % 7}`));
-    if (change % 3 === 0) profileUpdater.remove(`acct_1/beside-${(change + 3) % 7}`);
-    if (change % 10 === 0) profileUpdater.replace([profile(null, "public", [])]);
+    registry.put(of(VERSIONS[change % VERSIONS.length] ?? "b"));
+    registry.put(of("abcd", `beside-${change % 7}`));
+    if (change % 3 === 0) registry.remove(`acct_1/beside-${(change + 3) % 7}`);
+    if (change % 10 === 0) registry.replace([profile(null, "public", [])]);
     const from = answered;
     chain.mine();
     mined.push(chain.tip());

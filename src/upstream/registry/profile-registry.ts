@@ -12,6 +12,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { HealthChange } from "../health/provider-records.ts";
 import type { ProviderCordon } from "../health/provider-state.ts";
 import { type AttemptListener, Tracker, type TrackerSettings } from "../health/tracker.ts";
+import type { Upstream } from "../transport.ts";
 
 /** A profile with its routing state, by chain name. */
 export interface ServedProfile {
@@ -28,7 +29,19 @@ export interface ProfileRegistrySettings
   readonly attemptsOf: (profile: string, chain: string) => AttemptListener;
 }
 
-/** Finds chains and profiles. The chains are fixed. */
+/** Everything else that holds providers. */
+export interface ProviderUsers {
+  /** Watches the providers of these trackers, and no others. */
+  readonly health: { watch(trackers: readonly Tracker[]): void };
+  readonly subscriptions: { rebind(registry: ProfileRegistry): void };
+  /** Connections and limits of providers. */
+  readonly upstreams: readonly Pick<Upstream, "retain">[];
+}
+
+/**
+ * Finds chains and profiles. The chains are fixed. A change of the profiles applies from the next
+ * request on; requests in flight finish with the old ones.
+ */
 export class ProfileRegistry {
   readonly chains: readonly Chain[];
   readonly #bySegment: ReadonlyMap<string, Chain>;
@@ -39,6 +52,8 @@ export class ProfileRegistry {
   readonly #custom = new Map<string, ServedProfile>();
   /** Counts changes: anything cached from the registry is stale once this changes. */
   revision = 0;
+  /** Null = nobody is told of changes yet. */
+  #users: ProviderUsers | null = null;
 
   constructor(
     chains: readonly Chain[],
@@ -100,13 +115,19 @@ export class ProfileRegistry {
     );
   }
 
+  /** Applies the profiles to all that holds providers: now, and after each change. */
+  applyTo(users: ProviderUsers): void {
+    this.#users = users;
+    this.#changed();
+  }
+
   /**
    * Replaces the configured profiles; those of accounts stay. Unchanged providers keep their
    * health.
    */
   replace(profiles: readonly Profile[]): void {
     this.#configure(profiles);
-    this.revision++;
+    this.#changed();
   }
 
   /** Adds or replaces one profile. The caller bounds the number of profiles of accounts. */
@@ -119,14 +140,25 @@ export class ProfileRegistry {
       this.#custom.delete(id);
       this.#custom.set(id, served);
     }
-    this.revision++;
+    this.#changed();
   }
 
-  /** Removes a profile. */
-  remove(id: string): void {
-    if (!this.#custom.delete(id))
-      this.#configured = new Map([...this.#configured].filter(([slug]) => slug !== id));
+  /** Removes profiles; their subscriptions end. */
+  remove(...ids: readonly string[]): void {
+    for (const id of ids) this.#custom.delete(id);
+    this.#configured = new Map([...this.#configured].filter(([slug]) => !ids.includes(slug)));
+    this.#changed();
+  }
+
+  #changed(): void {
     this.revision++;
+    if (this.#users === null) return;
+    const { health, subscriptions, upstreams } = this.#users;
+    const trackers = this.trackers();
+    health.watch(trackers);
+    subscriptions.rebind(this);
+    const providers = trackers.flatMap((tracker) => tracker.set.providers);
+    for (const upstream of upstreams) upstream.retain(providers);
   }
 
   #configure(profiles: readonly Profile[]): void {

@@ -2,11 +2,15 @@
 // half, nobody finds what is not theirs, health stays.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Profile, profileId, publicLabel } from "../../../src/core/provider/profile.ts";
+import {
+  type Profile,
+  type Provider,
+  profileId,
+  publicLabel,
+} from "../../../src/core/provider/profile.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { Prober } from "../../../src/upstream/health/prober.ts";
 import type { Tracker } from "../../../src/upstream/health/tracker.ts";
-import { ProfileUpdater } from "../../../src/upstream/profile-updater.ts";
 import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, OutgoingRequest } from "../../../src/upstream/transport.ts";
@@ -138,23 +142,28 @@ test("each change takes effect everywhere that holds on to providers, after the 
   const registry = directoryOf([profile(null, "public", ["a"])]);
   const told: string[] = [];
   const served = (): string => registry.custom.map((it) => it.profile.slug).join();
-  const profileUpdater = new ProfileUpdater({
-    registry,
-    health: { watch: (trackers) => void told.push(`health ${trackers.length} ${served()}`) },
-    subscriptions: { rebind: (it) => void told.push(`rebind ${it === registry}`) },
+  const users = {
+    health: {
+      watch: (trackers: readonly Tracker[]) =>
+        void told.push(`health ${trackers.length} ${served()}`),
+    },
+    subscriptions: { rebind: (it: ProfileRegistry) => void told.push(`rebind ${it === registry}`) },
     upstreams: [
-      { retain: (providers) => void told.push(`retain ${providers.map((it) => it.id).join("")}`) },
+      {
+        retain: (providers: readonly Provider[]) =>
+          void told.push(`retain ${providers.map((it) => it.id).join("")}`),
+      },
     ],
-  });
+  };
   const heard = (): string => told.splice(0).join("; ");
   assert.equal(heard(), "");
-  profileUpdater.begin();
+  registry.applyTo(users);
   assert.equal(heard(), "health 1 ; rebind true; retain a");
-  profileUpdater.put(profile("acct_1", "mine", ["b", "c"]));
+  registry.put(profile("acct_1", "mine", ["b", "c"]));
   assert.equal(heard(), "health 2 mine; rebind true; retain abc");
-  profileUpdater.replace([]);
+  registry.replace([]);
   assert.equal(heard(), "health 1 mine; rebind true; retain bc");
-  profileUpdater.remove("acct_1/mine");
+  registry.remove("acct_1/mine");
   assert.equal(heard(), "health 0 ; rebind true; retain ");
 });
 
@@ -180,22 +189,16 @@ test("probing goes on undisturbed for profiles that a change does not touch", ()
     timerWheel: new TimerWheel(runtime),
     upstreams: { http },
   });
-  const profileUpdater = new ProfileUpdater({
-    registry,
-    health: prober,
-    subscriptions: { rebind() {} },
-    upstreams: [],
-  });
-  profileUpdater.begin();
+  registry.applyTo({ health: prober, subscriptions: { rebind() {} }, upstreams: [] });
   // A change every 100 ms: if each of them began anew, `a` would be asked each time; if each put it
   // off, never.
   for (let n = 0; n < 600; n++) {
     runtime.advance(100);
-    profileUpdater.put(profile("acct_1", "mine", n % 2 === 0 ? ["b"] : ["c"]));
+    registry.put(profile("acct_1", "mine", n % 2 === 0 ? ["b"] : ["c"]));
   }
   const count = asked.filter((it) => it === "a").length;
   assert.ok(count >= 8 && count <= 14, `${count} questions in a minute`);
-  profileUpdater.remove("acct_1/mine");
+  registry.remove("acct_1/mine");
   asked.length = 0;
   runtime.advance(60_000);
   assert.deepEqual(new Set(asked), new Set(["a"]), "who is gone is not asked");
