@@ -34,28 +34,19 @@ export class BufferPool implements BorrowedBuffer {
   readonly #onReturnedTwice: () => void;
   readonly headroomBytes = HEADROOM_BYTES;
   readonly scratch: Buffer = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
-  #slab = createSlab();
+  #slab = new Slab();
   readonly #slabs = new WeakMap<ArrayBufferLike, Slab>([[this.#slab.bytes.buffer, this.#slab]]);
   readonly #spareSlabs: Slab[] = [];
   readonly #spare: Buffer[] = [];
   /** Memory of this pool that is borrowed. */
   readonly #out = new WeakSet<ArrayBufferLike>();
-  #outCount = 0;
-  #made = 0;
+  /** Number of buffers that are borrowed, and of those created so far. */
+  out = 0;
+  made = 0;
 
   /** By default a second return throws, since it is a bug. */
   constructor(onReturnedTwice: () => void = failReturnedTwice) {
     this.#onReturnedTwice = onReturnedTwice;
-  }
-
-  /** Number of buffers that are borrowed. */
-  get out(): number {
-    return this.#outCount;
-  }
-
-  /** Number of buffers created so far. */
-  get made(): number {
-    return this.#made;
   }
 
   /** Whether `part` is in a borrowed buffer of this pool, so that the bytes before it are free. */
@@ -65,7 +56,7 @@ export class BufferPool implements BorrowedBuffer {
 
   /** Whether one more buffer may wait for a slow reader. */
   get mayLend(): boolean {
-    return this.#outCount <= MAX_BORROWED;
+    return this.out <= MAX_BORROWED;
   }
 
   /**
@@ -103,17 +94,17 @@ export class BufferPool implements BorrowedBuffer {
   take(): Buffer {
     const buffer = this.#spare.pop() ?? this.#make();
     this.#out.add(buffer.buffer);
-    this.#outCount++;
+    this.out++;
     return buffer;
   }
 
   #make(): Buffer {
-    this.#made++;
+    this.made++;
     return Buffer.allocUnsafeSlow(BUFFER_BYTES);
   }
 
   #nextSlab(): void {
-    this.#slab = this.#spareSlabs.pop() ?? createSlab();
+    this.#slab = this.#spareSlabs.pop() ?? new Slab();
     this.#slabs.set(this.#slab.bytes.buffer, this.#slab);
   }
 
@@ -132,7 +123,7 @@ export class BufferPool implements BorrowedBuffer {
       return;
     }
     if (!this.#out.delete(memory) || !(memory instanceof ArrayBuffer)) return;
-    this.#outCount--;
+    this.out--;
     const transferred = memory.transfer();
     if (this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(transferred));
   }
@@ -146,7 +137,7 @@ export class BufferPool implements BorrowedBuffer {
     const slab = this.#slabs.get(memory);
     if (slab !== undefined) return this.#reuseSlab(slab, part);
     if (!this.#out.delete(memory)) return;
-    this.#outCount--;
+    this.out--;
     if (this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(memory));
   }
 
@@ -164,21 +155,15 @@ export class BufferPool implements BorrowedBuffer {
 }
 
 /** Memory for many short answers in a row. */
-interface Slab {
-  readonly bytes: Buffer;
-  used: number;
-  /** The answers that are not yet returned, by `slotOf`. */
-  readonly borrowed: (Buffer | null)[];
+class Slab {
+  readonly bytes = Buffer.allocUnsafeSlow(SLAB_BYTES);
+  used = 0;
+  /** The answers that are not yet returned, by `slotOf`. An empty one may begin at the very end. */
+  readonly borrowed = new Array<Buffer | null>(SLAB_BYTES / HEADROOM_BYTES + 1).fill(null);
   /** Number of answers that are not yet returned. */
-  out: number;
+  out = 0;
   /** The slab is not used again. */
-  retired: boolean;
-}
-
-function createSlab(): Slab {
-  // One more: an empty answer may begin at the very end.
-  const borrowed = new Array<Buffer | null>(SLAB_BYTES / HEADROOM_BYTES + 1).fill(null);
-  return { bytes: Buffer.allocUnsafeSlow(SLAB_BYTES), used: 0, borrowed, out: 0, retired: false };
+  retired = false;
 }
 
 /**

@@ -95,7 +95,6 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
   #controller: DispatchControl | null = null;
   #state: "waiting" | "held" | "flowing" | "over" = "waiting";
   #status = 0;
-  #isOk = false;
   #retryAfter: string | null = null;
   #encoded = false;
   /** Answers longer than this are refused while they are held in one piece. */
@@ -159,7 +158,6 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
   onResponseStart(_controller: DispatchControl, status: number, headers: AnswerHeaders): void {
     if (status < 200) return;
     this.#status = status;
-    this.#isOk = status < 300;
     if (status >= 300) this.#mostBytes = MAX_ERROR_BYTES;
     if (headers["retry-after"] !== undefined) this.#retryAfter = retryAfterIn(headers);
     if (headers["content-encoding"] !== undefined) this.#encoded = isEncoded(headers);
@@ -427,7 +425,7 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     if (this.#encoded) return { kind: "bad", message: COMPRESSED };
     // Invalid UTF-8 would close a caller's WebSocket.
     if (!isUtf8(body)) return { kind: "bad", message: EMPTY_BODY };
-    const long = this.#isOk ? readLongResult(body, this.#expected.wireId) : null;
+    const long = this.#status < 300 ? readLongResult(body, this.#expected.wireId) : null;
     return long ?? readAnswer(body, this.#expected.wireId);
   }
 
@@ -441,7 +439,7 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
       case "error":
         return this.#failWith(body.subarray(answer.start, answer.end), answer.owned);
       case "result":
-        if (this.#isOk) this.#succeed(body, answer);
+        if (this.#status < 300) this.#succeed(body, answer);
         else this.#fail("body", `a result with HTTP status ${this.#status}`);
     }
   }

@@ -4,7 +4,7 @@
 import { isUtf8 } from "node:buffer";
 import { readAnswer, readError, readLongResult } from "../../core/rpc/answer.ts";
 import { ArrayCutter } from "../../core/rpc/answer-array.ts";
-import type { Failure } from "../../core/rpc/failure.ts";
+import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { readSocketMessage } from "../../core/rpc/socket-message.ts";
 import type { Timer } from "../timer-wheel.ts";
 import type { BatchEnding, BatchListener, Dispatch, MemoryShare } from "../transport.ts";
@@ -116,9 +116,9 @@ export class HttpBatch implements RequestHandler, Dispatch {
     this.#cutter.take(chunk, (start, end, isLast) => this.#take(chunk, start, end, isLast));
     if (this.#isOver) return true;
     const { progress } = this.#cutter;
-    if (progress === "malformed") this.#fail("body", NO_ARRAY);
-    else if (progress === "other") this.#gather(chunk, MAX_ERROR_BYTES);
-    else if (!last && !this.#listener.isWaiting) this.#endSoon();
+    const isBad = progress === "other" && !this.#add(chunk, MAX_ERROR_BYTES);
+    if (progress === "malformed" || isBad) this.#fail("body", NO_ARRAY);
+    else if (progress !== "other" && !last && !this.#listener.isWaiting) this.#endSoon();
     return true;
   }
 
@@ -187,11 +187,6 @@ export class HttpBatch implements RequestHandler, Dispatch {
     else this.#listener.tooLong(place);
   }
 
-  /** Gathers a body that is no array. */
-  #gather(chunk: Buffer, mostBytes: number): void {
-    if (!this.#add(chunk, mostBytes)) this.#fail("body", NO_ARRAY);
-  }
-
   /** Reads a complete element. */
   #read(element: Buffer): void {
     if (++this.#elements > MOST_ELEMENTS * this.#expected.wireIds.length)
@@ -218,7 +213,7 @@ export class HttpBatch implements RequestHandler, Dispatch {
     const answer = readLongResult(element, wireId) ?? readAnswer(element, wireId);
     switch (answer.kind) {
       case "result": {
-        if (!this.#isOk) {
+        if (this.#status >= 300) {
           const message = `a result with HTTP status ${this.#status}`;
           return this.#listener.failed(place, this.#failure("body", message), null);
         }
@@ -278,13 +273,9 @@ export class HttpBatch implements RequestHandler, Dispatch {
     };
   }
 
-  get #isOk(): boolean {
-    return this.#status >= 200 && this.#status < 300;
-  }
-
   #failure(kind: Failure["kind"], message: string): Failure {
     const [httpStatus, retryAfter] = [this.#status, this.#retryAfter];
-    return { kind, httpStatus, retryAfter, code: null, message, data: null };
+    return { ...plainFailure(kind, message), httpStatus, retryAfter };
   }
 
   /** Every call has its answer: the array must end soon. */

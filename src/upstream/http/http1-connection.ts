@@ -270,7 +270,10 @@ export class Http1Connection implements DispatchControl {
       return ++this.#interimHeads > MAX_INTERIM_HEADS ? this.#malformed() : rest;
     this.#keepAlive = head.keepAlive;
     this.#idleMs = head.idleMs ?? IDLE_MS;
-    this.#enterBody(head);
+    const { body } = head;
+    this.#phase = body.kind;
+    if (body.kind === "counted") this.#remaining = body.bytes;
+    else if (body.kind === "chunked") this.#chunks = new ChunkedBody();
     handler.onResponseStart(this, head.status, head.headers);
     if (this.#phase === "counted" && this.#remaining === 0) this.#finish(rest.length);
     return rest;
@@ -295,21 +298,6 @@ export class Http1Connection implements DispatchControl {
   #readHead(text: string): void {
     this.#head = readHead(text);
     this.#headText = text;
-  }
-
-  #enterBody({ body }: ResponseHead): void {
-    switch (body.kind) {
-      case "counted":
-        this.#phase = "counted";
-        this.#remaining = body.bytes;
-        return;
-      case "chunked":
-        this.#phase = "chunked";
-        this.#chunks = new ChunkedBody();
-        return;
-      case "until_close":
-        this.#phase = "until_close";
-    }
   }
 
   #takeCounted(bytes: Buffer): Buffer {
@@ -433,7 +421,6 @@ const FIRST_BYTES = 4_096;
 /** Up to this size a loop copies faster than a call to `Buffer.copy`. */
 const NEAR_BYTES = 48;
 const AFTER_LENGTH = Buffer.from("\r\n\r\n", "latin1");
-const ZERO = 0x30;
 
 /** The memory that requests are put together in; it grows with the longest one. */
 export class RequestWriter {
@@ -446,13 +433,14 @@ export class RequestWriter {
   bytesOf(head: Buffer, body: RequestBody): Buffer {
     const { bytes, id, idStart, idEnd } = body;
     const length = bytes.length - (idEnd - idStart) + id.length;
-    const lengthEnd = head.length + digitsOf(length);
+    const digits = String(length);
+    const lengthEnd = head.length + digits.length;
     const bodyAt = lengthEnd + AFTER_LENGTH.length;
     const end = bodyAt + length;
     if (end > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(end);
     const memory = this.#memory;
     memory.set(head);
-    writeNumber(memory, lengthEnd, length);
+    writeText(memory, head.length, digits);
     memory.set(AFTER_LENGTH, lengthEnd);
     writeBody(memory, bodyAt, body);
     return memory.subarray(0, end);
@@ -475,22 +463,10 @@ function writeBody(memory: Buffer, at: number, { bytes, id, idStart, idEnd }: Re
     bytes.copy(memory, at, 0, idStart);
     bytes.copy(memory, idAt + id.length, idEnd);
   }
-  for (let digit = 0; digit < id.length; digit++) memory[idAt + digit] = id.charCodeAt(digit);
+  writeText(memory, idAt, id);
 }
 
-function digitsOf(number: number): number {
-  let digits = 1;
-  for (let rest = number; rest >= 10; rest = Math.floor(rest / 10)) digits++;
-  return digits;
-}
-
-/** Writes the digits of a number that end before `end`. */
-function writeNumber(memory: Buffer, end: number, number: number): void {
-  let rest = number;
-  let at = end;
-  do {
-    const tens = Math.floor(rest / 10);
-    memory[--at] = ZERO + rest - 10 * tens;
-    rest = tens;
-  } while (rest > 0);
+/** Writes ASCII that is short: a loop is faster than a call to `Buffer.write`. */
+function writeText(memory: Buffer, start: number, text: string): void {
+  for (let at = 0; at < text.length; at++) memory[start + at] = text.charCodeAt(at);
 }

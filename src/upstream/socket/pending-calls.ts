@@ -3,7 +3,7 @@
 import { keepNewest } from "../../core/newest.ts";
 import { readAnswer, readError, readLongResult } from "../../core/rpc/answer.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
-import { type WireRequest, withWireId } from "../../core/rpc/wire-request.ts";
+import type { WireRequest } from "../../core/rpc/wire-request.ts";
 import type { AnswerListener, Dispatch } from "../transport.ts";
 
 /** Hears the answer to a call; on a socket it always arrives complete. */
@@ -22,11 +22,6 @@ export class PendingCall implements Dispatch {
     this.request = request;
     this.listener = listener;
     this.#calls = calls;
-  }
-
-  /** The bytes to send, built when needed: a waiting call holds no second copy of its request. */
-  write(): Buffer {
-    return withWireId(this.request, this.id);
   }
 
   cancel(): void {

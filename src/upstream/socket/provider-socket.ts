@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
 import { WebSocket } from "ws";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { readSocketMessage } from "../../core/rpc/socket-message.ts";
-import type { WireRequest } from "../../core/rpc/wire-request.ts";
+import { type WireRequest, withWireId } from "../../core/rpc/wire-request.ts";
 import type { Timer } from "../timer-wheel.ts";
 import type { MemoryShare, SocketListener, SocketReport } from "../transport.ts";
 import { ArrivingMessage } from "./arriving-message.ts";
@@ -154,7 +154,8 @@ export class ProviderSocket {
     if (ws.bufferedAmount > this.#parts.limits.maxBufferedBytes)
       return this.#calls.fail(call, plainFailure("unsent", "the socket is backed up"));
     call.sent = true;
-    ws.send(call.write(), AS_TEXT);
+    // Written only now: a waiting call holds no second copy of its request.
+    ws.send(withWireId(call.request, call.id), AS_TEXT);
   }
 
   #connect(): void {

@@ -20,8 +20,16 @@ export interface SocketsParts {
 }
 
 /** Creates sockets to providers, each opened when first needed. */
-export function createSockets(parts: SocketsParts): Sockets {
-  const newSocket = socketFactory(parts);
+export function createSockets({
+  runtime,
+  timerWheel,
+  limits = SOCKET_LIMITS,
+  guard = new SsrfGuard(),
+  budget = MemoryBudget.unbounded(),
+}: SocketsParts): Sockets {
+  // The connection of a configured provider also carries the subscriptions of others: what arrives
+  // on it is counted but never refused.
+  const rooms = { configured: budget.openRoom, users: budget.roomOf(USERS_PROVIDERS) };
   const sockets = new Map<string, ProviderSocket>();
   const keys = new WeakMap<Provider, string>();
   const draining = new Set<ProviderSocket>();
@@ -31,6 +39,14 @@ export function createSockets(parts: SocketsParts): Sockets {
     const key = keys.get(provider) ?? writeKey(provider);
     keys.set(provider, key);
     return key;
+  }
+
+  /** Not yet connected. */
+  function newSocket({ wsUrl, headers, guarded }: Provider): ProviderSocket {
+    return new ProviderSocket(
+      { url: wsUrl ?? "", headers, guard: guarded ? guard : null },
+      { runtime, timerWheel, limits, room: guarded ? rooms.users : rooms.configured },
+    );
   }
 
   function socketTo(provider: Provider): ProviderSocket {
@@ -64,24 +80,6 @@ export function createSockets(parts: SocketsParts): Sockets {
       await Promise.all([...sockets.values(), ...draining].map((socket) => socket.close()));
     },
   };
-}
-
-/** Creates the socket of a provider, not yet connected. */
-function socketFactory({
-  runtime,
-  timerWheel,
-  limits = SOCKET_LIMITS,
-  guard = new SsrfGuard(),
-  budget = MemoryBudget.unbounded(),
-}: SocketsParts): (provider: Provider) => ProviderSocket {
-  // The connection of a configured provider also carries the subscriptions of others: what arrives
-  // on it is counted but never refused.
-  const rooms = { configured: budget.openRoom, users: budget.roomOf(USERS_PROVIDERS) };
-  return ({ wsUrl, headers, guarded }) =>
-    new ProviderSocket(
-      { url: wsUrl ?? "", headers, guard: guarded ? guard : null },
-      { runtime, timerWheel, limits, room: guarded ? rooms.users : rooms.configured },
-    );
 }
 
 const NEVER_SENT: Dispatch = { sent: false, cancel() {} };
