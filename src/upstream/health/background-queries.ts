@@ -44,10 +44,7 @@ export class BackgroundQueries {
   readonly #tracker: Tracker;
   readonly target: Channel;
   /** When the block of a tag may be asked for again. */
-  readonly #againAtMs: Record<NamedTag, number> = {
-    safe: Number.NEGATIVE_INFINITY,
-    finalized: Number.NEGATIVE_INFINITY,
-  };
+  readonly #againAtMs: Record<NamedTag, number> = { safe: NEVER_MS, finalized: NEVER_MS };
   /** Ids of providers that are being asked for state by hash, on either transport. */
   readonly #asking: Set<string>;
   #hashReadsAtMs = Number.NEGATIVE_INFINITY;

@@ -7,7 +7,6 @@ import {
   limitedMethods,
 } from "../../core/provider/health.ts";
 import { percentiles, providerReading } from "../../core/provider/latency.ts";
-import type { Provider } from "../../core/provider/profile.ts";
 
 /**
  * The states of a provider's circuits, the worst last. Recovered = closed by good probes, and calls
@@ -28,15 +27,6 @@ export type CircuitOrCordon = (typeof CIRCUIT_STATES)[number];
 
 /** The state of a circuit. */
 export type CircuitCondition = Exclude<CircuitOrCordon, "cordoned">;
-
-/** How a provider is, over its transports. */
-export interface ProviderSummary {
-  readonly provider: Provider;
-  /** Null = unknown. */
-  readonly lagBlocks: number | null;
-  /** The worst of its transports. */
-  readonly circuit: CircuitOrCordon;
-}
 
 /** The state of the circuit of one health record. */
 export function circuitStateOf(

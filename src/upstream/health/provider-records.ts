@@ -40,13 +40,7 @@ import { type BlockRef, isHeight, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, methodOf } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { BudgetReport } from "../budget/provider-budget.ts";
-import {
-  CIRCUIT_STATES,
-  circuitStateOf,
-  type HealthReport,
-  type ProviderSummary,
-  reportOf,
-} from "./health-report.ts";
+import { CIRCUIT_STATES, circuitStateOf, type HealthReport, reportOf } from "./health-report.ts";
 import { KnownBlocks } from "./known-blocks.ts";
 import {
   isUsable,
@@ -93,6 +87,9 @@ export interface HealthChange extends Channel {
   /** The cause, for example an error category. */
   readonly cause: string;
 }
+
+/** How a provider is, over its transports. */
+export type ProviderSummary = ReturnType<ProviderRecords["summary"]>;
 
 /** A tag whose block providers are asked for. */
 export type NamedTag = "safe" | "finalized";
@@ -353,15 +350,15 @@ export class ProviderRecords {
     return reportOf(state?.[transport] ?? new Health(), facts, nowMs);
   }
 
-  /** The same in few words, over all transports. */
-  summary(provider: Provider): ProviderSummary {
+  /** The same in few words: how far it is behind (null = unknown), and its worst circuit. */
+  summary(provider: Provider) {
     const nowMs = this.runtime.now();
     const state = this.stateOf(provider);
     const circuits = [state?.http ?? null, state?.ws ?? null]
       .filter((health) => health !== null)
       .map((health) => CIRCUIT_STATES.indexOf(circuitStateOf(health, nowMs)));
     const worst = CIRCUIT_STATES[Math.max(0, ...circuits)] ?? "closed";
-    const circuit = state !== null && state.cordon !== null ? "cordoned" : worst;
+    const circuit = state !== null && state.cordon !== null ? ("cordoned" as const) : worst;
     return { provider, lagBlocks: this.#lagOf(state, nowMs), circuit };
   }
 

@@ -166,14 +166,7 @@ function watchedOf(
 ): WatchedChannel | null {
   if (health === null) return null;
   const known = before?.watched[channel.transport] ?? null;
-  const { out, askedAtMs, unheardSinceMs } = known?.health === health ? known : FRESH;
-  return {
-    ...channel,
-    health,
-    out: out ?? new AttemptsOut<Outstanding>(),
-    askedAtMs,
-    unheardSinceMs,
-  };
+  if (known?.health === health) return { ...known, ...channel };
+  const out = new AttemptsOut<Outstanding>();
+  return { ...channel, health, out, askedAtMs: NEVER_MS, unheardSinceMs: NEVER_MS };
 }
-
-const FRESH = { out: null, askedAtMs: NEVER_MS, unheardSinceMs: NEVER_MS } as const;

@@ -1,7 +1,12 @@
 // The view of the chain that all callers of a provider set share: the served tip, the blocks of
 // `safe` and `finalized`, and the providers that have the tip. Follows what the providers tell of
 // their heads; sends nothing.
-import { BRANCH_BLOCKS, BranchView, hashAt } from "../../core/provider/blocks/branch-view.ts";
+import {
+  BRANCH_BLOCKS,
+  BranchView,
+  clearBranch,
+  hashAt,
+} from "../../core/provider/blocks/branch-view.ts";
 import type { FinalitySample } from "../../core/provider/blocks/finality.ts";
 import { HEAD_FRESH_MS, stillMs } from "../../core/provider/blocks/head.ts";
 import {
@@ -212,9 +217,7 @@ export class ServedView {
   }
 
   #goBack(found: FoundTip, reorganised: { readonly ancestor: number | null }): void {
-    this.#served.hashes.length = 0;
-    this.#served.tip = -1;
-    this.#served.lowest = 0;
+    clearBranch(this.#served);
     this.#isAlone = found.isAlone;
     this.#contradictedAtMs = null;
     this.#move(found, found.branch, reorganised);

@@ -49,19 +49,22 @@ const UNHEARD = 3;
 type ProbeMessage = FactMessage & { readonly fact: { readonly kind: "probe" } };
 
 /** A set that this worker serves. */
-interface SharedSet {
-  readonly key: string;
+class SharedSet {
   readonly tracker: Tracker;
   /** Null = not known yet. */
-  owner: WorkerId | null;
+  owner: WorkerId | null = null;
   /** For how long the owner was not heard of, counted in whole `STATE_MS`. */
-  unheardMs: number;
+  unheardMs = 0;
   /** Workers that were passed over as owners, until they are heard of. */
-  readonly unheard: Set<WorkerId>;
+  readonly unheard = new Set<WorkerId>();
   /** Last probes by channel, as the others were told. */
-  readonly probes: Map<string, { readonly message: ProbeMessage; readonly atMs: number }>;
-  readonly detach: () => void;
-  cancelOutage: (() => void) | null;
+  readonly probes = new Map<string, { readonly message: ProbeMessage; readonly atMs: number }>();
+  detach = (): void => {};
+  cancelOutage: (() => void) | null = null;
+
+  constructor(tracker: Tracker) {
+    this.tracker = tracker;
+  }
 }
 
 /** Shares health between workers. */
@@ -72,7 +75,6 @@ export class SharedHealth {
   readonly #servedBy = new Map<WorkerId, ReadonlySet<string>>();
   readonly #limit = new FactLimit();
   #sets: ReadonlyMap<string, SharedSet> = new Map();
-  #byTracker: ReadonlyMap<Tracker, SharedSet> = new Map();
   #cancelSettle: (() => void) | null = null;
   #cancelState: () => void;
 
@@ -98,9 +100,9 @@ export class SharedHealth {
 
   /** Tells the others what was found out here. */
   tell(tracker: Tracker, { id: provider }: Provider, fact: HealthFact): void {
-    const shared = this.#byTracker.get(tracker);
-    if (shared === undefined) return;
-    const message = { set: shared.key, provider, fact };
+    const shared = this.#sets.get(tracker.key);
+    if (shared?.tracker !== tracker) return;
+    const message = { set: tracker.key, provider, fact };
     // Told again to workers that start later.
     if (fact.kind === "probe")
       shared.probes.set(`${fact.transport} ${provider}`, {
@@ -121,7 +123,6 @@ export class SharedHealth {
     this.#cancelState();
     for (const shared of this.#sets.values()) this.#leave(shared);
     this.#sets = new Map();
-    this.#byTracker = new Map();
   }
 
   /** Probes and listens to the sets that belong to this worker, of those that are served now. */
@@ -131,10 +132,9 @@ export class SharedHealth {
     this.#sets = new Map(
       [...now].map(([key, tracker]) => {
         const known = before.get(key);
-        return [key, known?.tracker === tracker ? known : this.#join(key, tracker)];
+        return [key, known?.tracker === tracker ? known : this.#join(tracker)];
       }),
     );
-    this.#byTracker = new Map([...this.#sets.values()].map((shared) => [shared.tracker, shared]));
     for (const [key, shared] of before) if (this.#sets.get(key) !== shared) this.#leave(shared);
     const added = [...now.keys()].filter((key) => !before.has(key));
     const removed = [...before.keys()].filter((key) => !now.has(key));
@@ -142,14 +142,13 @@ export class SharedHealth {
     this.#settle();
   }
 
-  #join(key: string, tracker: Tracker): SharedSet {
-    const hint = ({ provider, transport }: Channel, what: HealthHint): void =>
-      this.#publish({
-        set: key,
-        provider: provider.id,
-        fact: { kind: "hint", transport, hint: what },
-      });
-    const detach = tracker.attend({
+  #join(tracker: Tracker): SharedSet {
+    const shared = new SharedSet(tracker);
+    const hint = ({ provider: { id: provider }, transport }: Channel, what: HealthHint): void => {
+      const fact = { kind: "hint", transport, hint: what } as const;
+      this.#publish({ set: tracker.key, provider, fact });
+    };
+    shared.detach = tracker.attend({
       changed: ({ event, ...channel }) => {
         if (event === "circuit_opened") hint(channel, { kind: "opened" });
         if (event === "circuit_closed") hint(channel, { kind: "closed" });
@@ -157,16 +156,6 @@ export class SharedHealth {
       observed: (channel, observation) => hint(channel, { kind: "observed", ...observation }),
       outage: () => this.#outage(shared),
     });
-    const shared: SharedSet = {
-      key,
-      tracker,
-      owner: null,
-      unheardMs: 0,
-      unheard: new Set(),
-      probes: new Map(),
-      detach,
-      cancelOutage: null,
-    };
     return shared;
   }
 
@@ -181,7 +170,7 @@ export class SharedHealth {
     const tell = (): void => {
       shared.cancelOutage = null;
       if (shared.tracker.isUsable() || this.#isOurs(shared)) return;
-      this.#parts.bus.publish(OUTAGES, shared.key);
+      this.#parts.bus.publish(OUTAGES, shared.tracker.key);
       shared.cancelOutage = this.#parts.runtime.after(OUTAGE_MS, tell);
     };
     tell();
@@ -230,12 +219,11 @@ export class SharedHealth {
   }
 
   #tellServed(): void {
-    const sets = [...this.#sets.values()];
-    const ours = sets.filter((shared) => this.#isOurs(shared));
+    const ours = [...this.#sets].filter(([, shared]) => this.#isOurs(shared));
     this.#parts.bus.publish(STATES, {
-      served: sets.map(({ key }) => key),
-      owned: ours.map(({ key }) => key),
-      listening: ours.flatMap(({ key, tracker }) =>
+      served: [...this.#sets.keys()],
+      owned: ours.map(([key]) => key),
+      listening: ours.flatMap(([key, { tracker }]) =>
         tracker.set.providers
           .filter((provider) => tracker.stateOf(provider)?.listening)
           .map(({ id }) => [key, id] as const),
@@ -338,7 +326,7 @@ export class SharedHealth {
   }
 
   /** One of the serving workers that have the set; null = none has. */
-  #ownerOf({ key, unheard }: SharedSet): WorkerId | null {
+  #ownerOf({ tracker: { key }, unheard }: SharedSet): WorkerId | null {
     const { bus } = this.#parts;
     const having = bus
       .workers()

@@ -154,12 +154,8 @@ class PolledSource implements Source {
   }
 }
 
-interface PollListener {
-  /** A new head, in the shape of pushed headers. */
-  head(raw: Buffer): void;
-  /** The provider failed to answer; no further call follows. */
-  lost(): void;
-}
+/** Hears a new head, in the shape of pushed headers, and once that the provider did not answer. */
+type PollListener = Pick<SourceEvents, "head" | "lost">;
 
 /** Polls the newest block of one provider while it has listeners. */
 class HeadPoll {

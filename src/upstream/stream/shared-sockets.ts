@@ -70,11 +70,7 @@ function providerOf(
 }
 
 /** A subscription at a provider of a set. */
-interface FeedPlace {
-  readonly key: string;
-  readonly provider: Provider;
-  readonly params: string;
-}
+type FeedPlace = Pick<JoinMessage, "key" | "params"> & { readonly provider: Provider };
 
 interface JoinedFeed {
   readonly owner: WorkerId;

@@ -97,7 +97,6 @@ export function openSource(
   events: SourceEvents,
 ): () => void {
   const opening = new Opening(parts, request, events);
-  opening.start();
   return () => opening.cancel();
 }
 
@@ -123,22 +122,14 @@ class Opening {
     this.#request = request;
     this.#events = events;
     this.#queries = new OpenQueries(parts.router);
-  }
-
-  start(): void {
-    const { subscription, ...whom } = this.#request;
+    const { subscription, ...whom } = request;
     const upstreams: Upstreams = {
       ws: { send: (outgoing, listener) => this.#subscribe(outgoing.provider, listener) },
     };
+    const { params } = subscription;
     this.#route = routeServiceCall(
-      this.#parts.router,
-      {
-        ...whom,
-        method: "eth_subscribe",
-        params: subscription.params,
-        transport: "ws",
-        upstreams,
-      },
+      parts.router,
+      { ...whom, method: "eth_subscribe", params, transport: "ws", upstreams },
       ({ outcome, source }, route) => {
         const provider = providerOf(source);
         this.#route = route;

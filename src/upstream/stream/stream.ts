@@ -37,7 +37,7 @@ import {
   type SourceRequest,
   type StreamParts,
 } from "./source.ts";
-import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
+import type { FailoverReason, SubscribeRequest, Subscriber } from "./subscriber.ts";
 import { type EventBlock, type HeldResults, TipBuffer } from "./tip-buffer.ts";
 
 /** What one stream works with. */
@@ -278,17 +278,21 @@ export class Stream {
     this.#seek();
   }
 
-  report(): StreamReport {
-    const stateInOutage = this.#everLive ? "recovering" : "opening";
-    const state = this.#outage === null ? "live" : stateInOutage;
+  /** Its state, for display. */
+  report() {
+    const stateInOutage = this.#everLive ? ("recovering" as const) : ("opening" as const);
+    const state = this.#outage === null ? ("live" as const) : stateInOutage;
     const { height } = this;
     const known = height === null ? null : this.#request.tracker.head();
     return {
       state,
       provider: this.#source?.provider ?? null,
       subscribers: this.#subscribers.size + this.#waiters.size,
+      /** Height of the newest delivered block; null = not applicable. */
       height,
+      /** How many blocks providers have beyond that height; null = unknown. */
       behind: height === null || known === null ? null : Math.max(0, known - height),
+      /** Number of backfilled blocks. */
       filledBlocks: this.#continuity.filledBlocks,
       failovers: this.#failovers,
       events: this.#events,

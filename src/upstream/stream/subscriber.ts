@@ -84,22 +84,3 @@ export const FAILOVER_REASONS = [
 
 /** One of the reasons. */
 export type FailoverReason = (typeof FAILOVER_REASONS)[number];
-
-/** The state of a stream, for display. */
-export interface StreamReport {
-  readonly state: "opening" | "live" | "recovering";
-  readonly provider: Provider | null;
-  readonly subscribers: number;
-  /** Height of the newest delivered block; null = not applicable. */
-  readonly height: number | null;
-  /** How many blocks providers have beyond that height; null = unknown. */
-  readonly behind: number | null;
-  readonly failovers: number;
-  /** Number of backfilled blocks. */
-  readonly filledBlocks: number;
-  readonly events: number;
-  /**
-   * Average time (ms) from an event of the provider to its delivery; null = nothing was delivered.
-   */
-  readonly lagMs: number | null;
-}

@@ -4,16 +4,12 @@ import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { type Provider, publicLabel } from "../../core/provider/profile.ts";
 import { type Head, readLog } from "../../core/stream/chain-event.ts";
 import type { StreamMark } from "../../core/stream/stream-mark.ts";
-import {
-  type BlockBounds,
-  isWithin,
-  type SubscriptionKind,
-} from "../../core/stream/subscription.ts";
+import { type BlockBounds, isWithin } from "../../core/stream/subscription.ts";
 import { type Holdings, NO_SHARED_HOLDINGS } from "../../core/workers/shared-holdings.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { ProfileRegistry } from "../registry/profile-registry.ts";
 import type { Timer } from "../timer-wheel.ts";
-import { LogCheckRegistry } from "./checks/log-check-registry.ts";
+import { LogCheckRegistry } from "./checks/log-checks.ts";
 import { CountsByChain, zeros } from "./counts-by-chain.ts";
 import { FilterQuota, MAX_CALLER_CHARS, SHORT_CHARS } from "./filter-quota.ts";
 import { Polls } from "./polled-source.ts";
@@ -23,19 +19,12 @@ import {
   FAILOVER_REASONS,
   type FailoverReason,
   type StreamCaller,
-  type StreamReport,
   type SubscribeRequest,
   type Subscriber,
 } from "./subscriber.ts";
 
 /** The state of one stream, for display. */
-export interface SubscriptionReport extends StreamReport {
-  /** Slug of a configured profile; `custom` for all profiles of accounts, as in the counts. */
-  readonly profile: string;
-  readonly chain: string;
-  readonly kind: SubscriptionKind;
-  readonly pinned: boolean;
-}
+export type SubscriptionReport = ReturnType<Stream["report"]> & ReturnType<typeof shown>;
 
 /** Counts of the subscriptions of one profile on one chain since the start. */
 const noCounts = () => ({
@@ -281,13 +270,9 @@ function refuse(subscriber: Subscriber, why: Fault): () => void {
   return () => {};
 }
 
-function shown({
-  profile,
-  tracker,
-  subscription,
-  pin,
-}: SubscribeRequest): Pick<SubscriptionReport, "profile" | "chain" | "kind" | "pinned"> {
+function shown({ profile, tracker, subscription, pin }: SubscribeRequest) {
   return {
+    /** Slug of a configured profile; `custom` for all profiles of accounts, as in the counts. */
     profile: publicLabel(profile),
     chain: tracker.set.chain.chainName,
     kind: subscription.kind,

@@ -58,18 +58,13 @@ export class BlockCheck {
   readonly #block: Block;
   readonly #source: BlockLogsSource;
   readonly #filters = new Map<string, FilterCheck>();
-  /** Many filters: all logs of the block are queried, also for those that join later. */
-  #isWhole = false;
+  /** Many filters: all logs of the block are queried, so that one that joins costs no call. */
+  isWhole = false;
   #isAsking = false;
 
   constructor(block: Block, logsSource: BlockLogsSource) {
     this.#block = block;
     this.#source = logsSource;
-  }
-
-  /** Whether all logs of the block are queried, so that a filter that joins costs no call. */
-  get isWhole(): boolean {
-    return this.#isWhole;
   }
 
   /** Adds a filter to the check. `done` is called once, not before `run`. */
@@ -78,15 +73,7 @@ export class BlockCheck {
     done: (result: BlockCheckResult) => void,
   ): void {
     const { params } = subscription;
-    const known: FilterCheck = this.#filters.get(params) ?? {
-      subscription,
-      found: new Map(),
-      sources: new Set(),
-      answeredBy: new Set(),
-      waiters: [],
-      second,
-      state: "open",
-    };
+    const known = this.#filters.get(params) ?? new FilterCheck(subscription, second);
     this.#filters.set(params, known);
     known.sources.add(source);
     if (second === "needed") known.second = second;
@@ -97,9 +84,9 @@ export class BlockCheck {
   /** Queries all filters that were not queried yet. */
   run(): void {
     const open = [...this.#filters.values()].filter((filter) => filter.state === "open");
-    this.#isWhole ||=
+    this.isWhole ||=
       this.#filters.size >= LEAST_FILTERS_TOGETHER || (open.length > 1 && !this.#source.isRoomy());
-    if (this.#isWhole) return void this.#queryAll();
+    if (this.isWhole) return void this.#queryAll();
     for (const filter of open) {
       filter.state = "alone";
       void this.#queryOne(filter);
@@ -220,17 +207,23 @@ export class BlockCheck {
   }
 }
 
-interface FilterCheck {
+/** The check of one filter. */
+class FilterCheck {
   readonly subscription: Subscription;
-  /** Logs that some provider returned, by log index. */
-  readonly found: Map<number, Log>;
-  readonly sources: Set<string>;
-  /** Ids of providers. */
-  readonly answeredBy: Set<string>;
   second: BlockCheckRequest["second"];
-  waiters: ((result: BlockCheckResult) => void)[];
+  /** Logs that some provider returned, by log index. */
+  readonly found = new Map<number, Log>();
+  readonly sources = new Set<string>();
+  /** Ids of providers. */
+  readonly answeredBy = new Set<string>();
+  waiters: ((result: BlockCheckResult) => void)[] = [];
   /** `alone`, `together`: how it is asked for. */
-  state: "open" | "alone" | "together" | BlockCheckResult;
+  state: "open" | "alone" | "together" | BlockCheckResult = "open";
+
+  constructor(subscription: Subscription, second: BlockCheckRequest["second"]) {
+    this.subscription = subscription;
+    this.second = second;
+  }
 }
 
 function takeAnswer(

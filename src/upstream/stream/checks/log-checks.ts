@@ -9,7 +9,7 @@ import type { Channel } from "../../../core/provider/attempt.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import { methodOf } from "../../../core/rpc/method.ts";
 import { writeRequest } from "../../../core/rpc/wire-request.ts";
-import { type Block, type Log, readLogKeys } from "../../../core/stream/chain-event.ts";
+import { type Block, type Head, type Log, readLogKeys } from "../../../core/stream/chain-event.ts";
 import {
   type BloomTrust,
   covers,
@@ -25,7 +25,7 @@ import type { Need } from "../../../core/stream/log-verification.ts";
 import { ALL_LOGS, type LogFilter, logsOfBlock } from "../../../core/stream/subscription.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import { type Allowance, WHOLE_SHARES } from "../../shares.ts";
-import type { CountedChain } from "../counts-by-chain.ts";
+import { type CountedChain, CountsByChain } from "../counts-by-chain.ts";
 import type { StreamParts } from "../source.ts";
 import {
   BlockCheck,
@@ -34,7 +34,7 @@ import {
   type BlockLogsSource,
 } from "./block-check.ts";
 import {
-  type BlockLogs,
+  BlockLogs,
   LEAST_FILTERS_TOGETHER,
   matching,
   queryBlock,
@@ -43,7 +43,7 @@ import {
 } from "./block-logs.ts";
 
 /** Counts of the checks of one profile on one chain since the start. */
-export const NO_CHECKS = {
+const NO_CHECKS = {
   /** Checks by result, one for each block and filter of a stream. */
   agreed: 0,
   /** Logs were left out, by the provider of the stream or by the one queried. */
@@ -73,10 +73,7 @@ export interface BlockQuery extends CheckedStream, BlockCheckRequest {
 }
 
 /** What checks work with. */
-export type LogChecksParts = Pick<
-  StreamParts,
-  "runtime" | "timerWheel" | "router" | "shares" | "log"
->;
+type LogChecksParts = Pick<StreamParts, "runtime" | "timerWheel" | "router" | "shares" | "log">;
 
 /** After logs were left out, every block is checked for this time. */
 const ALARMED_MS = 300_000;
@@ -476,4 +473,44 @@ export class LogChecks {
 
 function isOther(left: Buffer | null, right: Buffer | null): boolean {
   return left !== null && right !== null && !left.equals(right);
+}
+
+/** Most profiles and chains that are remembered; beyond that the oldest starts from nothing. */
+const MAX_REMEMBERED = 10_000;
+
+/** The log checks of every profile and chain that has streams, and their counts for display. */
+export class LogCheckRegistry {
+  readonly #parts: LogChecksParts;
+  readonly #blockLogs = new BlockLogs();
+  readonly #byKey = new Map<string, LogChecks>();
+  readonly #byTracker = new WeakMap<Tracker, Set<LogChecks>>();
+  readonly #counts = new CountsByChain(() => ({ ...NO_CHECKS }));
+
+  constructor(parts: LogChecksParts) {
+    this.#parts = parts;
+  }
+
+  /** The checks of one profile on the chain of a tracker. */
+  of(profile: string, tracker: Tracker): LogChecks {
+    const key = `${profile} ${tracker.set.chain.chainName}`;
+    const checks =
+      this.#byKey.get(key) ??
+      new LogChecks(key, this.#parts, this.#counts.of(profile, tracker), this.#blockLogs);
+    checks.bind(tracker);
+    this.#byKey.set(key, checks);
+    this.#byTracker.set(tracker, (this.#byTracker.get(tracker) ?? new Set()).add(checks));
+    keepNewest(this.#byKey, MAX_REMEMBERED);
+    return checks;
+  }
+
+  /** Records a head that a provider pushed. */
+  see(tracker: Tracker, provider: Provider, head: Head): void {
+    if (tracker.set.logVerification === "off") return;
+    for (const checks of this.#byTracker.get(tracker) ?? [])
+      checks.see(provider, head.hash, head.raw);
+  }
+
+  counts() {
+    return this.#counts.all();
+  }
 }

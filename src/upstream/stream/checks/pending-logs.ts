@@ -59,7 +59,7 @@ const MAX_DONE = 4;
 const MAX_TIMERS = 2;
 
 /** A block whose logs are held, gathered or checked. */
-interface PendingBlock {
+class PendingBlock {
   readonly block: Block;
   readonly source: Provider;
   readonly atMs: number;
@@ -71,16 +71,31 @@ interface PendingBlock {
   readonly pushed: Set<number>;
   held: boolean;
   /** It may be delivered. */
-  ready: boolean;
+  ready = false;
   /** Its checks are over. */
-  done: boolean;
+  done = false;
   /** Its bloom excludes matching logs. */
-  excluded: boolean;
-  need: Need;
+  excluded = false;
+  need: Need = "none";
   /** A check was skipped for lack of budget. */
-  overBudget: boolean;
-  tries: number;
-  timers: Timer[];
+  overBudget = false;
+  tries = 0;
+  timers: Timer[] = [];
+
+  constructor(
+    block: Block,
+    source: Provider,
+    given: readonly Log[] | null,
+    { atMs, held }: { readonly atMs: number; readonly held: boolean },
+  ) {
+    this.block = block;
+    this.source = source;
+    this.atMs = atMs;
+    this.given = given !== null;
+    this.logs = new Map((held ? (given ?? []) : []).map((log) => [log.logIndex, log]));
+    this.pushed = new Set(given?.map((log) => log.logIndex));
+    this.held = held;
+  }
 }
 
 /** The pending blocks of one stream. */
@@ -108,25 +123,8 @@ export class PendingLogs {
       return this.#listener.ready(given ?? []);
     this.drop(block.hash);
     const held = mode === "strict" || (this.#disorderly && given === null);
-    const logs = new Map((held ? (given ?? []) : []).map((log) => [log.logIndex, log]));
-    const pushed = new Set(given?.map((log) => log.logIndex));
     const atMs = this.#parts.runtime.now();
-    const pending: PendingBlock = {
-      block,
-      source,
-      atMs,
-      given: given !== null,
-      logs,
-      pushed,
-      held,
-      ready: false,
-      done: false,
-      excluded: false,
-      need: "none",
-      overBudget: false,
-      tries: 0,
-      timers: [],
-    };
+    const pending = new PendingBlock(block, source, given, { atMs, held });
     this.#insert(pending);
     if (!held) this.#listener.ready(given ?? []);
     const mostMs = Math.min(this.#blockTimeMs, MOST_HELD_MS);
