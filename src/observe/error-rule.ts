@@ -3,14 +3,7 @@
 import type { UnknownError } from "../core/provider-errors/error-samples.ts";
 
 /** An entry, as YAML to copy and as a value. */
-export interface ErrorRuleEntry {
-  readonly yaml: string;
-  readonly entry: {
-    readonly code?: number;
-    readonly message_contains?: readonly string[];
-    readonly category: string;
-  };
-}
+export type ErrorRuleEntry = NonNullable<ReturnType<typeof errorRuleFor>>;
 
 /** What stands in a sample for what changes: secrets, hex and numbers. */
 const CHANGING = /\[redacted\]|0x…|\d+|[\p{Cc}]/gu;
@@ -18,12 +11,10 @@ const LEAST_CHARS = 4;
 const MAX_CHARS = 80;
 /** Counts against nobody, and the next provider is asked: what becomes of an unknown error too. */
 const CATEGORY = "unknown";
+const HINT = "# choose what it means: rate_limit, server, method_unsupported, …";
 
 /** The entry for an error; null = it has neither a code nor a text that stays. */
-export function errorRuleFor({
-  code,
-  sample,
-}: Pick<UnknownError, "code" | "sample">): ErrorRuleEntry | null {
+export function errorRuleFor({ code, sample }: Pick<UnknownError, "code" | "sample">) {
   const [piece = ""] = sample
     .toLowerCase()
     .split(CHANGING)
@@ -36,14 +27,9 @@ export function errorRuleFor({
     ...(piece === "" ? {} : { message_contains: [piece] }),
     category: CATEGORY,
   };
-  const lines = [
-    ...(code === null ? [] : [`code: ${code}`]),
-    ...(piece === "" ? [] : [`message_contains: [${JSON.stringify(piece)}]`]),
-    `category: ${CATEGORY} # choose what it means: rate_limit, server, method_unsupported, …`,
-  ];
-  const [first, ...rest] = lines;
-  return {
-    yaml: ["error_rules:", `  - ${first}`, ...rest.map((line) => `    ${line}`)].join("\n"),
-    entry,
-  };
+  const lines = Object.entries(entry).map(([name, value], at) => {
+    const text = name === "category" ? `${CATEGORY} ${HINT}` : JSON.stringify(value);
+    return `${at === 0 ? "  - " : "    "}${name}: ${text}`;
+  });
+  return { yaml: ["error_rules:", ...lines].join("\n"), entry };
 }

@@ -184,12 +184,7 @@ export const METRICS: readonly Metric[] = [
     "Nodes that serve together: connected, responding, and how many there should be.",
     labelled(["state"], ({ cluster }) => {
       const health = cluster();
-      if (health === null) return null;
-      return byName({
-        connected: health.connected,
-        responding: health.responding,
-        total: health.total,
-      });
+      return health === null ? null : inOrder(["connected", "responding", "total"], health);
     }),
   ),
   highest(
@@ -210,14 +205,10 @@ export const METRICS: readonly Metric[] = [
     "svc_split_parts_total",
     "Parts of such calls: `asked` in all, and of those `refused` as too large, asked for `again` " +
       "after a failure, and `foreign`: of another fork, or false.",
-    labelled(["result"], ({ observer: { splits } }) =>
-      byName({
-        asked: splits.parts,
-        refused: splits.refused,
-        again: splits.again,
-        foreign: splits.foreign,
-      }),
-    ),
+    labelled(["result"], ({ observer: { splits } }) => {
+      const { parts: asked, refused, again, foreign } = splits;
+      return byName({ asked, refused, again, foreign });
+    }),
   ),
   counter(
     "svc_upstream_batches_total",

@@ -3,29 +3,26 @@
 // addresses.
 import type { Logger } from "pino";
 import type { FaultCode } from "../core/faults/rpc-fault.ts";
+import type { Attempt } from "../core/provider/attempt.ts";
 import { addTo } from "../core/provider/latency.ts";
 import type { Provider } from "../core/provider/profile.ts";
+import { noteSeen, noteUnknown } from "../core/provider-errors/error-samples.ts";
+import type { Failure } from "../core/rpc/failure.ts";
 import type { Method } from "../core/rpc/method.ts";
 import type { Runtime } from "../runtime.ts";
 import { BatchCounts } from "../upstream/batch/batching-upstream.ts";
-import type { Answer, Outcome } from "../upstream/engine/answer.ts";
+import type { Answer } from "../upstream/engine/answer.ts";
 import { ViewReasks } from "../upstream/engine/layers/consistency.ts";
 import { SplitCounts } from "../upstream/engine/ranges/range-run.ts";
+import { OVERTAKEN } from "../upstream/engine/refusal.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import type { HealthChange } from "../upstream/health/provider-records.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
-import { CallLog } from "./call-log.ts";
-import { EventFeed, type UnplacedEvent } from "./feed/event-feed.ts";
+import { EventFeed } from "./feed/event-feed.ts";
 import { HistoryCounts } from "./history/history-counts.ts";
+import { redactedMessage, redactedMethod } from "./redacted-error.ts";
 import { RepeatLimiter } from "./repeat-limiter.ts";
 import { OUTCOMES, Series } from "./series.ts";
-
-/** Counts of client WebSockets. */
-export interface SocketCounts {
-  open: number;
-  /** Closed sockets by close code; unknown codes count as `other`. */
-  readonly closes: Map<string, number>;
-}
 
 const CHANGES: Readonly<
   Record<HealthChange["event"], { readonly level: "warn" | "info"; readonly text: string }>
@@ -36,12 +33,20 @@ const CHANGES: Readonly<
   cordon_lifted: { level: "info", text: "provider may be asked again" },
 };
 
+const STATES = { circuit_opened: "open", circuit_closed: "closed" } as const;
+
 /** Close codes that are counted separately; clients can send any code. */
 const CLOSE_CODES: ReadonlySet<number> = new Set([
   1000, 1001, 1002, 1003, 1005, 1006, 1007, 1008, 1009, 1011, 1012, 1013,
 ]);
 
 const RETURNED_TWICE = "the memory of an answer was returned twice: please report this defect";
+
+/** Most attempts in one line: only calls in parts have more. */
+const MAX_ATTEMPTS = 50;
+
+/** Categories of errors that matched no rule. */
+const UNKNOWN_CATEGORIES: ReadonlySet<string> = new Set(["unknown", "tx_rejected"]);
 
 /** This process among the workers of its service. */
 export interface ObserverPlace {
@@ -64,14 +69,14 @@ export class Observer {
   readonly reasks = new ViewReasks();
   /** Calls that went to providers several in one request. */
   readonly batches = new BatchCounts();
-  readonly sockets: SocketCounts = { open: 0, closes: new Map() };
+  /** Client WebSockets that are open, and closed ones by close code, or as `other`. */
+  readonly sockets = { open: 0, closes: new Map<string, number>() };
   /** Requests refused before their chain was known. */
   readonly refusals = new Map<FaultCode, number>();
   /** Answers whose memory was returned twice. */
   returnsTwice = 0;
   readonly #runtime: Runtime;
   readonly #repeats: RepeatLimiter;
-  readonly #calls: CallLog;
   readonly #series = new Map<string, Series>();
 
   constructor(log: Logger, runtime: Runtime, place: ObserverPlace = ALONE) {
@@ -81,7 +86,6 @@ export class Observer {
     this.#repeats = new RepeatLimiter(runtime, (cause, held) =>
       log.warn({ cause, held }, "more like this in the last minute"),
     );
-    this.#calls = new CallLog(log, runtime, this.#repeats);
   }
 
   /** The counters of a profile on a chain. */
@@ -114,7 +118,7 @@ export class Observer {
     if (route.plan.panic === true) countPanic(series, route);
     countFurther(series, route);
     if (route.cacheUse !== null) series.cacheUses[route.cacheUse.result]++;
-    this.#calls.finished(series, route, answer, requestId);
+    this.#finished(series, route, answer, requestId);
     this.feed.ended({ route, outcome: answer.outcome, requestId, series }, nowMs);
   }
 
@@ -143,7 +147,12 @@ export class Observer {
   channelChanged(profile: string, chain: string, change: HealthChange): void {
     const { provider, transport, event, cause } = change;
     if (event === "circuit_opened") this.history.chain(profile, chain).opened(provider);
-    this.feed.emit(feedEventOf(profile, chain, change));
+    const about = { profile, chain, provider: provider.id, transport, cause };
+    this.feed.emit(
+      event === "circuit_opened" || event === "circuit_closed"
+        ? { type: "circuit", data: { ...about, state: STATES[event] } }
+        : { type: "cordon", data: { ...about, cordoned: event === "cordoned" } },
+    );
     const repeated = `${event}: ${profile} on ${chain}: ${provider.id} ${transport}`;
     if (!this.#repeats.mayLog(profile, repeated)) return;
     const { level, text } = CHANGES[event];
@@ -164,6 +173,53 @@ export class Observer {
     this.log.warn({ provider, most }, text);
   }
 
+  /** Logs a routed call at its end, and keeps samples of provider errors. */
+  #finished(to: Series, route: RoutedCall, answer: Answer, requestId: string): void {
+    for (const { attempt, failure } of route.traces)
+      if (failure !== null && !attempt.provider.guarded)
+        this.#noteError(to, route, attempt, failure);
+    const call = { to, route, answer, requestId };
+    if (isRetried(route) || answer.outcome.kind === "fault") this.#warn(call);
+    if (this.log.isLevelEnabled("debug")) this.log.debug(lineOf(call), "request");
+  }
+
+  /** Records an error by its category; one that matches no rule also by its shape, and logs it. */
+  #noteError(
+    to: Series,
+    { request }: RoutedCall,
+    { provider, verdict }: Attempt,
+    failure: Failure,
+  ): void {
+    if (verdict === null) return;
+    const { code, httpStatus } = failure;
+    const { methodName: method } = request.call;
+    const { category } = verdict;
+    const message = String(failure.message);
+    const nowMs = this.#runtime.wallMs();
+    const about = { provider: provider.id, code, httpStatus };
+    const redact = (text: string): string => redactedMessage(provider, text);
+    const describe = () => ({ method: redactedMethod(method), sample: redact(message) });
+    noteSeen(to.errors, { ...about, category, describe }, nowMs);
+    if (!UNKNOWN_CATEGORIES.has(category)) return;
+    const shape = noteUnknown(to.unknown, { ...about, method, message, redact }, nowMs);
+    const cause = `unknown error of ${provider.id}`;
+    if (shape === null || !this.#repeats.mayLog(to.profile, cause)) return;
+    this.log.warn(
+      { profile: to.profile, chain: to.chain, ...shape },
+      "a provider error that no rule knows; `error_rules` can say what it means",
+    );
+  }
+
+  #warn(call: FinishedCall): void {
+    if (!this.log.isLevelEnabled("warn")) return;
+    const { to, route, answer } = call;
+    const { profile, chain } = to;
+    const text =
+      answer.outcome.kind === "fault" ? "request failed" : "request took more than one attempt";
+    const cause = `${text}: ${profile} on ${chain}: ${whyOf(route)}`;
+    if (this.#repeats.mayLog(profile, cause)) this.log.warn({ cause, ...lineOf(call) }, text);
+  }
+
   socketOpened(): void {
     this.sockets.open++;
   }
@@ -173,23 +229,6 @@ export class Observer {
     sockets.open--;
     const label = CLOSE_CODES.has(code) ? String(code) : "other";
     sockets.closes.set(label, (sockets.closes.get(label) ?? 0) + 1);
-  }
-}
-
-function feedEventOf(
-  profile: string,
-  chain: string,
-  { provider, transport, event, cause }: HealthChange,
-): UnplacedEvent {
-  const about = { profile, chain, provider: provider.id, transport, cause };
-  switch (event) {
-    case "circuit_opened":
-      return { type: "circuit", data: { ...about, state: "open" } };
-    case "circuit_closed":
-      return { type: "circuit", data: { ...about, state: "closed" } };
-    case "cordoned":
-    case "cordon_lifted":
-      return { type: "cordon", data: { ...about, cordoned: event === "cordoned" } };
   }
 }
 
@@ -214,7 +253,7 @@ function countFurther(
 }
 
 function countAnswer(to: Series, method: Method, { outcome, source }: Answer): void {
-  count(to, method, labelOf(outcome.kind));
+  count(to, method, LABELS[outcome.kind]);
   to.sources[source.kind]++;
 }
 
@@ -223,14 +262,54 @@ function count(to: Series, method: Method, outcome: number): void {
   to.requests[at] = (to.requests[at] ?? 0) + 1;
 }
 
-function labelOf(outcome: Outcome["kind"]): number {
-  switch (outcome) {
-    case "result":
-    case "stream":
-      return 0;
-    case "error":
-      return 1;
-    case "fault":
-      return 2;
-  }
+/** The position of each outcome in `OUTCOMES`. */
+const LABELS = { result: 0, stream: 0, error: 1, fault: 2 } as const;
+
+/**
+ * Whether a provider failed, or was left for another. A hedge, or a recheck of `null`,
+ * is nothing to warn of.
+ */
+function isRetried({ traces }: RoutedCall): boolean {
+  if (traces.length < 2) return false;
+  const isHedged = traces.some(({ attempt }) => attempt.hedgedAfterMs !== undefined);
+  return traces.some(
+    ({ attempt: { verdict } }) =>
+      verdict !== null && !(isHedged && verdict.category === OVERTAKEN.category),
+  );
+}
+
+interface FinishedCall {
+  readonly to: Series;
+  readonly route: RoutedCall;
+  readonly answer: Answer;
+  readonly requestId: string;
+}
+
+/** The result of the first attempt, or why there was none. */
+function whyOf({ traces, plan }: RoutedCall): string {
+  const [first] = traces;
+  if (first === undefined)
+    return `no provider to ask (${plan.excluded.map(({ reason }) => reason).join(", ")})`;
+  return `${first.attempt.provider.id} ${first.attempt.verdict?.category ?? "answered"}`;
+}
+
+function lineOf({ route, answer, requestId }: FinishedCall) {
+  const { request, traces, plan } = route;
+  return {
+    request_id: requestId,
+    chain: request.tracker.set.chain.chainName,
+    // What callers write may be anything, a key pasted into the wrong place as well.
+    method: redactedMethod(request.call.methodName),
+    strategy: request.strategy,
+    outcome: answer.outcome.kind,
+    /** Where the answer came from. */
+    source: answer.source.kind,
+    attempts: traces.slice(0, MAX_ATTEMPTS).map(({ attempt }) => ({
+      provider: attempt.provider.id,
+      category: attempt.verdict?.category ?? null,
+      code: attempt.code,
+      latency_ms: Math.round(attempt.latencyMs),
+    })),
+    excluded: plan.excluded.map(({ provider, reason }) => `${provider.id}: ${reason}`),
+  };
 }

@@ -4,15 +4,6 @@ import { type EventLoopUtilization, performance } from "node:perf_hooks";
 import type { Runtime } from "../runtime.ts";
 import type { Observer } from "./observer.ts";
 
-/** The load of this process; null = not measured yet. */
-export interface ProcessLoad {
-  readonly callsPerS: number | null;
-  readonly cpuCores: number | null;
-  /** 0 to 1. */
-  readonly eventLoopBusy: number | null;
-  readonly memoryBytes: number;
-}
-
 interface Reading {
   readonly atMs: number;
   readonly calls: number;
@@ -25,11 +16,7 @@ export class LoadMeter {
   readonly #runtime: Pick<Runtime, "now">;
   readonly #observer: Pick<Observer, "allSeries">;
   #before: Reading;
-  #load: Omit<ProcessLoad, "memoryBytes"> = {
-    callsPerS: null,
-    cpuCores: null,
-    eventLoopBusy: null,
-  };
+  #load: ReturnType<typeof loadOf> | typeof UNMEASURED = UNMEASURED;
 
   constructor(runtime: Pick<Runtime, "now">, observer: Pick<Observer, "allSeries">) {
     this.#runtime = runtime;
@@ -38,7 +25,7 @@ export class LoadMeter {
   }
 
   /** The load as it was measured last. */
-  get load(): ProcessLoad {
+  get load() {
     return { ...this.#load, memoryBytes: process.memoryUsage.rss() };
   }
 
@@ -48,12 +35,7 @@ export class LoadMeter {
     const ms = now.atMs - before.atMs;
     if (ms <= 0) return;
     this.#before = now;
-    const { utilization } = performance.eventLoopUtilization(now.loop, before.loop);
-    this.#load = {
-      callsPerS: rounded(((now.calls - before.calls) * 1_000) / ms),
-      cpuCores: rounded((now.cpuMicros - before.cpuMicros) / 1_000 / ms),
-      eventLoopBusy: rounded(Math.min(1, utilization)),
-    };
+    this.#load = loadOf(before, now, ms);
   }
 
   #read(): Reading {
@@ -68,6 +50,18 @@ export class LoadMeter {
       loop: performance.eventLoopUtilization(),
     };
   }
+}
+
+const UNMEASURED = { callsPerS: null, cpuCores: null, eventLoopBusy: null };
+
+function loadOf(before: Reading, now: Reading, ms: number) {
+  const { utilization } = performance.eventLoopUtilization(now.loop, before.loop);
+  return {
+    callsPerS: rounded(((now.calls - before.calls) * 1_000) / ms),
+    cpuCores: rounded((now.cpuMicros - before.cpuMicros) / 1_000 / ms),
+    /** 0 to 1. */
+    eventLoopBusy: rounded(Math.min(1, utilization)),
+  };
 }
 
 function rounded(value: number): number {

@@ -8,7 +8,6 @@ import type { PaymentGauges } from "../payments/payments.ts";
 import type { SessionGauges } from "../payments/session/sessions.ts";
 import type { CacheReport } from "../upstream/engine/cache/cached-answers.ts";
 import type { Filters } from "../upstream/filter/filters.ts";
-import type { HealthReport } from "../upstream/health/health-report.ts";
 import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
 import type { SubscriptionReport, Subscriptions } from "../upstream/stream/subscriptions.ts";
 import type { SocketReport } from "../upstream/transport.ts";
@@ -59,13 +58,7 @@ export interface MetricFacts extends StreamFacts {
 }
 
 /** One provider of a profile on one chain and transport. */
-export interface ProviderReading {
-  /** Values of the labels `profile`, `chain`, `provider` and `transport`. */
-  readonly labels: readonly string[];
-  readonly health: HealthReport;
-  /** Null on HTTP. */
-  readonly socket: SocketReport | null;
-}
+export type ProviderReading = ReturnType<typeof providersOf>[number];
 
 /** The sources, with what several metrics share already read. */
 export interface Readings extends MetricFacts {
@@ -107,13 +100,15 @@ function budgetsOf({ registry, realIds }: MetricFacts) {
   );
 }
 
-function providersOf({ registry, socketOf, realIds }: MetricFacts): readonly ProviderReading[] {
+function providersOf({ registry, socketOf, realIds }: MetricFacts) {
   return trackersOf(registry).flatMap(({ profile, tracker, labels }) =>
     tracker.set.providers.flatMap((provider) => {
       const name = profile.managed && !realIds ? provider.alias : provider.id;
       return transportsOf(provider).map((transport) => ({
+        /** Values of the labels `profile`, `chain`, `provider` and `transport`. */
         labels: [...labels, name, transport],
         health: tracker.health(provider, transport),
+        /** Null on HTTP. */
         socket: transport === "ws" ? socketOf(provider) : null,
       }));
     }),

@@ -9,9 +9,13 @@ import { createHourReader, startHourWriter } from "../../src/app/live/hour-histo
 import { writeHistoryHour } from "../../src/hosted/operator/stored-history.ts";
 import { type CountedRow, METHOD_CLASSES } from "../../src/observe/history/history-counts.ts";
 import { type HistoryQuery, historyColumns } from "../../src/observe/history/history-report.ts";
-import { ATTEMPT_ROW, CALL_ROW } from "../../src/observe/history/history-row.ts";
+import {
+  ATTEMPT_ROW,
+  CALL_ROW,
+  hourCounts,
+  parseHourCounts,
+} from "../../src/observe/history/history-row.ts";
 import { HourBook, MAX_HOUR_ROWS } from "../../src/observe/history/hour-book.ts";
-import { hourCounts, parseHourCounts } from "../../src/observe/history/hour-counts.ts";
 import { ServiceHistory } from "../../src/observe/history/service-history.ts";
 import { removeOld } from "../../src/shared/nodes/retention.ts";
 import type { Store } from "../../src/shared/store/store.ts";

@@ -7,10 +7,10 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { Histogram } from "../../src/core/provider/latency.ts";
 import { UnknownErrors } from "../../src/core/provider-errors/error-samples.ts";
-import { familiesText } from "../../src/observe/exposition.ts";
 import { ChainCounts } from "../../src/observe/history/history-counts.ts";
 import {
   collectFamilies,
+  familiesText,
   type MetricFamily,
   mergeFamilies,
 } from "../../src/observe/metric-families.ts";

@@ -13,9 +13,8 @@ import {
 import type { CountedRow, RowSubject } from "../../observe/history/history-counts.ts";
 import { METHOD_CLASSES } from "../../observe/history/history-counts.ts";
 import { type HistoryQuery, HistoryReport } from "../../observe/history/history-report.ts";
-import { layoutOfRow } from "../../observe/history/history-row.ts";
+import { hourCounts, layoutOfRow, parseHourCounts } from "../../observe/history/history-row.ts";
 import { HOUR_MS } from "../../observe/history/hour-book.ts";
-import { hourCounts, parseHourCounts } from "../../observe/history/hour-counts.ts";
 import {
   type HistoryReader,
   type HoursFailure,

@@ -14,7 +14,6 @@ import {
   type Strategy,
 } from "../../core/routing/strategy.ts";
 import {
-  type AlternativePlan,
   alternativePlan,
   consideredUnder,
   type PlanChange,
@@ -199,26 +198,14 @@ export function callEventOf(decision: RoutingDecision) {
     source: source.kind,
     provider: providerOf(source)?.id ?? null,
     attempts: attempts.length,
-    failovers: failoversOf(attempts),
-    hedged: isHedged(attempts),
+    /** Failed attempts after which another provider was asked. */
+    failovers: attempts.slice(0, -1).filter(isFailed).length,
+    hedged: attempts.some(({ hedgedAfterMs }) => hedgedAfterMs !== undefined),
     pinned: decision.pinned,
     panic: decision.isPanic,
     error: lastErrorOf(decision),
     what_if: decision.inputs !== null,
   };
-}
-
-/** Whether an attempt was made beside another one. */
-function isHedged(attempts: readonly Attempt[]): boolean {
-  return attempts.some(({ hedgedAfterMs }) => hedgedAfterMs !== undefined);
-}
-
-/** Failed attempts after which another provider was asked. */
-function failoversOf(attempts: readonly Attempt[]): number {
-  let failed = 0;
-  for (const attempt of attempts) if (isFailed(attempt)) failed++;
-  const last = attempts.at(-1);
-  return last !== undefined && isFailed(last) ? failed - 1 : failed;
 }
 
 /** Not those that the service ended because another one had answered. */
@@ -244,8 +231,7 @@ function shownMessage(provider: Provider, message: string | null): string | null
 /** A decision with all that is known of it, for the operator. */
 export function decisionView(decision: RoutingDecision) {
   const { inputs, order, excluded, attempts, messages, strategy, cacheUse, startedAtMs } = decision;
-  const considered = inputs === null ? [] : consideredUnder(inputs, { strategy, without: null });
-  const known = new Map(considered.map((each) => [each.provider.id, each]));
+  const known = consideredById(inputs, { strategy, without: null });
   const candidates = order.flatMap(({ id }) => known.get(id) ?? []);
   const hit = cacheUse?.result === "hit" ? cacheUse : null;
   return {
@@ -282,32 +268,30 @@ export function whatIfView(decision: RoutingDecision, change: PlanChange) {
   const ids = inputs.considered.map(({ provider }) => provider.id);
   if (change.without !== null && !ids.includes(change.without)) return "unknown_provider";
   const other = alternativePlan(inputs, change);
-  const known = new Map(
-    consideredUnder(inputs, change).map((each) => [each.provider.id, each] as const),
-  );
   const { strategy, without } = change;
+  const candidates = other.candidates.map(({ considered }) => considered);
+  const views = candidateViews(candidates, strategy, inputs.settings);
   return {
     id: decisionId(decision),
     strategy,
     without,
-    candidates: likelyViews(other, strategy, inputs.settings),
-    excluded: exclusionViews(other, known),
+    candidates: views.map((view, at) => ({
+      ...view,
+      first_share: other.candidates[at]?.firstShare ?? 0,
+    })),
+    excluded: exclusionViews(other, consideredById(inputs, change)),
     random: other.isRandom,
     same_first: other.candidates[0]?.considered.provider.id === order[0]?.id,
   };
 }
 
-function likelyViews(
-  { candidates }: AlternativePlan,
-  strategy: Strategy,
-  settings: Entrants["settings"],
-) {
-  const views = candidateViews(
-    candidates.map(({ considered }) => considered),
-    strategy,
-    settings,
-  );
-  return views.map((view, at) => ({ ...view, first_share: candidates[at]?.firstShare ?? 0 }));
+/** Whom a plan considered, by their ids. */
+function consideredById(
+  inputs: Plan["inputs"] | null,
+  change: PlanChange,
+): ReadonlyMap<string, Considered> {
+  const considered = inputs == null ? [] : consideredUnder(inputs, change);
+  return new Map(considered.map((each) => [each.provider.id, each]));
 }
 
 function candidateViews(

@@ -6,8 +6,14 @@ import type { Runtime } from "../../runtime.ts";
 import type { PlanRecording } from "../../upstream/engine/attempts/attempt.ts";
 import type { RouteRequest } from "../../upstream/engine/call-context.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
-import { ANY_CALL, type CallFilter, type FilteredCall, matches } from "./call-filter.ts";
-import { CallSample, type CallWorth } from "./call-sample.ts";
+import {
+  ANY_CALL,
+  type CallFilter,
+  CallSample,
+  type CallWorth,
+  type FilteredCall,
+  matches,
+} from "./call-filter.ts";
 import {
   callEventOf,
   type DecisionOrigin,
@@ -39,17 +45,11 @@ export interface FeedItem {
   readonly filters: readonly string[] | null;
 }
 
-/** How many calls passed a filter, and how many of these are among the events. */
-export interface FilterCount {
-  readonly filter: string;
-  readonly shown: number;
-  readonly matched: number;
-}
-
 /** Events that were gathered, and how many calls there were meanwhile. */
 export interface FeedBatch {
   readonly events: readonly FeedItem[];
-  readonly counts: readonly FilterCount[];
+  /** How many calls passed each filter, and how many of these are among the events. */
+  readonly counts: readonly { filter: string; shown: number; matched: number }[];
   /** Calls that ended. */
   readonly ended: number;
 }
@@ -77,6 +77,7 @@ interface PendingCall {
 
 /** The feed of this process. */
 export class EventFeed implements PlanRecording {
+  readonly worker: string;
   readonly #parts: FeedParts;
   readonly #origin: DecisionOrigin;
   readonly #kept = new KeptDecisions();
@@ -87,8 +88,6 @@ export class EventFeed implements PlanRecording {
   #lastNumber = 0;
   #receive: ((batch: FeedBatch) => void) | null = null;
   #windowStartMs = Number.NEGATIVE_INFINITY;
-  /** From the monotonic clock to the wall clock, in the present second. */
-  #toWallMs = 0;
   #pendingCalls: PendingCall[] = [];
   #pendingChanges: FeedItem[] = [];
   #changes: ChangeEvent[] = [];
@@ -99,14 +98,11 @@ export class EventFeed implements PlanRecording {
     const { runtime, worker } = parts;
     const chance = Math.floor(runtime.random() * 36 ** 4).toString(36);
     const start = Math.floor(runtime.wallMs() / 1_000).toString(36);
+    this.worker = worker;
     this.#parts = parts;
     this.#origin = { worker, idPrefix: `${worker}-${start}${chance}-` };
     this.#base = new CallSample(ANY_CALL, this.#limitOf(UNWATCHED_PER_S));
     this.#samples = [this.#base];
-  }
-
-  get worker(): string {
-    return this.#parts.worker;
   }
 
   /**
@@ -122,7 +118,7 @@ export class EventFeed implements PlanRecording {
     const known = new Map(this.#samples.slice(1).map((sample) => [sample.key, sample]));
     const watched = Array.from(
       filters,
-      ([key, filter]) => known.get(key) ?? this.#newSample(filter),
+      ([key, filter]) => known.get(key) ?? new CallSample(filter, this.#limitOf(WATCHED_PER_S)),
     );
     this.#samples = [this.#base, ...watched];
     if (receive === null) return this.#rest();
@@ -162,10 +158,12 @@ export class EventFeed implements PlanRecording {
       isTaken = true;
       if (sample === this.#base) continue;
       isChosen ||= sample.isFiltered;
-      filters = filters === null ? sample.keys : [...filters, sample.key];
+      filters = [...(filters ?? []), sample.key];
     }
     if (!isTaken) return;
-    const decision = this.#decisionOf(call, nowMs);
+    const number = ++this.#lastNumber;
+    const wallMs = this.#parts.runtime.wallMs();
+    const decision = decisionOf(call, { origin: this.#origin, number, wallMs, nowMs });
     this.#kept.add(decision, isChosen);
     if (filters !== null) this.#pendingCalls.push({ decision, filters });
   }
@@ -173,7 +171,7 @@ export class EventFeed implements PlanRecording {
   /** Keeps a change of state until it is taken, and passes it on if somebody watches. */
   emit(event: UnplacedEvent): void {
     const at = new Date(this.#parts.runtime.wallMs()).toISOString();
-    const { worker } = this.#parts;
+    const { worker } = this;
     const change = { type: event.type, data: { at, worker, ...event.data } } as ChangeEvent;
     if (this.#changes.length >= MAX_CHANGES) this.#changes.shift();
     this.#changes.push(change);
@@ -208,33 +206,17 @@ export class EventFeed implements PlanRecording {
     return Math.max(1, Math.ceil(perS / this.#parts.workers));
   }
 
-  #newSample(filter: CallFilter): CallSample {
-    return new CallSample(filter, this.#limitOf(WATCHED_PER_S));
-  }
-
   #newSecond(nowMs: number): void {
     this.#windowStartMs = nowMs;
-    const { runtime } = this.#parts;
-    this.#toWallMs = runtime.wallMs() - runtime.now();
     for (const sample of this.#samples) sample.newSecond();
-  }
-
-  #decisionOf(call: EndedCall, nowMs: number): RoutingDecision {
-    const number = ++this.#lastNumber;
-    const wallMs = nowMs + this.#toWallMs;
-    return decisionOf(call, { origin: this.#origin, number, wallMs, nowMs });
   }
 
   #gather(): void {
     this.#cancelGather = this.#parts.runtime.after(GATHER_MS, () => {
       this.#gather();
-      this.#pass();
+      const batch = this.#batch();
+      if (batch.ended > 0 || batch.events.length > 0) this.#receive?.(batch);
     });
-  }
-
-  #pass(): void {
-    const batch = this.#batch();
-    if (batch.ended > 0 || batch.events.length > 0) this.#receive?.(batch);
   }
 
   /** What has come together; calls are put into words here, away from their path. */

@@ -6,12 +6,8 @@ import type { CallFilter } from "./call-filter.ts";
 import type { FeedBatch } from "./event-feed.ts";
 import type { FeedEvent } from "./feed-event.ts";
 
-interface WatchMessage {
-  /** Empty = nobody watches there. */
-  readonly filters: readonly CallFilter[];
-}
-
-const WATCH: Topic<WatchMessage> = { name: "feed watch" };
+/** The filters that are watched at a worker; none = nobody watches there. */
+const WATCH: Topic<readonly CallFilter[]> = { name: "feed watch" };
 const EVENTS: Topic<FeedBatch> = { name: "feed events" };
 
 /** How often a worker repeats that it is watched, and how long that holds. */
@@ -29,7 +25,6 @@ export class FeedExchange {
   readonly #bus: Bus;
   readonly #runtime: Pick<Runtime, "after" | "now">;
   readonly #watchers = new Map<WorkerId, Watcher>();
-  #lastText = "[]";
   #tell: (filters: readonly CallFilter[]) => void = () => {};
   #cancelRepeat = (): void => {};
   #cancelCheck = (): void => {};
@@ -37,7 +32,7 @@ export class FeedExchange {
   constructor(bus: Bus, runtime: Pick<Runtime, "after" | "now">) {
     this.#bus = bus;
     this.#runtime = runtime;
-    bus.subscribe(WATCH, ({ filters }, from) => {
+    bus.subscribe(WATCH, (filters, from) => {
       const untilMs = runtime.now() + HOLDS_MS;
       if (filters.length > 0) this.#watchers.set(from, { untilMs, filters });
       else this.#watchers.delete(from);
@@ -48,7 +43,7 @@ export class FeedExchange {
   /** Says what is watched here; none = nobody watches. */
   setWatched(filters: readonly CallFilter[]): void {
     this.#cancelRepeat();
-    this.#bus.publish(WATCH, { filters });
+    this.#bus.publish(WATCH, filters);
     if (filters.length > 0)
       this.#cancelRepeat = this.#runtime.after(REPEAT_MS, () => this.setWatched(filters));
   }
@@ -58,7 +53,7 @@ export class FeedExchange {
     this.#bus.publish(EVENTS, batch);
   }
 
-  /** Calls back when others begin or cease to watch. */
+  /** Calls back with what others watch: when that changes, and now and then. */
   onWatched(run: (filters: readonly CallFilter[]) => void): void {
     this.#tell = run;
   }
@@ -73,7 +68,7 @@ export class FeedExchange {
     );
   }
 
-  /** Tells what the others watch now, if that has changed. */
+  /** Tells what the others watch now. */
   #check(): void {
     this.#cancelCheck();
     const nowMs = this.#runtime.now();
@@ -81,9 +76,6 @@ export class FeedExchange {
     if (this.#watchers.size > 0)
       this.#cancelCheck = this.#runtime.after(HOLDS_MS, () => this.#check());
     const filters = [...this.#watchers.values()].flatMap((watcher) => watcher.filters);
-    const text = JSON.stringify(filters);
-    if (text === this.#lastText) return;
-    this.#lastText = text;
     this.#tell(filters);
   }
 }

@@ -53,6 +53,8 @@ const GATHER_MS = 50;
 const SECOND_MS = 1_000;
 const BEAT_SECONDS = 5;
 
+const NOT_RUNNING = (): void => {};
+
 /** An event with its number, as it is written, and the keys of the filters that it passed. */
 interface PlacedEvent {
   readonly number: number;
@@ -61,17 +63,22 @@ interface PlacedEvent {
 }
 
 /** The readers of one filter. */
-interface Audience {
+class Audience {
   readonly filter: CallFilter;
-  readonly readers: Set<HubReader>;
   /** Number of the last event before this filter was followed. */
   readonly after: number;
+  readonly readers = new Set<HubReader>();
   /** In the present second. */
-  shown: number;
-  matched: number;
+  shown = 0;
+  matched = 0;
   /** Since the last beat. */
-  beatShown: number;
-  cancelLinger: () => void;
+  beatShown = 0;
+  cancelLinger = NOT_RUNNING;
+
+  constructor(filter: CallFilter, after: number) {
+    this.filter = filter;
+    this.after = after;
+  }
 }
 
 /** The feed of the whole service. */
@@ -91,7 +98,7 @@ export class FeedHub {
   #writtenChars = 0;
   /** Number of the last event that was kept and is no more. */
   #dropped = 0;
-  #readers = 0;
+  readers = 0;
   #watchedElsewhere: readonly CallFilter[] = [];
   #isGathering = false;
   #cancelSecond: () => void = NOT_RUNNING;
@@ -111,13 +118,9 @@ export class FeedHub {
     exchange?.onEvents((batch) => this.#hear(batch));
   }
 
-  get readers(): number {
-    return this.#readers;
-  }
-
   /** Why a reader of a filter cannot be let in now; null = it can. */
   refusal(filter: CallFilter): HubRefusal | null {
-    if (this.#readers >= MAX_READERS) return "too_many_readers";
+    if (this.readers >= MAX_READERS) return "too_many_readers";
     const watched = this.#filters(({ readers }) => readers.size > 0);
     watched.set(filterKey(filter), filter);
     return watched.size > MAX_FILTERS ? "too_many_filters" : null;
@@ -135,7 +138,7 @@ export class FeedHub {
     const audience = known ?? this.#newAudience(key, filter);
     audience.cancelLinger();
     audience.readers.add(reader);
-    this.#readers++;
+    this.readers++;
     if (known === undefined) this.#changed();
     return { start, leave: () => this.#leave(key, audience, reader) };
   }
@@ -165,22 +168,14 @@ export class FeedHub {
   #newAudience(key: string, filter: CallFilter): Audience {
     while (this.#audiences.size >= MAX_AUDIENCES || this.#filters().size >= MAX_FILTERS)
       if (!this.#dropLingering()) break;
-    const audience: Audience = {
-      filter,
-      readers: new Set(),
-      after: this.#lastNumber,
-      shown: 0,
-      matched: 0,
-      beatShown: 0,
-      cancelLinger: () => {},
-    };
+    const audience = new Audience(filter, this.#lastNumber);
     this.#audiences.set(key, audience);
     return audience;
   }
 
   #leave(key: string, audience: Audience, reader: HubReader): void {
     if (!audience.readers.delete(reader)) return;
-    this.#readers--;
+    this.readers--;
     if (audience.readers.size > 0 || this.#audiences.get(key) !== audience) return;
     audience.cancelLinger = this.#parts.runtime.after(LINGER_MS, () => {
       this.#audiences.delete(key);
@@ -258,7 +253,7 @@ export class FeedHub {
       this.#audiences.delete(key);
       audience.cancelLinger();
       const readers = [...audience.readers];
-      this.#readers -= readers.length;
+      this.readers -= readers.length;
       audience.readers.clear();
       for (const reader of readers) reader.end(reason);
     }
@@ -357,8 +352,6 @@ export class FeedHub {
     this.#sinceMs = nowMs;
   }
 }
-
-const NOT_RUNNING = (): void => {};
 
 function textsFor(key: string, placed: readonly PlacedEvent[]): readonly string[] {
   return placed.flatMap(({ keys, text }) => (keys.includes(key) ? [text] : []));

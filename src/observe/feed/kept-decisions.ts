@@ -14,30 +14,13 @@ const ATTEMPT_BYTES = 150;
 const NUMBER_BYTES = 8;
 
 /** How much is kept, and since when. */
-export interface DecisionUse {
-  readonly decisions: number;
-  readonly bytes: number;
-  readonly maxBytes: number;
-  /** Wall clock: since when none was dropped that no filter chose; null = since the start. */
-  readonly goodSinceMs: number | null;
-  readonly notableSinceMs: number | null;
-}
+export type DecisionUse = ReturnType<KeptDecisions["use"]>;
 
 /** Decisions by number, which grows from one to the next. */
 export class KeptDecisions {
-  readonly #maxBytes: number;
-  readonly #good: DecisionQueue;
-  readonly #notable: DecisionQueue;
-  readonly #chosen: DecisionQueue;
-
-  constructor(maxBytes: number = MAX_DECISION_BYTES) {
-    this.#maxBytes = maxBytes;
-    const notableBytes = Math.floor(maxBytes * NOTABLE_SHARE);
-    const chosenBytes = Math.floor(maxBytes * CHOSEN_SHARE);
-    this.#notable = new DecisionQueue(notableBytes);
-    this.#chosen = new DecisionQueue(chosenBytes);
-    this.#good = new DecisionQueue(maxBytes - notableBytes - chosenBytes);
-  }
+  readonly #notable = new DecisionQueue(MAX_DECISION_BYTES * NOTABLE_SHARE);
+  readonly #chosen = new DecisionQueue(MAX_DECISION_BYTES * CHOSEN_SHARE);
+  readonly #good = new DecisionQueue(MAX_DECISION_BYTES * (1 - NOTABLE_SHARE - CHOSEN_SHARE));
 
   /** `isChosen`: by a reader's filter. */
   add(decision: RoutingDecision, isChosen: boolean): void {
@@ -51,11 +34,13 @@ export class KeptDecisions {
     return all.sort((left, right) => right.number - left.number);
   }
 
-  use(): DecisionUse {
+  use() {
+    const all = [this.#good, this.#chosen, this.#notable];
     return {
-      decisions: this.#good.list.length + this.#chosen.list.length + this.#notable.list.length,
-      bytes: this.#good.bytes + this.#chosen.bytes + this.#notable.bytes,
-      maxBytes: this.#maxBytes,
+      decisions: all.reduce((sum, { list }) => sum + list.length, 0),
+      bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
+      maxBytes: MAX_DECISION_BYTES,
+      /** Wall clock: since when none was dropped that no filter chose; null = since the start. */
       goodSinceMs: this.#good.sinceMs,
       notableSinceMs: this.#notable.sinceMs,
     };

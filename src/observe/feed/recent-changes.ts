@@ -71,20 +71,11 @@ function subjectOf({ type, data }: ChangeEvent): string {
 
 const SUBJECT = ["profile", "chain", "provider", "transport", "kind", "node"];
 
-/** How things are after a change. Causes and lags differ between workers. */
+/** How things are after a change: all but its subject and what differs between workers. */
 function stateOf({ type, data }: ChangeEvent): string {
-  switch (type) {
-    case "circuit":
-      return data.state;
-    case "cordon":
-      return String(data.cordoned);
-    case "head":
-      return String(data.behind);
-    case "stream":
-      return JSON.stringify([data.to, data.reason]);
-    case "config":
-      return `${data.what} ${data.profiles}`;
-    case "node":
-      return data.change;
-  }
+  const isOfState = ([name]: readonly [string, unknown]): boolean =>
+    !SUBJECT.includes(name) && !OF_WORKER.includes(name);
+  return JSON.stringify([type, Object.entries(data).filter(isOfState)]);
 }
+
+const OF_WORKER = ["at", "worker", "cause", "lag_blocks"];

@@ -4,7 +4,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { EventFeed } from "../feed/event-feed.ts";
 import { RESOLUTIONS } from "./history.ts";
-import type { ChainSample, CountedStep, HistoryCounts } from "./history-counts.ts";
+import type { CountedStep, HistoryCounts } from "./history-counts.ts";
 
 const [{ stepMs: STEP_MS }] = RESOLUTIONS;
 
@@ -52,7 +52,7 @@ export class HistoryClock {
     });
   }
 
-  #compareHeads(samples: readonly LimitedSample[]): ReadonlySet<string> {
+  #compareHeads(samples: ReturnType<typeof samplesOf>): ReadonlySet<string> {
     const now = new Set<string>();
     for (const { profile, chain, maxLagBlocks, providers } of samples)
       for (const { provider, lagBlocks } of providers) {
@@ -68,12 +68,8 @@ export class HistoryClock {
   }
 }
 
-interface LimitedSample extends ChainSample {
-  readonly maxLagBlocks: number;
-}
-
 /** How the configured providers are now. */
-function samplesOf({ profiles }: Pick<ProfileRegistry, "profiles">): readonly LimitedSample[] {
+function samplesOf({ profiles }: Pick<ProfileRegistry, "profiles">) {
   return profiles.flatMap(({ profile, trackers }) =>
     [...trackers].map(([chain, tracker]) => ({
       profile: profile.slug,

@@ -7,7 +7,7 @@ import { ERROR_GROUPS, errorGroupOf } from "../../core/provider-errors/category.
 import type { DeadlineClass, Method } from "../../core/rpc/method.ts";
 import type { Outcome } from "../../upstream/engine/answer.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
-import type { ProviderSummary } from "../../upstream/health/health-report.ts";
+import type { ProviderSummary } from "../../upstream/health/provider-records.ts";
 import {
   ATTEMPT_ROW,
   addLatency,

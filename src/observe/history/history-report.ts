@@ -64,10 +64,6 @@ export interface SeriesReport extends SeriesSubject {
 /** Most numbers of one report: beyond it no further series is reported. */
 const MAX_NUMBERS = 1_000_000;
 
-function mostSeries({ count }: Pick<HistoryQuery, "count">): number {
-  return Math.max(1, Math.floor(MAX_NUMBERS / (count * ATTEMPT_ROW.width)));
-}
-
 /** The part of the steps in memory that is asked for. */
 export function historyReport(history: History, query: HistoryQuery): readonly SeriesReport[] {
   const report = new HistoryReport(query);
@@ -124,8 +120,10 @@ export class HistoryReport {
     const key = subjectKey(row);
     const known = this.#series.get(key);
     if (known !== undefined) return known.rows;
-    if (this.#series.size > mostSeries(this.#query)) return null;
-    const rows = Array.from({ length: this.#query.count }, () => null);
+    const { count } = this.#query;
+    const most = Math.max(1, Math.floor(MAX_NUMBERS / (count * ATTEMPT_ROW.width)));
+    if (this.#series.size > most) return null;
+    const rows = Array.from({ length: count }, () => null);
     this.#series.set(key, { row, rows });
     return rows;
   }

@@ -1,6 +1,7 @@
 // One step of history as a row of whole numbers: how many calls, which errors, a small histogram of
 // latencies. Rows of one layout can be added up, over steps, providers and workers alike. Knows no
 // time and no provider.
+import { isRecord, parseJson } from "../../core/fields.ts";
 import { ERROR_GROUPS } from "../../core/provider-errors/category.ts";
 import { CIRCUIT_STATES, type CircuitOrCordon } from "../../upstream/health/health-report.ts";
 
@@ -61,7 +62,7 @@ export const ATTEMPT_ROW: RowLayout = {
 };
 
 /** The columns of a layout by name: of a histogram by the upper bound of each. */
-export function columnNames(layout: RowLayout): readonly string[] {
+function columnNames(layout: RowLayout): readonly string[] {
   return layout === CALL_ROW ? CALL_COLUMNS : ATTEMPT_COLUMNS;
 }
 
@@ -177,4 +178,55 @@ function percentileOf(
     before += count;
   }
   return bounds.at(-1) ?? null;
+}
+
+// A row as text that is kept for months: the columns that are not 0, by name, so that versions with
+// different columns read each other's rows.
+
+/** How many names there may be; a text with more was not written by a version of this service. */
+const MAX_NAMES = 1_000;
+const CIRCUIT = "circuit.";
+
+/** A row as text. */
+export function hourCounts(layout: RowLayout, numbers: readonly number[]): string {
+  const named = columnNames(layout).flatMap((name, at): readonly [string, number][] => {
+    const value = numbers[at] ?? 0;
+    if (value === 0) return [];
+    return name === "circuit" ? [[CIRCUIT + CIRCUIT_STATES[value - 1], 1]] : [[name, value]];
+  });
+  return JSON.stringify(Object.fromEntries(named));
+}
+
+/** The row of a text; null = it is none. Columns of other versions count where they fit best. */
+export function parseHourCounts(layout: RowLayout, text: string): readonly number[] | null {
+  const value = parseJson(text);
+  const named = isRecord(value) ? Object.entries(value) : null;
+  if (named === null || named.length > MAX_NAMES) return null;
+  const names = columnNames(layout);
+  const numbers = Array.from({ length: layout.width }, () => 0);
+  for (const [name, count] of named) {
+    if (typeof count !== "number" || !Number.isSafeInteger(count) || count < 0) return null;
+    if (name.startsWith(CIRCUIT)) {
+      const at = names.indexOf("circuit");
+      const state = CIRCUIT_STATES.findIndex((each) => name === CIRCUIT + each) + 1;
+      if (at !== -1) numbers[at] = Math.max(numbers[at] ?? 0, state);
+      continue;
+    }
+    const at = columnFor(names, name);
+    if (at !== -1) numbers[at] = (numbers[at] ?? 0) + count;
+  }
+  return numbers;
+}
+
+/** The column of a name; of a histogram with other bounds the one that includes the bound. */
+function columnFor(names: readonly string[], name: string): number {
+  const exact = names.indexOf(name);
+  const of = /^(latency|added)\.([\d.]+)$/.exec(name);
+  if (exact !== -1 || of === null) return exact;
+  const [, kind = "", bound = ""] = of;
+  return names.findIndex((each) => {
+    if (!each.startsWith(`${kind}.`)) return false;
+    const upper = each.slice(kind.length + 1);
+    return upper === "more" || Number(upper) >= Number(bound);
+  });
 }

@@ -24,17 +24,7 @@ export const MAX_HISTORY_BYTES = 64 * 1_024 * 1_024;
 const UNSEEN_MS = 86_400_000;
 
 /** What was dropped to keep within the bytes, and how many there are. */
-export interface HistoryUse {
-  readonly bytes: number;
-  readonly maxBytes: number;
-  readonly methodClasses: boolean;
-  readonly day: boolean;
-  /** False = some provider or chain has no history. */
-  readonly providers: boolean;
-  /** Series of providers that are kept, with those of their classes. */
-  readonly providerBytes: number;
-  readonly providerCount: number;
-}
+export type HistoryUse = ReturnType<History["use"]>;
 
 /** The rows of one subject in both resolutions. */
 export class SeriesRows {
@@ -70,6 +60,7 @@ export class History {
   /** The present step by resolution, as its number since the epoch. */
   readonly #steps: number[];
   #bytes = 0;
+  /** False = was dropped; of `providers`: some provider or chain has no history. */
   readonly #kept = { methodClasses: true, day: true, providers: true };
 
   constructor(wallMs: number, maxBytes: number = MAX_HISTORY_BYTES) {
@@ -81,12 +72,13 @@ export class History {
     return [...this.#series.values()];
   }
 
-  use(): HistoryUse {
+  use() {
     const ofProviders = this.series().filter(({ subject }) => subject.provider !== null);
     return {
       bytes: this.#bytes,
       maxBytes: this.#maxBytes,
       ...this.#kept,
+      /** Series of providers that are kept, with those of their classes. */
       providerBytes: ofProviders.reduce((sum, { bytes }) => sum + bytes, 0),
       providerCount: ofProviders.filter(({ isClass }) => !isClass).length,
     };

@@ -14,16 +14,8 @@ const MAX_ROWS = 40_000;
 export const MAX_HOUR_ROWS = 5_000;
 const MAX_CLASS_ROWS = MAX_HOUR_ROWS / 2;
 
-/** An hour to write. */
-export interface UnwrittenHour {
-  /** Hours since the epoch. */
-  readonly hour: number;
-  /** As in `OpenHour`. */
-  readonly generation: number;
-  /** Passed back when it is written. */
-  readonly version: number;
-  readonly rows: readonly CountedRow[];
-}
+/** An hour to write; its version is passed back when it is written. */
+export type UnwrittenHour = ReturnType<HourBook["unwritten"]>[number];
 
 /** An hour that is here. */
 export interface OpenHour {
@@ -36,14 +28,7 @@ export interface OpenHour {
 }
 
 /** How the hours are. */
-export interface HourBookUse {
-  /** Hours that have ended and are not written. */
-  readonly late: number;
-  /** Hours that were dropped since the start: the database was away too long. */
-  readonly lost: number;
-  /** False = some hour had more rows than are kept. */
-  readonly complete: boolean;
-}
+export type HourBookUse = ReturnType<HourBook["use"]>;
 
 interface Hour {
   readonly rows: RowSums;
@@ -71,12 +56,19 @@ export class HourBook {
     return Array.from(this.#hours, ([hour, { generation }]) => ({ hour, generation }));
   }
 
-  use(nowMs: number): HourBookUse {
+  use(nowMs: number) {
     const present = Math.floor(nowMs / HOUR_MS);
     const late = [...this.#hours].filter(
       ([hour, { version, written }]) => hour < present && version !== written,
     );
-    return { late: late.length, lost: this.#lost, complete: this.#complete };
+    return {
+      /** Hours that have ended and are not written. */
+      late: late.length,
+      /** Hours that were dropped since the start: the database was away too long. */
+      lost: this.#lost,
+      /** False = some hour had more rows than are kept. */
+      complete: this.#complete,
+    };
   }
 
   /** Adds what was counted in a step; what comes after its hour was closed counts in the next. */
@@ -95,15 +87,10 @@ export class HourBook {
   }
 
   /** The hours that changed since they were written, oldest first. */
-  unwritten(): readonly UnwrittenHour[] {
+  unwritten() {
     return [...this.#hours]
       .filter(([, { version, written }]) => version !== written)
-      .map(([hour, { generation, version, rows }]) => ({
-        hour,
-        generation,
-        version,
-        rows: rows.list(),
-      }))
+      .map(([hour, { rows, ...of }]) => ({ ...of, hour, rows: rows.list() }))
       .sort((left, right) => left.hour - right.hour);
   }
 

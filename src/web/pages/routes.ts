@@ -3,8 +3,12 @@
 import { readFileSync } from "node:fs";
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { DocumentQuery, ServiceDocuments } from "../../core/workers/service-documents.ts";
-import { familiesText, METRICS_TYPE } from "../../observe/exposition.ts";
-import { collectFamilies, parseFamilies } from "../../observe/metric-families.ts";
+import {
+  collectFamilies,
+  familiesText,
+  METRICS_TYPE,
+  parseFamilies,
+} from "../../observe/metric-families.ts";
 import { METRICS } from "../../observe/metrics.ts";
 import type { Observer } from "../../observe/observer.ts";
 import type { MetricFacts, NodeLabels } from "../../observe/readings.ts";
