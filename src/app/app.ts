@@ -66,14 +66,7 @@ import type { RpcParts } from "../web/rpc/parts.ts";
 import { TargetResolver } from "../web/rpc/target.ts";
 import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
-import {
-  type NodeView,
-  named,
-  openRouterNode,
-  openServiceNode,
-  type ServiceNode,
-  workerOn,
-} from "./cluster.ts";
+import { named, openRouterNode, openServiceNode, type ServiceNode, workerOn } from "./cluster.ts";
 import type { CustomServing } from "./custom-profiles.ts";
 import { HealthUpdates } from "./health-updates.ts";
 import type { Hosting, HostingParts } from "./hosted.ts";
@@ -175,8 +168,8 @@ export async function build(given: Config, start: Start): Promise<App> {
     serving,
     methods: () => live.methods,
   });
-  await sent.join(stored.store, stored.joined);
-  providers.viewExchange.join(stored.joined?.hints ?? null);
+  await sent.join(stored.store, stored.cluster);
+  providers.viewExchange.join(stored.cluster?.hints ?? null);
   await providers.budgets.ready();
   const { hosting, console } = stored;
   const closing = async (error: unknown): Promise<never> => {
@@ -219,10 +212,8 @@ export async function build(given: Config, start: Start): Promise<App> {
 }
 
 /** The store, and what lies on it. */
-interface Stored extends Pick<ServiceNode, "store" | "changes" | "joined"> {
+interface Stored extends Pick<ServiceNode, "store" | "changes" | "cluster"> {
   readonly hosting: Hosting | null;
-  /** Null = this service is one node. */
-  readonly node: NodeView | null;
   /** The name of this process in the store. */
   readonly processName: string;
   readonly console: OperatorConsole;
@@ -237,11 +228,11 @@ async function openStored(
 ): Promise<Stored> {
   const { runtime, service } = parts;
   const opened = await openServiceNode({ ...parts, config });
-  const { store, view, joined, changes, onError } = opened;
-  const node = view?.identity.id ?? null;
-  const process = joined?.id ?? processIdOf(service);
+  const { store, cluster, changes, onError } = opened;
+  const node = cluster?.identity.id ?? null;
+  const process = cluster?.node.id ?? processIdOf(service);
   const console = openConsole(store, { ...parts, config, node });
-  const shared = { store, changes, node: view, joined, processName: process, console };
+  const shared = { store, changes, cluster, processName: process, console };
   const operatorChanges = new OperatorChanges({ store, changes, runtime, process, node, onError });
   try {
     if (config.hosted === null) {
@@ -261,11 +252,11 @@ async function openStored(
 
 /** Records filters, so that other processes go on with them, or this one after a restart. */
 function filterClaimsOf(
-  { store, node, processName }: Stored,
+  { store, cluster, processName }: Stored,
   { filters, timerWheel }: ReturnType<typeof upstreamSide>,
   { runtime, log, service }: Outside,
 ): FilterClaims {
-  const identity = node?.identity ?? { id: service.id, region: "" };
+  const identity = cluster?.identity ?? { id: service.id, region: "" };
   const { bus } = service;
   return new FilterClaims({
     runtime,
@@ -332,7 +323,7 @@ async function apiOf(foundation: Foundation): Promise<Api> {
 /** The API that every instance has. */
 async function instanceApiOf(foundation: Foundation): Promise<Api> {
   const { createInstanceApi } = await import("../web/api/instance-api.ts");
-  const { config, live, outside, hosting, node, console, providers } = foundation;
+  const { config, live, outside, hosting, cluster, console, providers } = foundation;
   const { operatorProviders, operatorChanges, view } = foundation;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
   return createInstanceApi({
@@ -357,7 +348,7 @@ async function instanceApiOf(foundation: Foundation): Promise<Api> {
       hosted: hosting !== null,
       devnet: config.devnet,
       public: live.config.console.public,
-      node: node?.shown.id ?? null,
+      node: cluster?.shown.id ?? null,
     }),
   });
 }
@@ -421,7 +412,7 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
       limits: () => live.config.limits,
     }),
     runtime: outside.runtime,
-    node: foundation.node?.shown ?? null,
+    node: foundation.cluster?.shown ?? null,
     timerWheel,
     router,
     observer,
@@ -443,7 +434,7 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
 /** The pages and documents that answer GET; of several workers each answers for the service. */
 function pagesOf({ config, live, outside, providers, hosting, ...foundation }: Foundation): Pages {
   const { runtime, service, version } = outside;
-  const { compression, legacyForms, node } = foundation;
+  const { compression, legacyForms, cluster } = foundation;
   const pages: Pages = new Pages({
     ...providers,
     runtime,
@@ -457,10 +448,10 @@ function pagesOf({ config, live, outside, providers, hosting, ...foundation }: F
     documents: documentsOf(live, config.hosted, version),
     isDraining: () => live.isDraining,
     serves: () => servedBy(hosting),
-    node: node?.identity ?? null,
-    publicNode: node?.shown ?? null,
+    node: cluster?.identity ?? null,
+    publicNode: cluster?.shown ?? null,
     region: config.cluster.region,
-    cluster: () => node?.health() ?? null,
+    cluster: () => cluster?.membership.health() ?? null,
     socketOf: providers.sockets.report,
     cache: () => providers.cache.report(),
     payments: () => hosting?.paywall?.payments.gauges() ?? null,

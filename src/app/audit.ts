@@ -251,25 +251,14 @@ async function firstDayMs(store: Store): Promise<number> {
   return Number(row?.created_at ?? 0n);
 }
 
-function linesOf({
-  name,
-  chainId,
-  fromBlock,
-  toBlock,
-  transfers,
-  movedUnits,
-  recordedUnits,
-  underWay,
-  differences,
-  differing,
-}: NamedReport): readonly string[] {
+function linesOf(report: NamedReport): readonly string[] {
+  const { chainId, movedUnits, recordedUnits, transfers, underWay, differing } = report;
   const usd = (units: bigint): string => `${usdText(nanoOf(units))} USD`;
-  const head =
-    `${name} (chain ${chainId}), blocks ${fromBlock} to ${toBlock}: ${transfers} transfers, ` +
-    `${usd(movedUnits)} moved, ${usd(recordedUnits)} recorded`;
   return [
-    `${head}, ${underWay} under way, ${differing} differences`,
-    ...differences.map((difference) => {
+    `${report.name} (chain ${chainId}), blocks ${report.fromBlock} to ${report.toBlock}: ` +
+      `${transfers} transfers, ${usd(movedUnits)} moved, ${usd(recordedUnits)} recorded, ` +
+      `${underWay} under way, ${differing} differences`,
+    ...report.differences.map((difference) => {
       const whose = difference.ids.length === 0 ? "" : ` (${difference.ids.join(", ")})`;
       return (
         `  transaction ${difference.txHash}${whose}: moved ${usd(difference.movedUnits)}, recorded ` +

@@ -2,7 +2,6 @@
 import { hostname } from "node:os";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import type { ClusterHealth, PublicNode } from "../core/cluster-health.ts";
 import { errorText } from "../core/fields.ts";
 import type { Bus, WorkerId } from "../core/workers/bus.ts";
 import type { Credit } from "../hosted/credit/credit.ts";
@@ -13,27 +12,16 @@ import type { ChangesRead } from "../shared/changes/change-log.ts";
 import { type ChangeFollower, type Changes, openChanges } from "../shared/changes/changes.ts";
 import { type Cluster, openCluster } from "../shared/nodes/cluster.ts";
 import { openHeartbeat } from "../shared/nodes/heartbeat.ts";
-import { type NodeIdentity, publicNode, serviceNodeOf } from "../shared/nodes/identity.ts";
+import { type NodeIdentity, serviceNodeOf } from "../shared/nodes/identity.ts";
 import { claimsOf, type JobClaims } from "../shared/nodes/job-claims.ts";
-import type { Membership } from "../shared/nodes/membership.ts";
 import { startRetention } from "../shared/nodes/retention.ts";
 import { type Store, urgently } from "../shared/store/store.ts";
 import { processIdOf, type ServiceParts, workerOf } from "./service-parts.ts";
-import type { JoinedNode } from "./store/provider-limits.ts";
 import {
   openServiceStore,
   ROUTER_NODE_TIMEOUT_MS,
   type ServiceStoreParts,
 } from "./store/service-store.ts";
-
-/** This node as pages, metrics and evidence show it. */
-export interface NodeView {
-  /** The name in the database, for operators. */
-  readonly identity: NodeIdentity;
-  readonly shown: PublicNode;
-  health(): ClusterHealth;
-  readonly members: Pick<Membership, "nodes" | "onNodes">;
-}
 
 /** The parts of joining. */
 interface JoinParts {
@@ -68,15 +56,8 @@ async function joinCluster(parts: JoinParts): Promise<Cluster | null> {
     },
   });
   const { total, responding } = joined.membership.health();
-  log.info({ alias: publicNode(node).id, responding, total }, "joined the cluster");
+  log.info({ alias: joined.shown.id, responding, total }, "joined the cluster");
   return joined;
-}
-
-/** How a node that joined is shown; its workers are one node. */
-function viewOf({ node, membership }: Cluster): NodeView {
-  const identity = { ...node, id: serviceNodeOf(node.id) };
-  const health = () => membership.health();
-  return { identity, shown: publicNode(node), health, members: membership };
 }
 
 /** Whether a process that keeps a filter is another living worker of this node. */
@@ -92,10 +73,8 @@ export function workerOn(node: NodeIdentity, bus: Bus): (keeper: string) => Work
 /** This process as one of its service: its store, and what is shared over it. */
 export interface ServiceNode {
   readonly store: Store;
-  /** Null = this service is one node; the same for `view` and `joined`. */
+  /** Null = this service is one node. */
   readonly cluster: Cluster | null;
-  readonly view: NodeView | null;
-  readonly joined: JoinedNode | null;
   /** What this process and others change in the store. */
   readonly changes: Changes;
   /** Which process does what one does for all. */
@@ -121,11 +100,6 @@ export async function openServiceNode(
     return {
       store,
       cluster,
-      view: cluster === null ? null : viewOf(cluster),
-      joined:
-        cluster === null
-          ? null
-          : { store, id: cluster.node.id, nodeTimeoutMs, hints: cluster.hints },
       changes: await openChanges({ ...followed, store: urgently(store) }),
       claims: cluster?.claims ?? claimsOf(bus),
       onError,
@@ -142,7 +116,8 @@ export async function openRouterNode(
   { store, cluster, changes, claims, onError }: ServiceNode,
   runtime: Runtime,
 ): Promise<() => Promise<void>> {
-  const leave = cluster === null ? null : await openHeart(cluster, { store, runtime, onError });
+  const times = { everyMs: HEARTBEAT_MS, nodeTimeoutMs: ROUTER_NODE_TIMEOUT_MS };
+  const leave = cluster && (await openHeartbeat({ ...cluster, ...times, store, runtime, onError }));
   const endRetention = startRetention({ store, runtime, claims, onError });
   return async () => {
     await within(runtime, CLOSE_MS, endRetention()).catch(onError);
@@ -151,14 +126,6 @@ export async function openRouterNode(
     await leave?.().catch(onError);
     await store.close().catch(onError);
   };
-}
-
-function openHeart(
-  { node, replaces, processId }: Cluster,
-  parts: Pick<JoinParts, "store" | "runtime" | "onError">,
-): Promise<() => Promise<void>> {
-  const times = { everyMs: HEARTBEAT_MS, nodeTimeoutMs: ROUTER_NODE_TIMEOUT_MS };
-  return openHeartbeat({ ...parts, ...times, node, replaces, processId });
 }
 
 /** What keeps keys, credit and profiles in memory. */

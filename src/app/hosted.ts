@@ -19,7 +19,7 @@ import { Admission } from "../hosted/admission/admission.ts";
 import { parseProblems } from "../hosted/audit/audit-results.ts";
 import { exportStore } from "../hosted/audit/export.ts";
 import { type Credit, openCredit } from "../hosted/credit/credit.ts";
-import { creditOn } from "../hosted/credit/credit-store.ts";
+import { CREDIT_BOUNDS, creditOn } from "../hosted/credit/credit-store.ts";
 import { KEY_CACHE_LIMITS, KeyCache } from "../hosted/keys/key-cache.ts";
 import { keyRow } from "../hosted/keys/key-context.ts";
 import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form-usage.ts";
@@ -34,6 +34,7 @@ import { bookedAddressLimits } from "../shared/leases/booked-address-limits.ts";
 import { RateShares } from "../shared/leases/rate-shares.ts";
 import { repeatJob } from "../shared/nodes/job-claims.ts";
 import { startRetention } from "../shared/nodes/retention.ts";
+import { callsOver } from "../shared/processes/remote-calls.ts";
 import { openStore, type Store } from "../shared/store/store.ts";
 import { createApi } from "../web/api/api.ts";
 import { type Api, firstServing } from "../web/api/operation-server.ts";
@@ -48,7 +49,7 @@ import { followerOf, type ServiceNode } from "./cluster.ts";
 import { type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
 import type { OperatorConsole } from "./operators/operator-console.ts";
 import { limitsOf, processIdOf, type ServiceParts, workerOf } from "./service-parts.ts";
-import { creditOver, tokensOver } from "./workers/supervisor-objects.ts";
+import { CREDIT, TOKENS } from "./workers/supervisor-objects.ts";
 
 /** The running hosted service. */
 export interface Hosting {
@@ -162,18 +163,11 @@ async function leaveOthers({ cluster, changes, runtime, onError }: HostingParts)
   await within(runtime, CLOSE_MS, cluster?.close() ?? Promise.resolve()).catch(onError);
 }
 
-async function legacyFormsOf({
-  store,
-  runtime,
-  settings,
-  log,
-  claims,
-  onError,
-}: HostingParts): Promise<LegacyFormUsage> {
-  const policy = settings.legacyForms;
-  const legacyForms = await openLegacyFormUsage({ store, runtime, policy, claims, onError });
-  if (legacyForms.off.size > 0)
-    log.info({ forms: [...legacyForms.off] }, "legacy forms of requests that are not served");
+async function legacyFormsOf(parts: HostingParts): Promise<LegacyFormUsage> {
+  const policy = parts.settings.legacyForms;
+  const legacyForms = await openLegacyFormUsage({ ...parts, policy });
+  const forms = [...legacyForms.off];
+  if (forms.length > 0) parts.log.info({ forms }, "legacy forms of requests that are not served");
   return legacyForms;
 }
 
@@ -191,12 +185,13 @@ function creditOf(parts: HostingParts, node: string): Promise<Credit> {
     recalls: !changes.isAlone,
     recorded: () => changes.written(),
     processId: cluster?.processId ?? processIdOf(service),
-    transactions: isRemote ? creditOver(service.bus) : creditOn(store),
+    transactions: isRemote ? callsOver(service.bus, CREDIT) : creditOn(store),
     settings: {
       flushIntervalMs: settings.flushIntervalMs,
       nodeTimeoutMs: settings.nodeTimeoutMs,
       minSliceN: MIN_SLICE_CU * settings.tariff.nanoPerCu,
       smallestN: smallestPriceN(settings.tariff),
+      ...CREDIT_BOUNDS,
     },
   });
 }
@@ -215,34 +210,22 @@ function apiOf(
   parts: HostingParts,
   { changes, paywall, credit, custom, ...limits }: ApiCollaborators,
 ): Api {
-  const { config, settings, runtime, log, store, serving, methods, console, onError } = parts;
-  const { publicUrl, trustedProxies, operatorToken } = config.server;
-  const common = {
-    runtime,
-    store,
-    log,
-    settings,
-    changes,
-    publicUrl,
-    trustedProxies,
-    keysPerHour: settings.keysPerHour,
-    ...limits,
-  };
+  const { config, settings, runtime, serving, console } = parts;
+  const { keysPerHour, payments } = settings;
+  const common = { ...parts, ...config.server, ...limits, changes, keysPerHour };
   const api = createApi({
     ...common,
+    ...console,
     ...instanceParts(config, serving),
-    methods,
     custom,
     paywall,
     audit: () =>
       auditForOperator({
-        ...{ store, runtime, onError, rails: settings.payments.rails },
-        run: { runner: "operator", node: parts.view?.identity.id ?? null },
+        ...parts,
+        rails: payments.rails,
+        run: { runner: "operator", node: parts.cluster?.identity.id ?? null },
       }),
     settle: settling(credit, runtime),
-    operatorToken,
-    sessions: console.sessions,
-    recordAction: console.recordAction,
   });
   return firstServing([createAccountPages(common), api]);
 }
@@ -293,7 +276,7 @@ function startJobs(parts: HostingParts): () => Promise<void> {
 }
 
 async function auditOnce(parts: HostingParts): Promise<void> {
-  const run = { runner: "service", node: parts.view?.identity.id ?? null } as const;
+  const run = { runner: "service", node: parts.cluster?.identity.id ?? null } as const;
   const result = await auditBooks({ ...parts, run });
   if (result.state === "balanced") return;
   const differences = parseProblems(result).slice(0, 10);
@@ -435,7 +418,7 @@ export function unnamedNode(storageUrl: string, { wallMs, random }: Runtime): st
 /** What bounds accounts and addresses over all processes of the service. */
 function sharedLimitsOf({ cluster, service, runtime, onError }: HostingParts) {
   const { bus, workers } = service;
-  const ofWorkers = workers === 1 ? null : { request: tokensOver(bus), members: () => workers };
+  const ofWorkers = workers === 1 ? null : { ...callsOver(bus, TOKENS), members: () => workers };
   const tokens = cluster?.tokens ?? ofWorkers;
   const shared = { runtime, spacingMs: TOKENS_MS, onError };
   return {

@@ -28,20 +28,17 @@ const LEAVE_MS = 5_000;
  * any more. What fails here is done by the next start, or by another node.
  */
 export async function leaveForWorkers(service: EndedService): Promise<void> {
-  const { runtime, log } = service;
-  await within(runtime, LEAVE_MS, leave(service)).catch((error: unknown) =>
+  const { runtime, log, id, workers } = service;
+  const leave = async (): Promise<void> => {
+    const store = await service.store();
+    const processIds = workers.map((worker) => workerProcessId(id, worker));
+    await leaveEnded(store, processIds);
+    await closeEnded(creditOn(store), runtime.wallMs());
+  };
+  await within(runtime, LEAVE_MS, leave()).catch((error: unknown) =>
     log.warn(
       { problem: errorText(error) },
       "credit that a killed worker had leased may return later: at the next start, or by another node",
     ),
   );
-}
-
-async function leave({ id, workers, runtime, ...service }: EndedService): Promise<void> {
-  const store = await service.store();
-  await leaveEnded(
-    store,
-    workers.map((worker) => workerProcessId(id, worker)),
-  );
-  await closeEnded(creditOn(store), runtime.wallMs());
 }

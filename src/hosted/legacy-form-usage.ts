@@ -108,12 +108,7 @@ async function formsOff(
   policy: LegacyFormPolicy,
 ): Promise<ReadonlySet<LegacyFormName>> {
   const rows = await store.transaction(async (tx) => {
-    const fresh = LEGACY_FORM_NAMES.map((name) => ({
-      name,
-      requests: 0n,
-      last_seen_at: null,
-      quiet_ms: 0n,
-    }));
+    const fresh = LEGACY_FORM_NAMES.map((name) => ({ name, requests: 0n, quiet_ms: 0n }));
     await tx
       .insertInto("old_form")
       .values(fresh)

@@ -2,13 +2,15 @@
 // question, so that a worker that stands still in the middle of its work holds nobody up.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { creditOver, serveCredit } from "../../src/app/workers/supervisor-objects.ts";
+import { CREDIT, serveCredit } from "../../src/app/workers/supervisor-objects.ts";
 import { audit } from "../../src/hosted/audit/audit.ts";
-import { type Credit, openCredit } from "../../src/hosted/credit/credit.ts";
+import type { Credit } from "../../src/hosted/credit/credit.ts";
 import { realRuntime } from "../../src/runtime.ts";
+import { callsOver } from "../../src/shared/processes/remote-calls.ts";
 import type { StatementRequest } from "../../src/shared/store/statement.ts";
 import { openStore, type Store, serveFile } from "../../src/shared/store/store.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
+import { openCredit } from "../fakes/credit.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { newPlace } from "../fakes/stores.ts";
 import { balanceOf, createPaid } from "../hosted/accounts/account-fixture.ts";
@@ -47,7 +49,7 @@ async function fixture(t: TestContext): Promise<Fixture> {
     });
     return openCredit({
       store,
-      transactions: creditOver(bus.worker(worker).bus),
+      transactions: callsOver(bus.worker(worker).bus, CREDIT),
       runtime: realRuntime,
       node: { id: worker, region: "" },
       settings: { flushIntervalMs: 600_000, nodeTimeoutMs: 30_000_000, minSliceN: 100 * CU },

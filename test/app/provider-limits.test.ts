@@ -27,8 +27,7 @@ eachStore(({ engine, open }) => {
       });
       const share = limits.shares.of(`rps ${KEY}`, 10, { used: () => 0, wanted: () => 0 });
       assert.equal(share.limit, 0, "nothing may be sent yet");
-      const hints = { tell() {}, subscribe: () => () => {} };
-      await limits.join(store, { store, id, nodeTimeoutMs: 60_000, hints });
+      await limits.join(store, { node: { id, region: "" }, nodeTimeoutMs: 60_000 });
       return { ...limits, share };
     };
     const first = await node("n1");

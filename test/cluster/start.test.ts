@@ -25,16 +25,14 @@ test("the successor of a killed worker joins at once, another process waits", as
   assert.ok(killed !== null);
   let waits = 0;
   const startOf = (processId: string) =>
-    waitForNodeId(
-      {
-        store,
-        runtime: world,
-        nodeTimeoutMs: NODE_TIMEOUT_MS,
-        processId,
-        onWait: () => void waits++,
-      },
-      NODE.id,
-    );
+    waitForNodeId({
+      store,
+      runtime: world,
+      nodeId: NODE.id,
+      nodeTimeoutMs: NODE_TIMEOUT_MS,
+      processId,
+      log: { info: () => void waits++ },
+    });
   assert.equal(await startOf("service/2"), null);
   assert.equal(waits, 0);
   const stranger = startOf("elsewhere/2");

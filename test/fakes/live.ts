@@ -86,8 +86,7 @@ export function testLive(runtime: Runtime): LiveView {
     subscriptions,
     version: "0.0.0-test",
     store: null,
-    node: null,
-    joined: null,
+    cluster: null,
     service: serviceAlone(runtime, (error) => {
       throw error;
     }),

@@ -393,7 +393,10 @@ test("a Custom profile is served by every node within two seconds of its answer,
   const { status } = await third.manage(owner.token, "DELETE", "/api/v1/profiles/own");
   assert.equal(status, 204);
   for (const node of nodes)
-    await until("it is gone", async () => (await callOwn(node, owner.key)).status !== 200);
+    await until("it is gone", async () => {
+      const { json } = await callOwn(node, owner.key);
+      return json.result !== "0x2";
+    });
 });
 
 test("the secret of three nodes is changed in two rounds, one node at a time, without an interruption", {

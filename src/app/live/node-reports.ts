@@ -8,15 +8,14 @@ import type { Bus, QuestionTopic } from "../../core/workers/bus.ts";
 import type { Observer } from "../../observe/observer.ts";
 import { LoadMeter } from "../../observe/process-load.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { Cluster } from "../../shared/nodes/cluster.ts";
 import { publicNode, serviceNodeOf } from "../../shared/nodes/identity.ts";
 import type { MemberProcess } from "../../shared/nodes/membership.ts";
 import { readReports, type StoredJob, writeReport } from "../../shared/nodes/node-reports.ts";
 import { isStoreFailure } from "../../shared/store/store-failure.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { nodeReport, nodes, providerReports } from "../../web/contract/history.ts";
-import type { NodeView } from "../cluster.ts";
 import { type ServiceParts, workerOf } from "../service-parts.ts";
-import type { JoinedNode } from "../store/provider-limits.ts";
 
 type Nodes = z.output<typeof nodes>;
 type ServiceNode = Nodes["nodes"][number];
@@ -32,9 +31,8 @@ export interface NodeReportParts {
   readonly registry: Pick<ProfileRegistry, "profiles">;
   readonly version: string;
   readonly service: Pick<ServiceParts, "bus" | "workers">;
-  /** Null = one node serves alone; the same for `joined`. */
-  readonly node: NodeView | null;
-  readonly joined: JoinedNode | null;
+  /** Null = one node serves alone. */
+  readonly cluster: Cluster | null;
 }
 
 const REPORT_MS = 5_000;
@@ -98,11 +96,11 @@ export class NodeReports {
   }
 
   #report(): void {
-    const { joined } = this.#parts;
-    if (joined === null || this.#writing >= MAX_WRITING) return;
+    const { cluster } = this.#parts;
+    if (cluster === null || this.#writing >= MAX_WRITING) return;
     this.#writing++;
     // A database that is away is told of elsewhere; the next report comes soon.
-    writeReport(joined.store, joined.id, JSON.stringify(this.#own()))
+    writeReport(cluster.store, cluster.node.id, JSON.stringify(this.#own()))
       .catch(() => undefined)
       .finally(() => {
         this.#writing--;
@@ -146,23 +144,16 @@ interface Gathered {
   readonly reports: readonly NodeReport[];
 }
 
-async function readNodes(parts: NodeReportParts): Promise<Nodes> {
-  const { node, joined } = parts;
-  const here = await ownReports(parts.service.bus);
-  const thisId = node?.identity.id ?? hostname();
-  if (node === null || joined === null) {
-    const alone = { id: thisId, members: [], reports: here };
-    const row = { ...rowOf(alone, here), alias: null, this: true, region: null, jobs: [] };
-    const providers = providersByNode([alone]);
-    return { clustered: false, nodes: [row], jobs: [], providers, problems: [] };
-  }
-  const stored = await storedReports(joined);
-  const members = node.members.nodes();
-  const ids = [...new Set([thisId, ...members.map(({ id }) => serviceNodeOf(id))])].sort();
+async function readNodes({ service, cluster }: NodeReportParts): Promise<Nodes> {
+  const here = await ownReports(service.bus);
+  const stored = cluster === null ? NOTHING_STORED : await storedReports(cluster);
+  const own = cluster?.identity ?? { id: hostname(), region: null };
+  const members = cluster?.membership.nodes() ?? [];
+  const ids = [...new Set([own.id, ...members.map(({ id }) => serviceNodeOf(id))])].sort();
   const gathered = ids.map((id): Gathered => {
     const processes = members.filter((member) => serviceNodeOf(member.id) === id);
     const known = processes.flatMap((member) => stored.reports.get(member.id) ?? []);
-    return { id, members: processes, reports: id === thisId ? here : known };
+    return { id, members: processes, reports: id === own.id ? here : known };
   });
   const jobs = stored.jobs.map(({ name, nodeId, isRunning, dueAtMs }) => ({
     name,
@@ -170,19 +161,18 @@ async function readNodes(parts: NodeReportParts): Promise<Nodes> {
     running: isRunning,
     due_at: new Date(Math.max(0, dueAtMs)).toISOString(),
   }));
-  const { problems } = node.health();
   return {
-    clustered: true,
+    clustered: cluster !== null,
     nodes: gathered.map((each) => ({
       ...rowOf(each, each.reports),
-      alias: publicNode({ id: each.id, region: "" }).id,
-      this: each.id === thisId,
-      region: each.members[0]?.region ?? (each.id === thisId ? node.identity.region : null),
+      alias: cluster === null ? null : publicNode({ id: each.id, region: "" }).id,
+      this: each.id === own.id,
+      region: each.members[0]?.region ?? (each.id === own.id ? own.region : null),
       jobs: jobs.filter((job) => job.node === each.id).map(({ name }) => name),
     })),
     jobs,
     providers: providersByNode(gathered),
-    problems: [...problems, ...stored.problems],
+    problems: [...(cluster?.membership.health().problems ?? []), ...stored.problems],
   };
 }
 
@@ -199,7 +189,9 @@ interface Stored {
   readonly problems: readonly string[];
 }
 
-async function storedReports({ store }: JoinedNode): Promise<Stored> {
+const NOTHING_STORED: Stored = { reports: new Map(), jobs: [], problems: [] };
+
+async function storedReports({ store }: Cluster): Promise<Stored> {
   try {
     const { reports, jobs } = await readReports(store);
     const { nodeReport } = await import("../../web/contract/history.ts");
@@ -211,7 +203,7 @@ async function storedReports({ store }: JoinedNode): Promise<Stored> {
   } catch (error) {
     if (!isStoreFailure(error)) throw error;
     const problem = "the database does not answer: the load of other nodes is not known";
-    return { reports: new Map(), jobs: [], problems: [problem] };
+    return { ...NOTHING_STORED, problems: [problem] };
   }
 }
 

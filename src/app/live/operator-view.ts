@@ -8,13 +8,12 @@ import { HistoryClock } from "../../observe/history/history-clock.ts";
 import type { Observer } from "../../observe/observer.ts";
 import { openReports, type ReportParts } from "../../observe/operator-report.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { Cluster } from "../../shared/nodes/cluster.ts";
 import { newProcessId } from "../../shared/nodes/node-rows.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { LiveView } from "../../web/api/parts.ts";
-import type { NodeView } from "../cluster.ts";
 import type { ServiceParts } from "../service-parts.ts";
-import type { JoinedNode } from "../store/provider-limits.ts";
 import { type HistoryService, historyOver } from "./history-service.ts";
 import { createHourReader, openSupervisedHistory } from "./hour-history.ts";
 import { NodeReports } from "./node-reports.ts";
@@ -28,9 +27,8 @@ export interface OperatorViewParts {
   readonly version: string;
   /** Where hours of history are; null = nowhere. */
   readonly store: Store | null;
-  /** Null = one node serves alone; the same for `joined`. */
-  readonly node: NodeView | null;
-  readonly joined: JoinedNode | null;
+  /** Null = one node serves alone. */
+  readonly cluster: Cluster | null;
   readonly service: ServiceParts;
 }
 
@@ -68,7 +66,7 @@ export class OperatorView {
     this.#nodeReports = new NodeReports(parts);
     const exchange = service.workers === 1 ? null : new FeedExchange(bus, runtime);
     this.#hub = new FeedHub({ runtime, feed, exchange });
-    this.#stops = [noteNodes(feed, parts.node), noteWorkers(feed, bus)];
+    this.#stops = [noteNodes(feed, parts.cluster), noteWorkers(feed, bus)];
     this.live = {
       runtime,
       report: openReports(parts, bus),
@@ -112,8 +110,8 @@ function keepHistory({ runtime, store, log, service }: OperatorViewParts): () =>
 }
 
 /** Tells the feed of nodes that join and leave; the returned function ends that. */
-function noteNodes(feed: Feed, node: NodeView | null): () => void {
-  const stop = node?.members.onNodes(({ joined, left }) => {
+function noteNodes(feed: Feed, cluster: Cluster | null): () => void {
+  const stop = cluster?.membership.onNodes(({ joined, left }) => {
     for (const id of joined) noteNode(feed, `node ${id}`, "joined");
     for (const id of left) noteNode(feed, `node ${id}`, "left");
   });

@@ -3,9 +3,9 @@
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import { errorText } from "../../core/fields.ts";
-import type { HintPort } from "../../core/workers/hint-port.ts";
 import { type Runtime, within } from "../../runtime.ts";
 import { storedShares } from "../../shared/leases/stored-shares.ts";
+import type { Cluster } from "../../shared/nodes/cluster.ts";
 import { machineShares } from "../../shared/processes/machine-shares.ts";
 import { type Store, urgently } from "../../shared/store/store.ts";
 import type { QuotaSource } from "../../upstream/budget/provider-quota.ts";
@@ -25,19 +25,9 @@ export interface ProviderLimits {
    * Takes credits from the store from now on, and shares with other nodes; null = there are none.
    * Resolves once it has shares.
    */
-  join(store: Store, node: JoinedNode | null): Promise<void>;
+  join(store: Store, cluster: Pick<Cluster, "node" | "nodeTimeoutMs"> | null): Promise<void>;
   /** Gives back what is not used; nothing may be sent any more. */
   close(): Promise<void>;
-}
-
-/** This process among those that serve together on one database. */
-export interface JoinedNode {
-  readonly store: Store;
-  /** Unique among the living; a process that starts in the place of another has its name. */
-  readonly id: string;
-  /** After this, what a silent process had is another's. */
-  readonly nodeTimeoutMs: number;
-  readonly hints: HintPort;
 }
 
 /** What limits are held with. */
@@ -76,11 +66,11 @@ export function openProviderLimits({
     shares: ofNodes ?? ofMachine,
     ofMachine,
     quotas,
-    async join(store, node) {
+    async join(store, cluster) {
       opened.resolve(urgently(store));
       if (ofNodes !== null) {
-        if (node === null) throw new Error("a node of a cluster has no database");
-        ofNodes.join(storedShares(urgently(store), node.id), node.nodeTimeoutMs);
+        if (cluster === null) throw new Error("a node of a cluster has no database");
+        ofNodes.join(storedShares(urgently(store), cluster.node.id), cluster.nodeTimeoutMs);
       }
       await Promise.all([ofWorkers?.ready(), ofNodes?.ready()]);
     },

@@ -4,10 +4,11 @@ import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import { errorText } from "../../core/fields.ts";
 import type { Runtime } from "../../runtime.ts";
+import { callsOver } from "../../shared/processes/remote-calls.ts";
 import { IN_MEMORY } from "../../shared/store/sqlite.ts";
 import { openStore, type ServedFile, type Store, serveFile } from "../../shared/store/store.ts";
 import type { ServiceParts } from "../service-parts.ts";
-import { statementsOver } from "../workers/supervisor-objects.ts";
+import { STATEMENTS } from "../workers/supervisor-objects.ts";
 import { takeOverFiles } from "./kept-files.ts";
 
 /** What a process opens the store of its service with. */
@@ -30,7 +31,7 @@ export async function openServiceStore(parts: ServiceStoreParts): Promise<Store>
   const { config, service } = parts;
   const { bus, workers: processes } = service;
   if (usesEmbedded(config) && processes > 1)
-    return openStore({ url: "", dataDir: IN_MEMORY, send: statementsOver(bus) });
+    return openStore({ url: "", dataDir: IN_MEMORY, send: callsOver(bus, STATEMENTS).run });
   if (isPlain(config)) {
     const open = (dataDir: string) => openStore({ url: "", dataDir });
     return orInMemory(parts, open, (store) => store);

@@ -7,7 +7,7 @@ import type { Bus } from "../../core/workers/bus.ts";
 import { type CreditStore, creditOn } from "../../hosted/credit/credit-store.ts";
 import type { Runtime } from "../../runtime.ts";
 import { ADDRESS_SCOPE } from "../../shared/leases/booked-address-limits.ts";
-import { callsOver, type RemoteObject, serveCalls } from "../../shared/processes/remote-calls.ts";
+import { type RemoteObject, serveCalls } from "../../shared/processes/remote-calls.ts";
 import type { SendStatement } from "../../shared/store/statement.ts";
 import type { StatementServer } from "../../shared/store/statement-server.ts";
 import type { Store } from "../../shared/store/store.ts";
@@ -15,19 +15,22 @@ import type { Store } from "../../shared/store/store.ts";
 /** Longer than a transaction may take, and another one before it. */
 const STORE_MS = 12_000;
 
-const STATEMENTS: RemoteObject<{ readonly run: SendStatement }> = {
+/** The file, in the process that has it open. */
+export const STATEMENTS: RemoteObject<{ readonly run: SendStatement }> = {
   name: "the store",
   methods: ["run"],
   timeoutMs: STORE_MS,
 };
 
-const CREDIT: RemoteObject<CreditStore> = {
+/** Transactions of credit, in the same process. */
+export const CREDIT: RemoteObject<CreditStore> = {
   name: "credit in the store",
   methods: ["flush", "refill", "returnParts", "close"],
   timeoutMs: STORE_MS,
 };
 
-const TOKENS: RemoteObject<{ readonly request: RequestTokens }> = {
+/** The book of rate limits. */
+export const TOKENS: RemoteObject<{ readonly request: RequestTokens }> = {
   name: "the rate limits of the service",
   methods: ["request"],
   timeoutMs: 1_000,
@@ -38,20 +41,10 @@ export function serveStatements(bus: Bus, statements: StatementServer): void {
   serveCalls(bus, STATEMENTS, (worker) => ({ run: (request) => statements.run(request, worker) }));
 }
 
-/** Sends statements to the process that has the file open. */
-export function statementsOver(bus: Bus): SendStatement {
-  return callsOver(bus, STATEMENTS).run;
-}
-
 /** Runs the transactions of workers. */
 export function serveCredit(bus: Bus, store: Store): void {
   const credit = creditOn(store);
   serveCalls(bus, CREDIT, () => credit);
-}
-
-/** Has the process that has the file open run the transactions of this worker. */
-export function creditOver(bus: Bus): CreditStore {
-  return callsOver(bus, CREDIT);
 }
 
 /** Keeps the book of rate limits. */
@@ -64,9 +57,4 @@ export function serveTokens(bus: Bus, { now }: Pick<Runtime, "now">): void {
         return book.grant(worker, request, now());
       }),
   }));
-}
-
-/** Asks the book of the service. */
-export function tokensOver(bus: Bus): RequestTokens {
-  return callsOver(bus, TOKENS).request;
 }

@@ -6,7 +6,7 @@ import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { readSecret } from "../../secrets/secret.ts";
 import { recordChange } from "../../shared/changes/change-log.ts";
 import { leasedN } from "../../shared/ledger/leased-credit.ts";
-import { lockAccount, post } from "../../shared/ledger/ledger.ts";
+import { lockAccounts, post } from "../../shared/ledger/ledger.ts";
 import { mergedInto } from "../../shared/ledger/merged-accounts.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { AccountKind } from "../../shared/store/tables.ts";
@@ -134,7 +134,7 @@ export function creditAccountOnce(
 ): Promise<boolean | ApiFault<"not_found" | "account_merged" | "invalid_field">> {
   return store.transaction(async (tx) => {
     // A concurrent claim waits, or is seen here.
-    await lockAccount(tx, payment.accountId);
+    await lockAccounts(tx, payment.accountId);
     const target = await mergedInto(tx, payment.accountId);
     if (target === undefined) return apiFault("not_found", "no account has this id");
     if (target !== null)

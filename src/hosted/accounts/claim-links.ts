@@ -5,7 +5,7 @@ import type { Invalidations } from "../../core/billing/invalidations.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { hashOf, newSecret, readSecret } from "../../secrets/secret.ts";
 import { leasedN } from "../../shared/ledger/leased-credit.ts";
-import { lockAccount, lockAccounts, type Tx } from "../../shared/ledger/ledger.ts";
+import { lockAccounts, type Tx } from "../../shared/ledger/ledger.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { AccountKind, ClaimLinkTable } from "../../shared/store/tables.ts";
 import { insertAccount } from "../keys/create.ts";
@@ -75,7 +75,6 @@ export function createClaimLink(
         key_id: key.id,
         created_at: BigInt(nowMs),
         expires_at: BigInt(nowMs + CLAIM_LINK_MS),
-        ended: null,
       })
       .execute();
     return {
@@ -88,7 +87,7 @@ export function createClaimLink(
 }
 
 async function lockedAccount(tx: Tx, accountId: string) {
-  await lockAccount(tx, accountId);
+  await lockAccounts(tx, accountId);
   return tx
     .selectFrom("account")
     .select(["merged_into", "balance_n", leasedN.as("leased_n")])
@@ -140,8 +139,11 @@ export async function claimLinkOf(
       "account.id",
       "account.kind",
       "account.balance_n",
+      "api_key.prefix",
+      "api_key.name",
+      "account.merged_into",
+      leasedN.as("leased_n"),
     ])
-    .select(["api_key.prefix", "api_key.name", "account.merged_into", leasedN.as("leased_n")])
     .select(
       sql<bigint>`(select count(*) from api_key as live_key where live_key.account_id = account.id and live_key.revoked_at is null)`.as(
         "keys",
@@ -241,7 +243,7 @@ export async function claimByLink(
       async (tx): Promise<Omit<Claimed, "keyPrefix" | "kind"> | MergeRefusal | LinkEnd> => {
         const made = owner === null ? await insertOwner() : null;
         const targetId = owner?.accountId ?? made?.accountId ?? "";
-        await lockAccounts(tx, [link.accountId, targetId]);
+        await lockAccounts(tx, link.accountId, targetId);
         const end = await takeClaimLink(tx, token, nowMs);
         if (end !== null) throw new Refused(end);
         const outcome = await merge(tx, {

@@ -3,7 +3,7 @@
 // a token is stored nowhere.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { hashOf, newId, newSecret, readSecret } from "../../secrets/secret.ts";
-import { isEmbedded, lockAccount, type Tx } from "../../shared/ledger/ledger.ts";
+import { isEmbedded, lockAccounts, type Tx } from "../../shared/ledger/ledger.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { ConnectionTable } from "../../shared/store/tables.ts";
 import { parseSlugs, slugsText } from "../keys/key-profiles.ts";
@@ -78,26 +78,17 @@ export function requestConnection(
       token: newSecret("connection"),
       approval: newSecret("approval"),
     } as const;
-    const undecided = {
-      state: "pending",
-      account_id: null,
-      agent_id: null,
-      profiles: null,
-      read_only: 0n,
-      agent_expires_at: null,
-    } as const;
     await tx
       .insertInto("connection")
       .values({
-        ...undecided,
         id: made.id,
+        state: "pending",
+        read_only: 0n,
         token_hash: hashOf(made.token),
         approval_hash: hashOf(made.approval),
         name,
         created_at: BigInt(nowMs),
         expires_at: BigInt(nowMs + CONNECTION_MS),
-        decided_at: null,
-        polled_at: null,
       })
       .execute();
     return made;
@@ -151,7 +142,7 @@ export function decideConnection(
     if (decision.kind === "deny")
       return save(tx, { ...row, state: "denied", decided_at: BigInt(nowMs) }, nowMs);
     const { owner, restrictions } = decision;
-    await lockAccount(tx, owner.accountId);
+    await lockAccounts(tx, owner.accountId);
     if ((await listed(tx, owner.accountId, nowMs)).length >= MAX_CONNECTIONS) return "full";
     const { profiles, readOnly, expiresAtMs } = narrowed(restrictions, owner);
     const changed = {

@@ -30,7 +30,7 @@ export async function merge(
   { sourceId, targetId, profiles, maxKeys, nowMs }: Merge,
 ): Promise<"merged" | MergeRefusal> {
   if (sourceId === targetId) return "same";
-  await lockAccounts(tx, [sourceId, targetId]);
+  await lockAccounts(tx, sourceId, targetId);
   const rows = await tx
     .selectFrom("account")
     .selectAll()

@@ -3,6 +3,7 @@
 import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
 import type { Store } from "../../shared/store/store.ts";
 import type { Tables, UsageHourTable } from "../../shared/store/tables.ts";
+import { USED_COLUMNS } from "../credit/usage-buffer.ts";
 import { isWithin, parseSlugs } from "../keys/key-profiles.ts";
 import type { KeyScope } from "../keys/keys.ts";
 
@@ -162,9 +163,6 @@ async function usageByKey(
     isRevoked: row.revoked_at !== null,
   }));
 }
-
-/** The columns of usage that are added up. */
-export const USED_COLUMNS = ["calls", "cu", "charge_n", "cached_calls", "cached_cu"] as const;
 
 /** Sums as integers: PostgreSQL would make them decimals. */
 export const usageSums = USED_COLUMNS.map((column) =>

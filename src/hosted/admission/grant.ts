@@ -12,19 +12,10 @@ import type { KeyContext } from "../keys/key-context.ts";
 import type { ProfileLoader } from "../profiles/profile-loader.ts";
 
 /** The terms of a grant: who pays, how the call is served, and what is held for it. */
-export interface GrantTerms {
-  readonly keyContext: KeyContext;
-  readonly service: ServiceTier;
-  /** The strategy that is used, which need not be the one asked for. */
-  readonly strategy: Strategy;
-  readonly method: Method;
-  readonly wallet: Wallet;
-  /** Parts in which it is planned to be asked for; each costs `partCu`. */
-  readonly parts: number;
-  readonly partCu: number;
-  /** Nano-USD held for it. */
-  readonly heldN: number;
-}
+type GrantTerms = Pick<
+  Grant,
+  "keyContext" | "service" | "strategy" | "method" | "wallet" | "parts" | "partCu" | "heldN"
+>;
 
 /** The charge of a call. */
 export interface CallCharge {
@@ -45,17 +36,20 @@ export interface GrantParts {
 }
 
 /** Permission to serve one call, paid by the credit of a key. Ends once: settled or released. */
-export class Grant implements GrantTerms {
+export class Grant {
   readonly kind = "grant";
   readonly keyContext: KeyContext;
   readonly service: ServiceTier;
+  /** The strategy that is used, which need not be the one asked for. */
   readonly strategy: Strategy;
   readonly method: Method;
   readonly wallet: Wallet;
+  /** Parts in which it is planned to be asked for; each costs `partCu`. */
   readonly parts: number;
   readonly partCu: number;
   /** Compute units of all its parts. */
   readonly cu: number;
+  /** Nano-USD held for it. */
   readonly heldN: number;
   readonly #parts: GrantParts;
 

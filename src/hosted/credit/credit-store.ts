@@ -78,15 +78,20 @@ export interface CreditSettings {
   readonly maxWallets: number;
 }
 
+/** The bounds that are no setting. */
+export const CREDIT_BOUNDS = { idleMs: 60_000, maxWallets: 100_000 } as const;
+
 /** What all of credit works with. */
 export interface CreditContext {
   readonly store: Store;
-  /** Runs the transactions of credit; absent = they are run on the store from here. */
+  /** Runs the transactions of credit. */
   readonly transactions: CreditStore;
   readonly runtime: Runtime;
   readonly node: NodeIdentity;
+  /** What the row of this node has of this process, by which it knows its own row again. */
+  readonly processId: string;
   readonly settings: CreditSettings;
-  /** The clock that nodes agree on, in milliseconds since the epoch; absent = that of `runtime`. */
+  /** The clock that nodes agree on, in milliseconds since the epoch. */
   readonly agreedMs: () => number;
   /** Receives failures in the background, and reports of lost usage. */
   readonly onError: (error: unknown) => void;

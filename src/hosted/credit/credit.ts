@@ -4,14 +4,8 @@
 
 import type { MeteredCu } from "../../core/billing/charging.ts";
 import { chunks } from "../../shared/ledger/ledger.ts";
-import {
-  type Epoch,
-  join,
-  type MayReplace,
-  newProcessId,
-  type Presence,
-} from "../../shared/nodes/node-rows.ts";
-import { type CreditContext, type CreditSettings, closeEnded, creditOn } from "./credit-store.ts";
+import { type Epoch, join, type MayReplace, type Presence } from "../../shared/nodes/node-rows.ts";
+import { type CreditContext, closeEnded } from "./credit-store.ts";
 import { FlushLoop, type FlushLoopStart } from "./flush-loop.ts";
 import {
   awaitRecall,
@@ -36,42 +30,28 @@ export interface CreditUse extends Counted {
 }
 
 /** What credit needs. */
-export interface CreditParts
-  extends Omit<CreditContext, "transactions" | "agreedMs" | "settings">,
-    Partial<Pick<CreditContext, "transactions" | "agreedMs">> {
-  /** A living row under the id of this node that it may take over; all unless given. */
-  readonly replaces?: MayReplace;
-  /** What the row of this node has of this process; made up unless given. */
-  readonly processId?: string;
-  readonly settings: Pick<CreditSettings, "flushIntervalMs" | "nodeTimeoutMs" | "minSliceN"> &
-    Partial<CreditSettings>;
+export interface CreditParts extends CreditContext {
+  /** A living row under the id of this node that it may take over. */
+  readonly replaces: MayReplace;
   /** Whether other nodes may have some of an account idle, and hear when it is called back. */
-  readonly recalls?: boolean;
+  readonly recalls: boolean;
   /** Called after a recall or a return was written for the others to read. */
-  readonly recorded?: () => void;
+  readonly recorded: () => void;
 }
-
-/** The bounds unless the settings name others. */
-const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets" | "smallestN"> = {
-  idleMs: 60_000,
-  maxWallets: 100_000,
-  smallestN: 1,
-};
 
 /** Joins the store as a node and starts to lease. */
 export async function openCredit(parts: CreditParts): Promise<Credit> {
-  const { store, runtime, node, replaces = "any", transactions = creditOn(store) } = parts;
+  const { store, transactions, runtime, node, replaces, processId } = parts;
   const startedAtMs = runtime.now();
-  const { processId = newProcessId(runtime) } = parts;
   const epoch = await join(store, node, { wallMs: runtime.wallMs(), replaces, processId });
   if (epoch === null) throw new Error(`another process lives as node ${node.id}`);
   await closeEnded(transactions, runtime.wallMs());
-  return new Credit(parts, { epoch, startedAtMs, processId });
+  return new Credit(parts, { epoch, startedAtMs });
 }
 
 /** The leased credit of this node. */
 export class Credit {
-  readonly #parts: CreditParts & CreditContext;
+  readonly #parts: CreditParts;
   readonly #wallets = new Map<string, Wallet>();
   readonly #usage: UsageBuffer;
   readonly #refills: RefillBatcher;
@@ -84,14 +64,8 @@ export class Credit {
   #returns = 0;
 
   constructor(parts: CreditParts, start: FlushLoopStart) {
-    const { store, runtime, onError, agreedMs = () => runtime.wallMs() } = parts;
-    const { transactions = creditOn(store), settings } = parts;
-    this.#parts = {
-      ...parts,
-      transactions,
-      agreedMs,
-      settings: { ...DEFAULT_BOUNDS, ...settings },
-    };
+    const { runtime, onError } = parts;
+    this.#parts = parts;
     this.#usage = new UsageBuffer(runtime.wallMs());
     this.#refills = new RefillBatcher({
       runtime,
@@ -347,7 +321,7 @@ export class Credit {
         return [];
       }),
     );
-    if (returned.size > 0) this.#parts.recorded?.();
+    if (returned.size > 0) this.#parts.recorded();
     if (this.#flushLoop.epoch !== epoch) return;
     for (const wallet of spared.keys()) {
       const isReturned = returned.has(wallet.accountId);
@@ -366,12 +340,12 @@ export class Credit {
     const leasing = { minSliceN, leasedMs: nodeTimeoutMs / 2 };
     const requests = wallets.map((wallet) => leaseRequestOf(wallet, nowMs, leasing));
     const terms = { minSliceN, smallestN, atMs: this.#parts.agreedMs(), month: this.#usage.month };
-    const recalls = this.#parts.recalls === true;
+    const { recalls } = this.#parts;
     const recallable = wallets
       .filter((wallet) => recalls && mayRecall(wallet, nowMs))
       .map(({ accountId }) => accountId);
     const answers = await this.#parts.transactions.refill(epoch, { requests, terms, recallable });
-    if (recalls && answers?.some(({ isDry }) => isDry) === true) this.#parts.recorded?.();
+    if (recalls && answers?.some(({ isDry }) => isDry) === true) this.#parts.recorded();
     if (answers === null) this.#flushLoop.fence(epoch);
     if (answers === null || this.#flushLoop.epoch !== epoch)
       throw new Error("this node's epoch is over: it joins again");

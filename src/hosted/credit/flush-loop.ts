@@ -23,8 +23,6 @@ export interface FlushLoopParts extends CreditContext {
 export interface FlushLoopStart {
   readonly epoch: Epoch;
   readonly startedAtMs: number;
-  /** By which it knows its own row again. */
-  readonly processId: string;
 }
 
 /**
@@ -80,14 +78,12 @@ export class FlushLoop {
   #next: Promise<void> | null = null;
   #returning: readonly Wallet[] = [];
   #scan: Iterator<Wallet> | null = null;
-  readonly #processId: string;
   readonly #deadNodes: DeadNodeWatch;
   #checks = 0;
 
-  constructor(parts: FlushLoopParts, { epoch, startedAtMs, processId }: FlushLoopStart) {
+  constructor(parts: FlushLoopParts, { epoch, startedAtMs }: FlushLoopStart) {
     this.#parts = parts;
     this.epoch = epoch;
-    this.#processId = processId;
     this.heardAtMs = startedAtMs;
     this.stopAtMs = startedAtMs + parts.settings.nodeTimeoutMs / 2;
     const { store, runtime, node, settings } = parts;
@@ -305,13 +301,13 @@ export class FlushLoop {
   }
 
   async #rejoin(): Promise<void> {
-    const { store, transactions, runtime, node, settings } = this.#parts;
+    const { store, transactions, runtime, node, processId, settings } = this.#parts;
     if (this.#isClosed) return;
     const startedAtMs = runtime.now();
     const epoch = await join(store, node, {
       wallMs: runtime.wallMs(),
       replaces: null,
-      processId: this.#processId,
+      processId,
     });
     if (epoch === null)
       throw new Error(

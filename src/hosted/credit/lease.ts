@@ -11,6 +11,7 @@ import {
 } from "../../shared/ledger/ledger.ts";
 import { moveOn, withTargets } from "../../shared/ledger/merged-accounts.ts";
 import type { Epoch } from "../../shared/nodes/node-rows.ts";
+import { valueRows } from "../../shared/store/engine.ts";
 
 /** A node's request for one account; nano-USD. */
 export interface LeaseRequest {
@@ -213,12 +214,8 @@ export async function addToBalances(
   tx: Tx,
   changes: readonly (readonly [string, bigint])[],
 ): Promise<void> {
-  const rows = changes.map(
-    ([accountId, amountN]) => sql`(cast(${accountId} as text), cast(${amountN} as bigint))`,
-  );
-  await sql`update account set balance_n = balance_n + change.column2 from (values ${sql.join(rows)}) as change where id = change.column1`.execute(
-    tx,
-  );
+  await sql`update account set balance_n = balance_n + change.column2
+    from (values ${valueRows(changes)}) as change where id = change.column1`.execute(tx);
 }
 
 /**
@@ -291,7 +288,7 @@ export async function closeLeases(tx: Tx, closing: LeaseClosing, atMs: number): 
   const found = await leasesOf(tx, closing).execute();
   if (found.length === 0) return 0;
   const accountIds = [...new Set(found.map((row) => row.account_id))].sort();
-  await lockAccounts(tx, await withTargets(tx, accountIds));
+  await lockAccounts(tx, ...(await withTargets(tx, accountIds)));
   const wanted = leasesOf(tx, closing).where("account_id", "in", accountIds);
   const rows = await (isEmbedded(tx) ? wanted : wanted.forNoKeyUpdate()).execute();
   const totals = new Map<string, bigint>();
@@ -317,14 +314,10 @@ export async function closeLeases(tx: Tx, closing: LeaseClosing, atMs: number): 
   if ((await postAll(tx, events)) !== events.length)
     throw new Error("a lease was closed before: its usage is in the ledger already");
   await moveOn(tx, new Map(rows.map((row) => [row.account_id, nameOf(row)])), atMs);
-  for (const row of rows) {
-    await tx
-      .deleteFrom("credit_lease")
-      .where("account_id", "=", row.account_id)
-      .where("node_id", "=", row.node_id)
-      .where("epoch", "=", row.epoch)
-      .execute();
-  }
+  const closed = rows.map((row) => [row.account_id, row.node_id, row.epoch] as const);
+  if (closed.length > 0)
+    await sql`delete from credit_lease
+      where (account_id, node_id, epoch) in (values ${valueRows(closed)})`.execute(tx);
   return found.length;
 }
 

@@ -4,15 +4,16 @@ import { type RawBuilder, sql } from "kysely";
 import {
   inParts,
   isEmbedded,
-  lockAccount,
   lockAccounts,
   ROWS_PER_STATEMENT,
   type Tx,
 } from "../../shared/ledger/ledger.ts";
 import type { Epoch } from "../../shared/nodes/node-rows.ts";
+import { valueRows } from "../../shared/store/engine.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { AllowanceMonthTable, UsageHourRow } from "../../shared/store/tables.ts";
 import { noteExhausted, type RunningOut } from "./lease.ts";
+import { USED_COLUMNS } from "./usage-buffer.ts";
 
 /** What a node spent and counted, written once under its number. */
 export interface FlushBatch {
@@ -68,9 +69,7 @@ async function writeBatch(
       .executeTakeFirstOrThrow();
     if (numUpdatedRows === 0n)
       return (await isWritten(tx, epoch, batch.seq)) ? "written" : "fenced";
-    const { accountIds } = batch.runningOut;
-    if (accountIds.length === 1) await lockAccount(tx, accountIds[0] ?? "");
-    else await lockAccounts(tx, accountIds);
+    await lockAccounts(tx, ...batch.runningOut.accountIds);
     await inParts(batch.spent, async (part) => {
       const { numAffectedRows } = await spentUpdate(epoch, part, ALONE).execute(tx);
       if (numAffectedRows !== BigInt(part.length)) throw new LeasesMissing();
@@ -134,38 +133,34 @@ function spentUpdate(
   spent: FlushBatch["spent"],
   besides: RawBuilder<unknown>,
 ) {
-  const rows = spent.map(
-    (row) => sql`(cast(${row.accountId} as text), cast(${row.amountN} as bigint))`,
-  );
+  const rows = spent.map(({ accountId, amountN }) => [accountId, amountN] as const);
   return sql`update credit_lease set spent_n = spent_n + change.column2
-    from (values ${sql.join(rows)}) as change${besides}
+    from (values ${valueRows(rows)}) as change${besides}
     where account_id = change.column1 and node_id = ${nodeId} and epoch = ${epoch}`;
 }
 
 function usageInsertion(usage: FlushBatch["usage"], besides: RawBuilder<unknown>) {
-  const rows = usage.map(
-    (row) => sql`(cast(${row.account_id} as text), cast(${row.key_id} as text),
-      cast(${row.method} as text), cast(${row.hour} as bigint), cast(${row.calls} as bigint),
-      cast(${row.cu} as bigint), cast(${row.charge_n} as bigint),
-      cast(${row.cached_calls} as bigint), cast(${row.cached_cu} as bigint))`,
-  );
-  return sql`insert into usage_hour (account_id, key_id, method, hour, calls, cu, charge_n,
-      cached_calls, cached_cu)
-    select added.* from (values ${sql.join(rows)}) as added${besides} where true
-    on conflict (account_id, hour, key_id, method) do update set
-      calls = usage_hour.calls + excluded.calls, cu = usage_hour.cu + excluded.cu,
-      charge_n = usage_hour.charge_n + excluded.charge_n,
-      cached_calls = usage_hour.cached_calls + excluded.cached_calls,
-      cached_cu = usage_hour.cached_cu + excluded.cached_cu`;
+  const rows = usage.map((row) => [...USAGE_KEY, ...USED_COLUMNS].map((column) => row[column]));
+  return sql`insert into usage_hour (${columnsOf(USAGE_KEY)}, ${columnsOf(USED_COLUMNS)})
+    select added.* from (values ${valueRows(rows)}) as added${besides} where true
+    on conflict (${columnsOf(USAGE_KEY)}) do update set ${sql.join(
+      USED_COLUMNS.map((column) => {
+        const [was, more] = [sql.ref(`usage_hour.${column}`), sql.ref(`excluded.${column}`)];
+        return sql`${sql.ref(column)} = ${was} + ${more}`;
+      }),
+    )}`;
+}
+
+const USAGE_KEY = ["account_id", "hour", "key_id", "method"] as const;
+
+function columnsOf(names: readonly string[]): RawBuilder<unknown> {
+  return sql.join(names.map((name) => sql.ref(name)));
 }
 
 function freeInsertion(free: FlushBatch["free"], besides: RawBuilder<unknown>) {
-  const rows = free.map(
-    (row) => sql`(cast(${row.account_id} as text), cast(${row.month} as bigint),
-      cast(${row.used_cu} as bigint))`,
-  );
+  const rows = free.map(({ account_id, month, used_cu }) => [account_id, month, used_cu] as const);
   return sql`insert into allowance_month (account_id, month, used_cu)
-    select added.* from (values ${sql.join(rows)}) as added${besides} where true
+    select added.* from (values ${valueRows(rows)}) as added${besides} where true
     on conflict (account_id, month) do update set
       used_cu = allowance_month.used_cu + excluded.used_cu`;
 }

@@ -2,9 +2,10 @@
 // credit asks, and other nodes return idle credit. Statements and decisions; knows no timer.
 import { sql } from "kysely";
 import { recordChange } from "../../shared/changes/change-log.ts";
-import { lockAccount, lockAccounts, type Tx } from "../../shared/ledger/ledger.ts";
+import { lockAccounts, type Tx } from "../../shared/ledger/ledger.ts";
 import { moveOn, withTargets } from "../../shared/ledger/merged-accounts.ts";
 import type { Epoch } from "../../shared/nodes/node-rows.ts";
+import { valueRows } from "../../shared/store/engine.ts";
 import { addToBalances, type LeaseRequest } from "./lease.ts";
 import type { Wallet } from "./wallet.ts";
 
@@ -91,16 +92,11 @@ export async function returnCredit(
   { returns, atMs }: ReturnedCredits,
 ): Promise<readonly string[]> {
   const accountIds = returns.map(({ accountId }) => accountId).sort();
-  const [first = "", ...others] = await withTargets(tx, accountIds);
-  if (others.length === 0) await lockAccount(tx, first);
-  else await lockAccounts(tx, [first, ...others]);
-  const rows = returns.map(
-    ({ accountId, amountN }) =>
-      sql`(cast(${accountId} as text), cast(${BigInt(amountN)} as bigint))`,
-  );
+  await lockAccounts(tx, ...(await withTargets(tx, accountIds)));
+  const rows = returns.map(({ accountId, amountN }) => [accountId, BigInt(amountN)] as const);
   const taken = await sql<{ readonly account_id: string }>`
     update credit_lease set granted_n = granted_n - change.column2
-    from (values ${sql.join(rows)}) as change
+    from (values ${valueRows(rows)}) as change
     where account_id = change.column1 and node_id = ${nodeId} and epoch = ${epoch}
       and granted_n - spent_n >= change.column2
     returning account_id`.execute(tx);

@@ -1,8 +1,8 @@
 // Gathers the refills of many wallets into few transactions: one at a time, at most fifty a second.
 // Decides when to refill; its parts say how.
-import { type Runtime, runWithin } from "../../runtime.ts";
+import { type PendingRun, type Runtime, runWithin } from "../../runtime.ts";
 import { RECALL_MS } from "./recall.ts";
-import type { Waiter, Wallet } from "./wallet.ts";
+import type { Wallet } from "./wallet.ts";
 
 /** What a batcher needs. */
 export interface RefillBatcherParts {
@@ -149,7 +149,7 @@ export class RefillBatcher {
   }
 
   /** What others have of its account comes back, or does not: until then its calls wait. */
-  #keepWaiting(wallet: Wallet, waiters: Map<Wallet, readonly Waiter[]>): void {
+  #keepWaiting(wallet: Wallet, waiters: Map<Wallet, readonly PendingRun[]>): void {
     wallet.waiters = [...(waiters.get(wallet) ?? []), ...(wallet.waiters ?? [])];
     waiters.delete(wallet);
     this.#parts.runtime.after(RECALL_MS, () => {
@@ -159,7 +159,7 @@ export class RefillBatcher {
     });
   }
 
-  #call(waiters: readonly Waiter[]): void {
+  #call(waiters: readonly PendingRun[]): void {
     for (const { run } of waiters) {
       try {
         run();
@@ -170,7 +170,7 @@ export class RefillBatcher {
   }
 }
 
-function takeWaiters(wallet: Wallet): readonly Waiter[] {
+function takeWaiters(wallet: Wallet): readonly PendingRun[] {
   const waiters = wallet.waiters ?? [];
   wallet.waiters = null;
   return waiters;

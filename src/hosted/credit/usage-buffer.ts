@@ -21,6 +21,9 @@ export interface UsageRows {
   readonly free: readonly AllowanceMonthTable[];
 }
 
+/** The columns of usage that are added up. */
+export const USED_COLUMNS = ["calls", "cu", "charge_n", "cached_calls", "cached_cu"] as const;
+
 /** Keys that a wallet keeps counters for; keys come and go. */
 const MAX_KEYS = 1_000;
 /**
@@ -28,6 +31,8 @@ const MAX_KEYS = 1_000;
  */
 const MAX_PAST_ROWS = 500_000;
 const HOUR_MS = 3_600_000;
+
+const COUNTS = ["calls", "cu", "chargeN", "cachedCalls", "cachedCu"] as const;
 
 /** The counters of a node. */
 export class UsageBuffer {
@@ -41,7 +46,7 @@ export class UsageBuffer {
   #fullCu = 0;
   #cachedCu = 0;
   /** What was counted under an hour or a month that is over. */
-  readonly #pastUsage = new Map<string, UsageHourRow>();
+  readonly #pastUsage = new Map<string, UsageCounter & { readonly hour: number }>();
   readonly #pastFree = new Map<string, AllowanceMonthTable>();
 
   constructor(wallMs: number) {
@@ -93,20 +98,20 @@ export class UsageBuffer {
   /** Returns everything counted as sorted rows, and starts at zero. */
   drain(): UsageRows {
     this.#roll();
-    return { usage: drained(this.#pastUsage), free: drained(this.#pastFree) };
+    return { usage: drained(this.#pastUsage).map(rowOf), free: drained(this.#pastFree) };
   }
 
   #roll(): void {
+    const hour = this.#hour;
     for (const counter of this.#counters) {
-      const row = rowOf(counter, this.#hour);
-      const key = `${row.account_id} ${row.hour} ${row.key_id} ${row.method}`;
-      const past = this.#pastUsage.get(key);
-      this.#pastUsage.set(key, past === undefined ? row : addUsage(past, row));
-      counter.calls = 0;
-      counter.cu = 0;
-      counter.chargeN = 0;
-      counter.cachedCalls = 0;
-      counter.cachedCu = 0;
+      const { accountId, keyId, method } = counter;
+      const key = `${accountId} ${hour} ${keyId} ${method}`;
+      const past = this.#pastUsage.get(key) ?? { ...zeroUsage(accountId, keyId, method), hour };
+      this.#pastUsage.set(key, past);
+      for (const count of COUNTS) {
+        past[count] += counter[count];
+        counter[count] = 0;
+      }
     }
     for (const wallet of this.#free) {
       const month = BigInt(this.#month);
@@ -143,7 +148,7 @@ function counterOf(wallet: Wallet, { keyId, method }: Counted): UsageCounter {
   return counter;
 }
 
-function rowOf(counter: UsageCounter, hour: number): UsageHourRow {
+function rowOf({ hour, ...counter }: UsageCounter & { readonly hour: number }): UsageHourRow {
   return {
     account_id: counter.accountId,
     key_id: counter.keyId,
@@ -162,17 +167,6 @@ function drained<Row>(rows: Map<string, Row>): readonly Row[] {
   const sorted = [...rows].sort(([left], [right]) => (left < right ? -1 : 1));
   rows.clear();
   return sorted.map(([, row]) => row);
-}
-
-function addUsage(a: UsageHourRow, b: UsageHourRow): UsageHourRow {
-  return {
-    ...a,
-    calls: a.calls + b.calls,
-    cu: a.cu + b.cu,
-    charge_n: a.charge_n + b.charge_n,
-    cached_calls: a.cached_calls + b.cached_calls,
-    cached_cu: a.cached_cu + b.cached_cu,
-  };
 }
 
 function hourOf(wallMs: number): number {

@@ -1,5 +1,6 @@
 // The wallet of one account on this node: credit that is available, held for calls in flight, or
 // spent and not written yet. Pure arithmetic on one record: no clock, no store.
+import type { PendingRun } from "../../runtime.ts";
 import type { LeaseGrant, LeaseRequest } from "./lease.ts";
 
 /** Usage of one method by one key since the last batch. */
@@ -18,11 +19,6 @@ export interface UsageCounter {
 /** A counter at zero. */
 export function zeroUsage(accountId: string, keyId: string, method: string): UsageCounter {
   return { accountId, keyId, method, calls: 0, cu: 0, chargeN: 0, cachedCalls: 0, cachedCu: 0 };
-}
-
-/** A callback for the next answer of the store. */
-export interface Waiter {
-  readonly run: () => void;
 }
 
 /**
@@ -86,7 +82,8 @@ export class Wallet {
   freeNewCu = 0;
   /** Free compute units held for calls under way. */
   freeHeldCu = 0;
-  waiters: Waiter[] | null = null;
+  /** Callbacks for the next answer of the store. */
+  waiters: PendingRun[] | null = null;
   /** Credit of the account at other nodes was recalled, and calls wait for it. */
   isRecalling = false;
   recalledAtMs = Number.NEGATIVE_INFINITY;

@@ -3,7 +3,7 @@
 import type { Transaction } from "kysely";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { hashOf, newId, newSecret, prefixOf } from "../../secrets/secret.ts";
-import { lockAccount, post } from "../../shared/ledger/ledger.ts";
+import { lockAccounts, post } from "../../shared/ledger/ledger.ts";
 import { mergedInto } from "../../shared/ledger/merged-accounts.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { AccountKind, Tables } from "../../shared/store/tables.ts";
@@ -75,7 +75,7 @@ export function addKey(
 ): Promise<NewKey | ApiFault<"key_limit" | "already_claimed">> {
   return store.transaction(async (tx) => {
     // Serialises concurrent additions, so that both are counted.
-    await lockAccount(tx, key.accountId);
+    await lockAccounts(tx, key.accountId);
     if ((await mergedInto(tx, key.accountId)) != null)
       return apiFault(
         "already_claimed",
@@ -104,17 +104,8 @@ export async function insertAccount(
   nowMs: number,
 ): Promise<string> {
   const id = newId("acc", nowMs);
-  const nothing = {
-    balance_n: 0n,
-    funded_n: 0n,
-    first_paid_at: null,
-    exhausted_at: null,
-    merged_into: null,
-  };
-  await tx
-    .insertInto("account")
-    .values({ ...nothing, id, kind, created_at: BigInt(nowMs) })
-    .execute();
+  const row = { id, kind, balance_n: 0n, funded_n: 0n, created_at: BigInt(nowMs) };
+  await tx.insertInto("account").values(row).execute();
   return id;
 }
 
@@ -143,7 +134,6 @@ export async function insertKey(
       ...columnsOf(chosen),
       revision: 1n,
       created_at: BigInt(nowMs),
-      revoked_at: null,
     })
     .execute();
   await insertSecret(tx, key.id, secret, nowMs);
@@ -157,13 +147,6 @@ export async function insertSecret(
   secret: string,
   nowMs: number,
 ): Promise<void> {
-  await tx
-    .insertInto("key_secret")
-    .values({
-      secret_hash: hashOf(secret),
-      key_id: keyId,
-      valid_until: null,
-      created_at: BigInt(nowMs),
-    })
-    .execute();
+  const row = { secret_hash: hashOf(secret), key_id: keyId, created_at: BigInt(nowMs) };
+  await tx.insertInto("key_secret").values(row).execute();
 }

@@ -22,21 +22,15 @@ import {
   update,
 } from "./key-context.ts";
 
-/** Bounds of what is kept. */
-export interface KeyCacheLimits {
-  readonly maxKeys: number;
-  readonly maxUnknown: number;
-  readonly unknownMs: number;
-  readonly maxLookups: number;
-}
-
-/** The bounds used unless a test tightens them. */
-export const KEY_CACHE_LIMITS: KeyCacheLimits = {
+/** Bounds of what is kept; tests tighten them. */
+export const KEY_CACHE_LIMITS = {
   maxKeys: 250_000,
   maxUnknown: 10_000,
   unknownMs: 10_000,
   maxLookups: 256,
-};
+} as const;
+
+export type KeyCacheLimits = Readonly<Record<keyof typeof KEY_CACHE_LIMITS, number>>;
 
 /** What a key cache needs. */
 export interface KeyCacheParts {

@@ -98,8 +98,6 @@ export function keyRow({ db }: Pick<Store, "db">, digest: string) {
       "api_key.allowed_profiles",
       "api_key.consistency",
       "api_key.revoked_at",
-    ])
-    .select([
       "key_secret.valid_until",
       "account.kind",
       "account.first_paid_at",

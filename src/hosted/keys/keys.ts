@@ -138,8 +138,6 @@ function keyRows(db: Kysely<Tables>, nowMs: number) {
       "api_key.default_profile",
       "api_key.allowed_profiles",
       "api_key.consistency",
-    ])
-    .select([
       "api_key.revision",
       "api_key.created_at",
       "api_key.revoked_at",

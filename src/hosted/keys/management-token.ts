@@ -39,7 +39,6 @@ export async function insertManagementToken(
       profiles: slugsText(agent.profiles),
       read_only: agent.readOnly ? 1n : 0n,
       expires_at: agent.expiresAtMs === null ? null : BigInt(agent.expiresAtMs),
-      revoked_at: null,
       created_at: BigInt(nowMs),
     })
     .execute();
@@ -47,24 +46,21 @@ export async function insertManagementToken(
 }
 
 /** The agent of a token, also one that has ended; null = unknown. */
-export async function managementTokenBySecret(
+export function managementTokenBySecret(
   store: Store,
   token: string,
 ): Promise<ManagementToken | null> {
-  const row = await store.db
-    .selectFrom("agent")
-    .selectAll()
-    .where("token_hash", "=", hashOf(token))
-    .executeTakeFirst();
-  return row === undefined ? null : agentOf(row);
+  return agentBy(store, "token_hash", hashOf(token));
 }
 
 /** The agent with an id, also one that has ended; null = unknown. */
-export async function managementTokenById(
-  { db }: Store,
-  id: string,
-): Promise<ManagementToken | null> {
-  const row = await db.selectFrom("agent").selectAll().where("id", "=", id).executeTakeFirst();
+export function managementTokenById(store: Store, id: string): Promise<ManagementToken | null> {
+  return agentBy(store, "id", id);
+}
+
+async function agentBy({ db }: Store, column: "id" | "token_hash", value: string) {
+  const rows = db.selectFrom("agent").selectAll().where(column, "=", value);
+  const row = await rows.executeTakeFirst();
   return row === undefined ? null : agentOf(row);
 }
 

@@ -4,7 +4,8 @@ import { sql } from "kysely";
 import { usdText } from "../../core/billing/price.ts";
 import { leasedN } from "../../shared/ledger/leased-credit.ts";
 import type { Store } from "../../shared/store/store.ts";
-import { USED_COLUMNS, usageSums, usedOf } from "../accounts/usage.ts";
+import { usageSums, usedOf } from "../accounts/usage.ts";
+import { USED_COLUMNS } from "../credit/usage-buffer.ts";
 import { timeText } from "../keys/key-fields.ts";
 
 /** What accounts are ordered by, the most first. */

@@ -4,7 +4,7 @@
 import { customServiceTiers, LAPSED, type ServiceTier } from "../../core/billing/access.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { recordChange } from "../../shared/changes/change-log.ts";
-import { lockAccount, type Tx } from "../../shared/ledger/ledger.ts";
+import { lockAccounts, type Tx } from "../../shared/ledger/ledger.ts";
 import { mergedInto } from "../../shared/ledger/merged-accounts.ts";
 import type { Store } from "../../shared/store/store.ts";
 
@@ -117,7 +117,7 @@ export async function grantCustomAccessIn(
   nowMs: number,
 ): Promise<CustomTime | ApiFault<"not_found" | "account_merged">> {
   // Serialises concurrent grants, so that their periods do not overlap.
-  await lockAccount(tx, accountId);
+  await lockAccounts(tx, accountId);
   const target = await mergedInto(tx, accountId);
   if (target === undefined) return apiFault("not_found", "no account has this id");
   if (target !== null) return apiFault("account_merged", "the account was merged into another one");

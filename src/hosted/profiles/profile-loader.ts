@@ -19,23 +19,19 @@ export interface ServedProfiles {
   has(id: string): boolean;
 }
 
-/** Limits of the loader. */
-export interface ProfileLoaderLimits {
-  /** Profiles in memory. */
-  readonly maxLoaded: number;
-  readonly idleMs: number;
-  /** Time that a caller waits for a profile. */
-  readonly waitMs: number;
-  /** Time before a profile that failed to load is tried again. */
-  readonly failedMs: number;
-}
-
 /** The limits that are no setting; tests tighten them. */
-export const PROFILE_LOADER_LIMITS: Omit<ProfileLoaderLimits, "maxLoaded"> = {
+export const PROFILE_LOADER_LIMITS = {
   idleMs: 600_000,
+  /** Time that a caller waits for a profile. */
   waitMs: 2_000,
+  /** Time before a profile that failed to load is tried again. */
   failedMs: 5_000,
-};
+} as const;
+
+/** Beside them the number of profiles in memory. */
+export type ProfileLoaderLimits = Readonly<
+  Record<keyof typeof PROFILE_LOADER_LIMITS | "maxLoaded", number>
+>;
 
 export interface ProfileLoaderParts {
   readonly store: Store;
@@ -48,17 +44,23 @@ export interface ProfileLoaderParts {
   readonly onError: (error: unknown) => void;
 }
 
-interface LoadedProfile {
+class LoadedProfile {
   readonly id: string;
   readonly ref: ProfileRef;
   usedAtMs: number;
   /** The load under way; null = none. */
-  loading: Promise<void> | null;
+  loading: Promise<void> | null = null;
   /** True if the profile has changed since its load began. */
-  stale: boolean;
+  stale = false;
   /** Why loading failed; null = it succeeded. */
-  why: Fault | null;
-  failedAtMs: number;
+  why: Fault | null = null;
+  failedAtMs = 0;
+
+  constructor(ref: ProfileRef, nowMs: number) {
+    this.id = idOf(ref);
+    this.ref = ref;
+    this.usedAtMs = nowMs;
+  }
 }
 
 const SWEEP_MS = 30_000;
@@ -177,15 +179,7 @@ export class ProfileLoader {
       if (nowMs - oldest.usedAtMs < SWEEP_MS || oldest.loading !== null) return null;
       this.#forget(oldest);
     }
-    const entry: LoadedProfile = {
-      id: idOf(ref),
-      ref,
-      usedAtMs: nowMs,
-      loading: null,
-      stale: false,
-      why: null,
-      failedAtMs: 0,
-    };
+    const entry = new LoadedProfile(ref, nowMs);
     this.#entries.set(entry.id, entry);
     return entry;
   }

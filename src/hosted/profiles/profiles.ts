@@ -7,7 +7,7 @@ import { isRecord } from "../../core/fields.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import { newId } from "../../secrets/secret.ts";
 import { type Change, recordChange } from "../../shared/changes/change-log.ts";
-import { lockAccount, type Tx } from "../../shared/ledger/ledger.ts";
+import { lockAccounts, type Tx } from "../../shared/ledger/ledger.ts";
 import { mergedInto } from "../../shared/ledger/merged-accounts.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { ProfileTable } from "../../shared/store/tables.ts";
@@ -150,7 +150,7 @@ export function saveProfile(
 ): Promise<ProfileRecord | ProfileRefusal> {
   const { store, sealer, maxProfiles } = parts;
   return store.transaction(async (tx) => {
-    await lockAccount(tx, change.accountId);
+    await lockAccounts(tx, change.accountId);
     const refusal = await refusalOf(tx, maxProfiles, change);
     if (refusal !== null) return refusal;
     const before = await rowOf(tx, change);
@@ -191,7 +191,7 @@ export function deleteProfile(
   change: ProfileChange,
 ): Promise<boolean | ApiFault<"revision_conflict">> {
   return store.transaction(async (tx) => {
-    await lockAccount(tx, change.accountId);
+    await lockAccounts(tx, change.accountId);
     const row = await rowOf(tx, change);
     const conflict = conflictOf(change.expected, row);
     if (row === undefined || row.sealed === null) return conflict ?? row !== undefined;

@@ -5,7 +5,7 @@
 import type { Purpose } from "../../core/billing/payment.ts";
 import { recordChange } from "../../shared/changes/change-log.ts";
 import { leasedN } from "../../shared/ledger/leased-credit.ts";
-import { type LedgerEvent, lockAccount, post, type Tx } from "../../shared/ledger/ledger.ts";
+import { type LedgerEvent, lockAccounts, post, type Tx } from "../../shared/ledger/ledger.ts";
 import { mergedInto } from "../../shared/ledger/merged-accounts.ts";
 import type { Fulfilment } from "../payments.ts";
 
@@ -167,7 +167,7 @@ async function accountOfKey(tx: Tx, keyId: string): Promise<string | null> {
 async function livingAccount(tx: Tx, accountId: string): Promise<string | null> {
   let id = accountId;
   for (let merges = 0; merges <= MAX_MERGES; merges++) {
-    await lockAccount(tx, id);
+    await lockAccounts(tx, id);
     const target = await mergedInto(tx, id);
     if (target === undefined) return null;
     if (target === null) return id;

@@ -8,14 +8,14 @@ import {
   type RequestTokens,
   SharedLimit,
 } from "../../core/billing/shared-limit.ts";
-import { type Runtime, runWithin } from "../../runtime.ts";
+import { type PendingRun, type Runtime, runWithin } from "../../runtime.ts";
 
 /** What limits are shared with. */
 export interface RateShareParts {
   readonly request: RequestTokens;
-  readonly runtime: Runtime;
   /** Processes that share now, this one included. */
   readonly members: () => number;
+  readonly runtime: Runtime;
   /** Between the starts of two questions. */
   readonly spacingMs: number;
   readonly onError: (error: unknown) => void;
@@ -32,16 +32,12 @@ const SWEEP_MS = 1_000;
 const FAILED_MS = 250;
 const SCOPE_CHARACTERS = 22;
 
-interface Waiter {
-  readonly run: () => void;
-}
-
 /** Limits of this process that it shares with others. */
 export class RateShares implements LimitSharing {
   readonly #parts: RateShareParts;
   readonly #limits = new Map<string, SharedLimit>();
   readonly #due = new Set<SharedLimit>();
-  readonly #waiters = new Map<SharedLimit, Waiter[]>();
+  readonly #waiters = new Map<SharedLimit, PendingRun[]>();
   #nextAtMs = Number.NEGATIVE_INFINITY;
   #askedAtMs = Number.NEGATIVE_INFINITY;
   #isAsking = false;
@@ -157,7 +153,7 @@ export class RateShares implements LimitSharing {
     this.#isFailing = true;
   }
 
-  #call(waiters: readonly Waiter[]): void {
+  #call(waiters: readonly PendingRun[]): void {
     for (const { run } of waiters) {
       try {
         run();

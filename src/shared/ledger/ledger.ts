@@ -2,6 +2,7 @@
 // lease statements. Knows no reason for an event except its kind.
 import { createHash } from "node:crypto";
 import { SqliteAdapter, sql, type Transaction } from "kysely";
+import { valueRows } from "../store/engine.ts";
 import type { LedgerEntryTable, Tables } from "../store/tables.ts";
 
 /** An event of the ledger. */
@@ -58,8 +59,8 @@ export async function postAll(tx: Tx, events: readonly LedgerEvent[]): Promise<n
  * Locks rows of accounts for this transaction, always in the same order to avoid deadlocks. Rows
  * with foreign keys to an account are not blocked.
  */
-export async function lockAccounts(tx: Tx, ids: readonly string[]): Promise<void> {
-  if (isEmbedded(tx) || ids.length < 2) return;
+export async function lockAccounts(tx: Tx, ...ids: readonly string[]): Promise<void> {
+  if (isEmbedded(tx) || ids.length === 0) return;
   await tx
     .selectFrom("account")
     .select("id")
@@ -67,12 +68,6 @@ export async function lockAccounts(tx: Tx, ids: readonly string[]): Promise<void
     .orderBy("id")
     .forNoKeyUpdate()
     .execute();
-}
-
-/** Locks the row of one account for this transaction. */
-export async function lockAccount(tx: Tx, id: string): Promise<void> {
-  if (isEmbedded(tx)) return;
-  await tx.selectFrom("account").select("id").where("id", "=", id).forNoKeyUpdate().execute();
 }
 
 /**
@@ -176,10 +171,11 @@ async function changeBalances(tx: Tx, events: readonly LedgerEvent[]): Promise<v
   const changes = changesOf(events);
   if (changes.size === 0) return;
   const ids = [...changes.keys()].sort();
-  await lockAccounts(tx, ids);
-  const rows = [...changes].map(
-    ([id, change]) =>
-      sql`(cast(${id} as text), cast(${change.balanceN} as bigint), cast(${change.fundedN} as bigint), cast(${change.paidAt} as bigint))`,
+  // The update locks a single row by itself.
+  if (ids.length > 1) await lockAccounts(tx, ...ids);
+  const rows = Array.from(
+    changes,
+    ([id, change]) => [id, change.balanceN, change.fundedN, change.paidAt] as const,
   );
   const { numAffectedRows } = await sql`
     update account set
@@ -187,7 +183,7 @@ async function changeBalances(tx: Tx, events: readonly LedgerEvent[]): Promise<v
       funded_n = funded_n + change.column3,
       first_paid_at = coalesce(first_paid_at, change.column4),
       exhausted_at = case when change.column2 > 0 then null else exhausted_at end
-    from (values ${sql.join(rows)}) as change
+    from (values ${valueRows(rows)}) as change
     where id = change.column1`.execute(tx);
   if (numAffectedRows !== BigInt(changes.size))
     throw new Error(`not every account of ${ids.join(", ")} exists`);

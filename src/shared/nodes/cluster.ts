@@ -1,13 +1,14 @@
 // A node of a cluster on one database: its id, the other nodes, and jobs that one node does for
 // all. Knows neither keys nor credit.
 import type { Logger } from "pino";
+import type { PublicNode } from "../../core/cluster-health.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ChangeSignal } from "../changes/change-feed.ts";
 import type { BookedLimitParts } from "../leases/booked-address-limits.ts";
 import { RateShares } from "../leases/rate-shares.ts";
 import { storedTokens } from "../leases/stored-tokens.ts";
 import { type Store, urgently } from "../store/store.ts";
-import type { NodeIdentity } from "./identity.ts";
+import { type NodeIdentity, publicNode, serviceNodeOf } from "./identity.ts";
 import { createJobClaims, type JobClaims } from "./job-claims.ts";
 import type { Listener } from "./listener.ts";
 import { Membership, type MembershipSettings } from "./membership.ts";
@@ -42,22 +43,12 @@ const TOKENS_MS = 50;
  * the node cannot join.
  */
 export async function openCluster(parts: ClusterParts): Promise<Cluster> {
-  const { store, runtime, node, settings, log } = parts;
+  const { store, runtime, node, settings } = parts;
   const { openListener } = await import("./listener.ts");
   const listener = await openListener({ url: settings.listenUrl, store, runtime });
   try {
-    const replaces = await waitForNodeId(
-      {
-        ...parts,
-        nodeTimeoutMs: settings.nodeTimeoutMs,
-        onWait: () =>
-          log.info(
-            { node: node.id },
-            "a node of this id has not said that it left: waiting whether it lives",
-          ),
-      },
-      node.id,
-    );
+    const { nodeTimeoutMs } = settings;
+    const replaces = await waitForNodeId({ ...parts, nodeId: node.id, nodeTimeoutMs });
     const membership = new Membership({ ...parts, store: urgently(store) });
     await membership.read();
     return new Cluster(parts, { listener, replaces, membership });
@@ -75,7 +66,14 @@ interface Joined {
 
 /** A node among others. */
 export class Cluster {
+  readonly store: Store;
+  /** The name of this process among the others. */
   readonly node: NodeIdentity;
+  /** The node that it belongs to, for operators, and as callers see it: its workers are one. */
+  readonly identity: NodeIdentity;
+  readonly shown: PublicNode;
+  /** After this, what a silent process had is another's. */
+  readonly nodeTimeoutMs: number;
   readonly processId: string;
   /** The row under its id that the start of this node may take over. */
   readonly replaces: MayReplace;
@@ -97,11 +95,15 @@ export class Cluster {
     const { listener, membership } = joined;
     this.#joined = joined;
     this.signal = listener;
+    this.store = store;
     this.node = node;
+    this.identity = { ...node, id: serviceNodeOf(node.id) };
+    this.shown = publicNode(node);
+    this.nodeTimeoutMs = settings.nodeTimeoutMs;
     this.processId = parts.processId;
     this.replaces = joined.replaces;
     this.membership = membership;
-    const { nodeTimeoutMs } = settings;
+    const { nodeTimeoutMs } = this;
     this.claims = createJobClaims({ store, runtime, nodeId: node.id, nodeTimeoutMs });
     this.tokens = {
       request: storedTokens(store, `${node.id} ${newProcessId(runtime)}`),

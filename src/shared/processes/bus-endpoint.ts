@@ -94,14 +94,11 @@ export class BusEndpoint implements Bus {
     return () => void listeners.delete(listener);
   }
 
-  async request<M, R>(
-    to: WorkerId,
-    { topic, message, timeoutMs }: Question<M, R>,
-  ): Promise<BusReply<R>> {
+  async request<M, R>(to: WorkerId, request: Question<M, R>): Promise<BusReply<R>> {
     const isHere = to === this.self || (to === SUPERVISOR && this.#parts.isWhole === true);
     const reply = isHere
-      ? await this.#answerHere(topic.name, message, to)
-      : await this.#requestFrom(to, { topic: topic.name, body: message, timeoutMs });
+      ? await this.#answerHere(request.topic.name, request.message, to)
+      : await this.#requestFrom(to, request);
     return reply as BusReply<R>;
   }
 
@@ -158,13 +155,7 @@ export class BusEndpoint implements Bus {
 
   #requestFrom(
     to: WorkerId,
-    {
-      topic,
-      body,
-      timeoutMs,
-    }: { readonly topic: string; readonly body: unknown } & {
-      readonly timeoutMs: number;
-    },
+    { topic: { name: topic }, message: body, timeoutMs }: Question<unknown, unknown>,
   ): Promise<BusReply<unknown>> {
     if (this.#open.size >= MAX_OPEN_QUESTIONS)
       return Promise.resolve({ ok: false, reason: "busy" });

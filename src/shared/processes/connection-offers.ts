@@ -5,16 +5,13 @@ import type { WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { RawConnection } from "./raw-connection.ts";
 
-/** The processes of workers, as far as connections go. */
-export interface ConnectionTargets {
-  /** Whether the worker may be asked. */
-  serves(id: WorkerId): boolean;
-  /** Asks a worker whether it takes a connection now. */
-  offer(id: WorkerId, offer: number): void;
-  /** Gives a worker a connection, which is not held here any more; false = it cannot be given. */
-  give(id: WorkerId, connection: RawConnection): boolean;
-  /** Workers that serve. */
-  serving(): readonly WorkerId[];
+/** A worker that serves, as far as connections go. */
+export interface ConnectionTarget {
+  readonly id: WorkerId;
+  /** Asks the worker whether it takes a connection now. */
+  offer(offer: number): void;
+  /** Gives it a connection, which is not held here any more; false = it cannot be given. */
+  give(connection: RawConnection): boolean;
 }
 
 const ANSWER_MS = 250;
@@ -30,20 +27,21 @@ interface Offer {
 /** Connections on their way from one worker to another. */
 export class ConnectionOffers {
   readonly #runtime: Pick<Runtime, "after">;
-  readonly #targets: ConnectionTargets;
+  readonly #serving: () => readonly ConnectionTarget[];
   readonly #open = new Map<number, Offer>();
   /** Workers that left an offer unanswered, until they answer one. */
   readonly #late = new Set<WorkerId>();
   #last = 0;
 
-  constructor(runtime: Pick<Runtime, "after">, targets: ConnectionTargets) {
+  constructor(runtime: Pick<Runtime, "after">, serving: () => readonly ConnectionTarget[]) {
     this.#runtime = runtime;
-    this.#targets = targets;
+    this.#serving = serving;
   }
 
   /** Passes a connection on. */
   pass(connection: RawConnection, from: WorkerId, to: WorkerId): void {
-    const mayAsk = this.#targets.serves(to) && !this.#late.has(to) && this.#open.size < MAX_OPEN;
+    const target = this.#targetOf(to);
+    const mayAsk = target !== undefined && !this.#late.has(to) && this.#open.size < MAX_OPEN;
     const id = ++this.#last;
     const cancel = this.#runtime.after(ANSWER_MS, () => {
       this.#late.add(to);
@@ -51,7 +49,7 @@ export class ConnectionOffers {
     });
     this.#open.set(id, { connection, from, to, cancel });
     // A late worker is asked as well, since its answer shows that it is responsive again.
-    if (this.#targets.serves(to)) this.#targets.offer(to, id);
+    target?.offer(id);
     if (!mayAsk) this.#giveBack(id);
   }
 
@@ -62,8 +60,7 @@ export class ConnectionOffers {
     if (offer?.to !== by) return;
     this.#open.delete(id);
     offer.cancel();
-    const others = this.#targets.serving().filter((other) => other !== by);
-    this.#give(offer.connection, [by, ...others]);
+    this.#give(offer.connection, [by, ...this.#servingBeside(by)]);
   }
 
   /** Returns the connections that a worker has not taken: it has ended or does not answer. */
@@ -72,9 +69,17 @@ export class ConnectionOffers {
     for (const [id, { to }] of [...this.#open]) if (to === from) this.#giveBack(id);
   }
 
+  #targetOf(id: WorkerId): ConnectionTarget | undefined {
+    return this.#serving().find((target) => target.id === id);
+  }
+
+  #servingBeside(...ids: readonly WorkerId[]): readonly WorkerId[] {
+    return this.#serving().flatMap(({ id }) => (ids.includes(id) ? [] : [id]));
+  }
+
   /** Gives a connection to the first worker that can be given it, else closes it. */
   #give(connection: RawConnection, ids: readonly WorkerId[]): void {
-    for (const id of ids) if (this.#targets.give(id, connection)) return;
+    for (const id of ids) if (this.#targetOf(id)?.give(connection) === true) return;
     connection.close();
   }
 
@@ -84,7 +89,6 @@ export class ConnectionOffers {
     this.#open.delete(id);
     offer.cancel();
     const { connection, from, to } = offer;
-    const others = this.#targets.serving().filter((other) => other !== from && other !== to);
-    this.#give(connection, this.#targets.serves(from) ? [from, ...others, to] : [...others, to]);
+    this.#give(connection, [from, ...this.#servingBeside(from, to), to]);
   }
 }

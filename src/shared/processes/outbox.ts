@@ -5,21 +5,16 @@ import type { Packet } from "./packet.ts";
 /** Sends a value to the other process; `sent` is called once it was taken or has failed. */
 export type SendPacket = (packet: Packet, sent: () => void) => void;
 
-/** Limits of an outbox. */
-export interface OutboxLimits {
+/** Limits of an outbox; tests tighten them. */
+const OUTBOX_LIMITS = {
   /** Packets sent but not yet taken. */
-  readonly maxUntaken: number;
-  readonly maxHints: number;
-  /** Queued requests and replies. */
-  readonly maxMessages: number;
-}
-
-/** The defaults; tests tighten them. */
-const OUTBOX_LIMITS: OutboxLimits = {
   maxUntaken: 256,
   maxHints: 1_024,
+  /** Queued requests and replies. */
   maxMessages: 8_192,
-};
+} as const;
+
+export type OutboxLimits = Readonly<Record<keyof typeof OUTBOX_LIMITS, number>>;
 
 /** Sends packets in order; of queued ones, requests and replies go before hints. */
 export class Outbox {

@@ -6,7 +6,7 @@ import type { Bus, WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 import { newProcessId } from "../nodes/node-rows.ts";
 import { BusHub } from "./bus-hub.ts";
-import { ConnectionOffers } from "./connection-offers.ts";
+import { ConnectionOffers, type ConnectionTarget } from "./connection-offers.ts";
 import type { Command, Ports, Report, WorkerMessage } from "./control.ts";
 import type { RawConnection } from "./raw-connection.ts";
 import { ResponseWatch } from "./response-watch.ts";
@@ -71,21 +71,37 @@ const LATE: ReloadOutcome = {
 };
 
 /** The place of one worker. */
-interface Slot {
+class Slot implements ConnectionTarget {
   readonly id: WorkerId;
   /** Null = it is dead and waits for its next start. */
-  process: WorkerProcess | null;
+  process: WorkerProcess | null = null;
   /** When it began to serve; null = it does not. */
-  servingSinceMs: number | null;
+  servingSinceMs: number | null = null;
   /** Watches it while it serves. */
-  watch: ResponseWatch | null;
+  watch: ResponseWatch | null = null;
   /** Whether it has served or failed for the first time. */
-  isTried: boolean;
+  isTried = false;
   /** Its recent deaths. */
-  deaths: number;
+  deaths = 0;
   /** Why it could not start; null = nothing is known. */
-  problem: string | null;
-  cancelTimer: () => void;
+  problem: string | null = null;
+  cancelTimer: () => void = () => {};
+
+  constructor(id: WorkerId) {
+    this.id = id;
+  }
+
+  send<C>(command: Command<C>): void {
+    this.process?.send(command, () => {});
+  }
+
+  offer(offer: number): void {
+    this.send({ kind: "offer", offer });
+  }
+
+  give(connection: RawConnection): boolean {
+    return this.process?.sendConnection({ kind: "connection" }, connection) === true;
+  }
 }
 
 /** Running workers. */
@@ -118,20 +134,11 @@ export class Supervisor<C> {
       parts.log.error({ err: error }, "bug: a message between workers was not handled"),
     );
     this.bus = this.#hub.bus;
-    this.#offers = new ConnectionOffers(parts.runtime, {
-      serves: (id) => this.#servingAt(id) !== null,
-      offer: (id, offer) => {
-        const slot = this.#servingAt(id);
-        if (slot !== null) send(slot, { kind: "offer", offer });
-      },
-      give: (id, connection) =>
-        this.#servingAt(id)?.process?.sendConnection({ kind: "connection" }, connection) === true,
-      serving: () => this.#serving().map(({ id }) => id),
-    });
+    this.#offers = new ConnectionOffers(parts.runtime, () => this.#serving());
     this.started = new Promise((resolve) => {
       this.#settleStart = resolve;
     });
-    this.#slots = Array.from({ length: parts.count }, (_, index) => emptySlot(String(index + 1)));
+    this.#slots = Array.from({ length: parts.count }, (_, index) => new Slot(String(index + 1)));
     for (const slot of this.#slots) this.#start(slot);
   }
 
@@ -153,7 +160,7 @@ export class Supervisor<C> {
     for (const slot of this.#slots) {
       const { process } = slot;
       if (process !== null && asked.has(process) === (outcome.kind === "refused"))
-        send(slot, { kind: "reload", id, config: this.#config });
+        slot.send({ kind: "reload", id, config: this.#config });
     }
     return outcome.problem;
   }
@@ -176,7 +183,7 @@ export class Supervisor<C> {
         for (const slot of waiting) if (slot.id === worker) waiting.delete(slot);
         if (waiting.size === 0) done();
       });
-      for (const slot of waiting) send(slot, { kind: "reload", id, config });
+      for (const slot of waiting) slot.send({ kind: "reload", id, config });
       if (waiting.size === 0) done();
     });
   }
@@ -190,7 +197,7 @@ export class Supervisor<C> {
     for (const slot of this.#slots) {
       slot.watch?.stop();
       if (slot.process === null) slot.cancelTimer();
-      send(slot, { kind: "drain" });
+      slot.send({ kind: "drain" });
     }
     let inOrder = true;
     await new Promise<void>((resolve) => {
@@ -225,7 +232,7 @@ export class Supervisor<C> {
     slot.process = process;
     slot.problem = null;
     // The start command is the first that a worker hears.
-    send(slot, { kind: "start", start: this.#startOf(slot) });
+    slot.send({ kind: "start", start: this.#startOf(slot) });
     this.#hub.attach(slot.id, (packet, taken) => process.send(packet, taken));
     const startMs = this.#parts.startMs(this.#config);
     slot.cancelTimer = this.#parts.runtime.after(startMs, () => {
@@ -282,7 +289,7 @@ export class Supervisor<C> {
     const { id: worker } = slot;
     const hungMs = this.#parts.hungMs(this.#config);
     slot.watch = new ResponseWatch(runtime, hungMs, {
-      ping: () => send(slot, { kind: "ping" }),
+      ping: () => slot.send({ kind: "ping" }),
       fellSilent: () => {
         log.error({ worker }, "a worker does not answer: the others serve without it");
         this.#announce();
@@ -359,28 +366,7 @@ export class Supervisor<C> {
     );
   }
 
-  #servingAt(id: WorkerId): Slot | null {
-    return this.#serving().find((slot) => slot.id === id) ?? null;
-  }
-
   #checkAllEnded(): void {
     if (this.#slots.every(({ process }) => process === null)) this.#onAllEnded();
   }
-}
-
-function emptySlot(id: WorkerId): Slot {
-  return {
-    id,
-    process: null,
-    servingSinceMs: null,
-    watch: null,
-    isTried: false,
-    deaths: 0,
-    problem: null,
-    cancelTimer: () => {},
-  };
-}
-
-function send<C>({ process }: Slot, command: Command<C>): void {
-  process?.send(command, () => {});
 }

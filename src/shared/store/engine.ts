@@ -12,3 +12,14 @@ export function databaseNow(db: Pick<Kysely<unknown>, "getExecutor">): RawBuilde
     ? sql<bigint>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
     : sql<bigint>`cast((julianday('now') - 2440587.5) * 86400000 as integer)`;
 }
+
+const TYPES: Readonly<Record<string, string>> = { string: "text", number: "double precision" };
+
+/** Rows behind `values`, each value cast: PostgreSQL infers no types of parameters there. */
+export function valueRows(
+  rows: readonly (readonly (string | number | bigint | null)[])[],
+): RawBuilder<unknown> {
+  const typed = (value: unknown) =>
+    sql`cast(${value} as ${sql.raw(TYPES[typeof value] ?? "bigint")})`;
+  return sql.join(rows.map((row) => sql`(${sql.join(row.map(typed))})`));
+}

@@ -41,18 +41,17 @@ export function openPostgres(
 ): OpenServer {
   refuseUnreadable(url);
   const all = Math.floor(MAX_CONNECTIONS / processes);
-  if (urgentMs === undefined) {
-    const db = pooled(url, Math.max(MIN_CONNECTIONS, all), ANSWER_TIMEOUT_MS);
-    return { db, urgent: null, close: () => db.destroy() };
-  }
-  const others = Math.max(MIN_CONNECTIONS, all - URGENT_CONNECTIONS);
-  const db = pooled(url, others, ANSWER_TIMEOUT_MS);
-  const urgent = pooled(url, URGENT_CONNECTIONS, Math.min(ANSWER_TIMEOUT_MS, urgentMs));
+  const others = urgentMs === undefined ? all : all - URGENT_CONNECTIONS;
+  const db = pooled(url, Math.max(MIN_CONNECTIONS, others), ANSWER_TIMEOUT_MS);
+  const urgent =
+    urgentMs === undefined
+      ? null
+      : pooled(url, URGENT_CONNECTIONS, Math.min(ANSWER_TIMEOUT_MS, urgentMs));
   return {
     db,
     urgent,
     async close() {
-      await Promise.all([db.destroy(), urgent.destroy()]);
+      await Promise.all([db.destroy(), urgent?.destroy()]);
     },
   };
 }

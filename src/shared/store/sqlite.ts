@@ -27,30 +27,33 @@ const MAX_STATEMENTS = 200;
 /** In place of a directory: a store that ends with the process. */
 export const IN_MEMORY = ":memory:";
 
-/**
- * Opens `svc.db` in a directory and locks the directory until it is closed. `file` is the same file
- * below Kysely.
- */
-export function openSqlite(directory: string): OpenEngine & { readonly file: SqliteDatabase } {
+/** The embedded engine, and the same file below Kysely. */
+type EmbeddedEngine = OpenEngine & { readonly file: SqliteDatabase };
+
+/** Opens `svc.db` in a directory and locks the directory until it is closed. */
+export function openSqlite(directory: string): EmbeddedEngine {
   const isInMemory = directory === IN_MEMORY;
   const unlock = isInMemory ? () => {} : lockDirectory(directory);
   try {
-    const file = openFile(isInMemory ? IN_MEMORY : privateFile(directory));
-    const database = adapted(file);
-    const db = new Kysely<Tables>({ dialect: new EmbeddedDialect({ database }) });
-    return {
-      db,
-      file: database,
-      async close() {
-        await db.destroy();
-        if (file.isOpen) file.close();
-        unlock();
-      },
-    };
+    return engineOn(openFile(isInMemory ? IN_MEMORY : privateFile(directory)), unlock);
   } catch (error) {
     unlock();
     throw error;
   }
+}
+
+function engineOn(opened: DatabaseSync, unlock = (): void => {}): EmbeddedEngine {
+  const file = adapted(opened);
+  const db = new Kysely<Tables>({ dialect: new EmbeddedDialect({ database: file }) });
+  return {
+    db,
+    file,
+    async close() {
+      await db.destroy();
+      if (opened.isOpen) opened.close();
+      unlock();
+    },
+  };
 }
 
 function privateFile(directory: string): string {
@@ -69,15 +72,7 @@ export function readSqlite(directory: string): OpenEngine {
     throw new Error(
       `There is no store in ${directory}: svc has not been started with this data_dir yet.`,
     );
-  const file = openFile(path, true);
-  const db = new Kysely<Tables>({ dialect: new EmbeddedDialect({ database: adapted(file) }) });
-  return {
-    db,
-    async close() {
-      await db.destroy();
-      if (file.isOpen) file.close();
-    },
-  };
+  return engineOn(openFile(path, true));
 }
 
 function openFile(path: string, readOnly = false): DatabaseSync {

@@ -4,19 +4,18 @@ import type { SqliteDatabase } from "kysely";
 import type { Runtime } from "../../runtime.ts";
 import { type StatementRequest, type StatementResult, statementErrorOf } from "./statement.ts";
 
-/** Bounds of the server. */
-export interface StatementLimits {
-  /** The longest that one transaction holds the others up. */
-  readonly transactionMs: number;
-  /** Steps that wait for their turn. */
-  readonly maxWaiting: number;
-  /** The longest wait for a turn: the process that sent the step has given up by then. */
-  readonly waitMs: number;
-}
-
 type ServerRuntime = Pick<Runtime, "after" | "now">;
 
-const LIMITS: StatementLimits = { transactionMs: 5_000, maxWaiting: 10_000, waitMs: 12_000 };
+const LIMITS = {
+  /** The longest that one transaction holds the others up. */
+  transactionMs: 5_000,
+  /** Steps that wait for their turn. */
+  maxWaiting: 10_000,
+  /** The longest wait for a turn: the process that sent the step has given up by then. */
+  waitMs: 12_000,
+} as const;
+
+type StatementLimits = Readonly<Record<keyof typeof LIMITS, number>>;
 
 interface Waiting {
   readonly process: string;

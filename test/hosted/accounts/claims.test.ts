@@ -12,7 +12,7 @@ import {
   createClaimLink,
 } from "../../../src/hosted/accounts/claim-links.ts";
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import { type Credit, openCredit, type Wallet } from "../../../src/hosted/credit/credit.ts";
+import type { Credit, Wallet } from "../../../src/hosted/credit/credit.ts";
 import { createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import { keyBySecret, listKeys } from "../../../src/hosted/keys/keys.ts";
@@ -20,6 +20,7 @@ import { insertManagementToken } from "../../../src/hosted/keys/management-token
 import { customUntilMs, grantCustomAccess } from "../../../src/hosted/profiles/custom-access.ts";
 import type { Runtime } from "../../../src/runtime.ts";
 import type { Store } from "../../../src/shared/store/store.ts";
+import { openCredit } from "../../fakes/credit.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { accountOf, credit as pay } from "./account-fixture.ts";

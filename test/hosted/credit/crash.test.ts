@@ -7,9 +7,9 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import { openCredit } from "../../../src/hosted/credit/credit.ts";
 import { realRuntime } from "../../../src/runtime.ts";
 import { openStore, type Store, type StorePlace } from "../../../src/shared/store/store.ts";
+import { openCredit } from "../../fakes/credit.ts";
 import {
   createDatabase,
   postgresAvailability,

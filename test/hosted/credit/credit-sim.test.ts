@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import { type Credit, openCredit, type Wallet } from "../../../src/hosted/credit/credit.ts";
+import type { Credit, Wallet } from "../../../src/hosted/credit/credit.ts";
 import type { Runtime } from "../../../src/runtime.ts";
 import {
   type ChangePosition,
@@ -11,6 +11,7 @@ import {
   readChanges,
 } from "../../../src/shared/changes/change-log.ts";
 import type { Store } from "../../../src/shared/store/store.ts";
+import { openCredit } from "../../fakes/credit.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
 import { chanceSeed } from "../../fakes/seed.ts";
 import { eachStore } from "../../fakes/stores.ts";

@@ -3,11 +3,12 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import { type Credit, openCredit, type Wallet } from "../../../src/hosted/credit/credit.ts";
+import type { Credit, Wallet } from "../../../src/hosted/credit/credit.ts";
 import type { CreditSettings } from "../../../src/hosted/credit/credit-store.ts";
 import { grantOf } from "../../../src/hosted/credit/lease.ts";
 import { ROUND_MS, WAIT_MS } from "../../../src/hosted/credit/refill-batcher.ts";
 import { openStore, type Store } from "../../../src/shared/store/store.ts";
+import { openCredit } from "../../fakes/credit.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore, newPlace } from "../../fakes/stores.ts";
 import {

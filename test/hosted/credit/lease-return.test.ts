@@ -3,9 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import { type Credit, openCredit, type Wallet } from "../../../src/hosted/credit/credit.ts";
+import type { Credit, Wallet } from "../../../src/hosted/credit/credit.ts";
 import { ROUND_MS } from "../../../src/hosted/credit/refill-batcher.ts";
 import type { Store } from "../../../src/shared/store/store.ts";
+import { openCredit } from "../../fakes/credit.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { balanceOf, createPaid } from "../accounts/account-fixture.ts";

@@ -2,9 +2,9 @@
 // acknowledged. The crash tests kill it.
 // `node spender.ts '{"url":…,"dataDir":…,"nodeId":…,"accountIds":[…]}'`; ends on SIGTERM.
 import { writeSync } from "node:fs";
-import { openCredit } from "../../../src/hosted/credit/credit.ts";
 import { realRuntime } from "../../../src/runtime.ts";
 import { openStore } from "../../../src/shared/store/store.ts";
+import { openCredit } from "../../fakes/credit.ts";
 import { waitLongFor } from "../../fakes/postgres.ts";
 
 /** What the process is told. */

@@ -10,7 +10,6 @@ import { NO_SOURCE } from "../../../../src/core/routing/answer-source.ts";
 import type { Strategy } from "../../../../src/core/routing/strategy.ts";
 import { methodTable } from "../../../../src/core/rpc/method-table.ts";
 import { Admission } from "../../../../src/hosted/admission/admission.ts";
-import { openCredit } from "../../../../src/hosted/credit/credit.ts";
 import { deleteKey } from "../../../../src/hosted/keys/change.ts";
 import {
   createAccount,
@@ -34,6 +33,7 @@ import { SeenByCallers } from "../../../../src/web/rpc/caller-view.ts";
 import { RpcPaywall } from "../../../../src/web/rpc/paid/rpc-paywall.ts";
 import { TargetResolver } from "../../../../src/web/rpc/target.ts";
 import { listen } from "../../../../src/web/server/server.ts";
+import { openCredit } from "../../../fakes/credit.ts";
 import { NO_FILTERS } from "../../../fakes/filters.ts";
 import { resultOutcome } from "../../../fakes/outcome.ts";
 import { type FakePayments, fakePayments } from "../../../fakes/payments.ts";
