@@ -1,5 +1,6 @@
-// Checks the providers of a profile live before the profile is accepted: chain id, heights compared
-// with each other, and the methods that callers need. Uses its own connections, closed at the end;
+// Calls to providers for people: checks the providers of a profile live before the profile is
+// accepted (chain id, heights compared with each other, and the methods that callers need, over
+// connections of its own), and sends single calls for an operator. Shows no address and no secret,
 // changes no health and stores nothing.
 import type { Channel } from "../core/provider/attempt.ts";
 import {
@@ -16,9 +17,9 @@ import {
   transportsOf,
 } from "../core/provider/profile.ts";
 import { bareHost } from "../core/public-address.ts";
+import { redact } from "../core/redact/redact.ts";
 import { type Failure, plainFailure } from "../core/rpc/failure.ts";
 import { methodOf } from "../core/rpc/method.ts";
-import type { Runtime } from "../runtime.ts";
 import { repeatsSecret } from "./engine/refusal.ts";
 import { HTTP_LIMITS, HttpUpstream } from "./http/http-upstream.ts";
 import {
@@ -31,7 +32,6 @@ import {
 import { SOCKET_LIMITS } from "./socket/socket-limits.ts";
 import { createSockets } from "./socket/sockets.ts";
 import { NOT_PUBLIC, type SsrfGuard } from "./ssrf-guard.ts";
-import type { TimerWheel } from "./timer-wheel.ts";
 
 /** Why a provider failed the check. */
 export type CheckReason =
@@ -75,9 +75,7 @@ export interface CheckBounds {
 }
 
 /** Dependencies of a check. */
-export interface CheckParts {
-  readonly runtime: Runtime;
-  readonly timerWheel: TimerWheel;
+export interface CheckParts extends Omit<ProviderCallParts, "upstreams"> {
   readonly guard: SsrfGuard;
 }
 
@@ -298,3 +296,47 @@ function tellable(provider: Provider, said: string): string {
   const plain = hosts.reduce((text, host) => text.replaceAll(host, "(host)"), line).trim();
   return plain.length > MAX_SAID_CHARS ? `${plain.slice(0, MAX_SAID_CHARS)}…` : plain;
 }
+
+/** An error of a provider as an operator sees it. */
+export interface ShownError {
+  readonly category: string;
+  readonly code: number | null;
+  readonly http_status: number | null;
+  /** Without secrets. */
+  readonly message: string;
+}
+
+/** What came of a call. */
+export type QueryResult =
+  | { readonly kind: "result"; readonly result: Buffer; readonly latencyMs: number }
+  | { readonly kind: "error"; readonly error: ShownError; readonly latencyMs: number };
+
+const TIMEOUT_MS = 10_000;
+const MAX_MESSAGE_CHARS = 500;
+
+/** Sends a call; always resolves. */
+export async function queryProvider(
+  parts: ProviderCallParts,
+  call: ProviderCall,
+): Promise<QueryResult> {
+  const { runtime } = parts;
+  const startedAtMs = runtime.now();
+  const answer = await callProvider(parts, call, TIMEOUT_MS);
+  const latencyMs = Math.round((runtime.now() - startedAtMs) * 100) / 100;
+  if (Buffer.isBuffer(answer)) return { kind: "result", result: answer, latencyMs };
+  const { code, httpStatus, message } = answer;
+  const error = {
+    category: verdictOn(answer, call, runtime).category,
+    code,
+    http_status: httpStatus === 0 ? null : httpStatus,
+    message: shownMessage(call.provider, message),
+  };
+  return { kind: "error", error, latencyMs };
+}
+
+function shownMessage(provider: Provider, message: string): string {
+  const short = message.slice(0, MAX_MESSAGE_CHARS).toWellFormed();
+  return repeatsSecret(provider, message) ? HIDDEN : redact(short);
+}
+
+const HIDDEN = "the message repeats a secret of the provider's address and is not shown";

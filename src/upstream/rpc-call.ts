@@ -3,7 +3,7 @@
 import type { Channel, Verdict } from "../core/provider/attempt.ts";
 import type { Transport } from "../core/provider/profile.ts";
 import { classify } from "../core/provider-errors/classify.ts";
-import { type Failure, plainFailure } from "../core/rpc/failure.ts";
+import { type Failure, lateFailure, plainFailure } from "../core/rpc/failure.ts";
 import { methodOf } from "../core/rpc/method.ts";
 import { writeRequest } from "../core/rpc/wire-request.ts";
 import type { Runtime } from "../runtime.ts";
@@ -84,8 +84,7 @@ export function rpcCall(
   const expire = (): void => {
     const { sent, queued } = dispatch;
     dispatch.cancel();
-    const failure = plainFailure(sent ? "timeout" : "unsent", "no answer in time");
-    fail(!sent && queued === true ? { ...failure, crowded: true } : failure);
+    fail(lateFailure(sent, queued));
   };
   const dispatch = upstream.send(
     {

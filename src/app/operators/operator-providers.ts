@@ -3,7 +3,7 @@
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
 import type { OperatorRecords, ProviderRef } from "../../hosted/operator/stored-records.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
-import { type QueryResult, queryProvider } from "../../upstream/provider-query.ts";
+import { type QueryResult, queryProvider } from "../../upstream/provider-check.ts";
 import type { CordonTable, ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import { type ProviderCallParts, readQuantity } from "../../upstream/rpc-call.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";

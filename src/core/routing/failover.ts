@@ -147,15 +147,12 @@ export interface NoAnswer {
   readonly isForNow: boolean;
 }
 
-/** The failed attempts of a call, and those who were not to be asked. */
-export interface UnansweredCall {
-  readonly plan: Plan;
-  readonly failed: readonly FailedAttempt[];
-  readonly avoid: ReadonlySet<string> | null;
-}
-
 /** Who could not answer, and whether anybody else might have. */
-export function unansweredOf({ plan, failed, avoid }: UnansweredCall): NoAnswer {
+export function unansweredOf(
+  plan: Plan,
+  failed: readonly FailedAttempt[],
+  avoid: ReadonlySet<string> | null,
+): NoAnswer {
   const unable = failed
     .filter(({ verdict }) => isUnable(verdict))
     .map(({ attempt }) => attempt.provider.id);

@@ -107,31 +107,27 @@ export function cutHead({ from, to }: BlockRange, size: number): readonly BlockR
  * size, and beyond it only where there are few results.
  */
 export class PartSize {
-  #blocks: number | null = null;
+  /** Null = nothing was refused for its results. */
+  blocks: number | null = null;
   /** This many blocks had too many results. */
   #refused = Number.POSITIVE_INFINITY;
   #mostBytes = 0;
-
-  /** Null = nothing was refused for its results. */
-  get blocks(): number | null {
-    return this.#blocks;
-  }
 
   /** A part had too many results. `advised`: blocks that its provider advises, if it does. */
   refused(range: BlockRange, advised: number | null): void {
     const blocks = blocksIn(range);
     this.#refused = Math.min(this.#refused, blocks);
-    this.#blocks = Math.min(this.#blocks ?? blocks, advised ?? Math.ceil(blocks / 2));
+    this.blocks = Math.min(this.blocks ?? blocks, advised ?? Math.ceil(blocks / 2));
   }
 
   /** A part was answered with so many bytes. */
   answered(range: BlockRange, bytes: number): void {
     this.#mostBytes = Math.max(this.#mostBytes, bytes);
-    if (this.#blocks === null || blocksIn(range) < this.#blocks) return;
-    const larger = this.#blocks * 2;
+    if (this.blocks === null || blocksIn(range) < this.blocks) return;
+    const larger = this.blocks * 2;
     const isSparse = bytes * FEW_RESULTS <= this.#mostBytes;
     if (larger >= this.#refused && !isSparse) return;
-    this.#blocks = larger;
+    this.blocks = larger;
     if (larger >= this.#refused) this.#refused = larger + 1;
   }
 }

@@ -38,3 +38,15 @@ export function plainFailure(kind: Failure["kind"], message: string): Failure {
 export function isAnswer(kind: Failure["kind"]): boolean {
   return kind === "error" || kind === "body" || kind === "no_room";
 }
+
+/** A request that was not sent: its provider had no room for it. */
+export function crowdedFailure(message = "its own limit is reached"): Failure {
+  return { ...plainFailure("unsent", message), crowded: true };
+}
+
+/** A request whose time is over. `queued`: it waited for a busy connection. */
+export function lateFailure(sent: boolean, queued: boolean | undefined): Failure {
+  const message = "no answer in time";
+  if (!sent && queued === true) return crowdedFailure(message);
+  return plainFailure(sent ? "timeout" : "unsent", message);
+}

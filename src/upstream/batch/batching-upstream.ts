@@ -12,7 +12,7 @@ import {
   mostAtOnce,
 } from "../../core/provider/budget/batch-limits.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
+import { crowdedFailure, type Failure } from "../../core/rpc/failure.ts";
 import type { Runtime } from "../../runtime.ts";
 import type {
   AnswerListener,
@@ -136,7 +136,7 @@ class BatchQueue {
     const { counts, countAgain } = this.#parts;
     counts.alone++;
     if (countAgain(call.outgoing)) call.sendAlone(this.http);
-    else call.listener.failed({ ...plainFailure("unsent", NO_ROOM), crowded: true }, null);
+    else call.listener.failed(crowdedFailure(), null);
   }
 }
 
@@ -291,8 +291,6 @@ class CallBatch implements BatchListener, SentBatch {
     return call;
   }
 }
-
-const NO_ROOM = "its own limit is reached";
 
 /**
  * What the end of a batch says about batches of this size; null = nothing. A provider that leaves

@@ -1,6 +1,6 @@
 // Counts everything that is sent to providers with limits: calls of callers, probes, checks and
 // subscriptions. What finds no room is not sent; a request of the service itself waits for room.
-import { plainFailure } from "../../core/rpc/failure.ts";
+import { crowdedFailure } from "../../core/rpc/failure.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { AnswerListener, Dispatch, OutgoingRequest, Sockets, Upstream } from "../transport.ts";
 import type { ProviderBudget, ProviderBudgets } from "./provider-budget.ts";
@@ -19,7 +19,7 @@ export function meteredSockets(sockets: Sockets, parts: MeterParts): Sockets {
     subscribe(provider, params, listener) {
       const budget = budgets.find(provider);
       const send = (): Dispatch => sockets.subscribe(provider, params, listener);
-      const refuse = (): void => listener.refused(noRoom(), null);
+      const refuse = (): void => listener.refused(crowdedFailure(), null);
       if (budget === null) return send();
       return sendWithRoom(parts, [budget, "eth_subscribe"], send, refuse);
     },
@@ -46,17 +46,13 @@ export function meteredUpstream(
         budget.countsInFlight
           ? sendCounted(upstream, budget, outgoing, listener)
           : upstream.send(outgoing, listener);
-      const refuse = (): void => listener.failed(noRoom(), null);
+      const refuse = (): void => listener.failed(crowdedFailure(), null);
       if (outgoing.isProbe === true) return sendWithRoom(parts, [budget, methodName], send, refuse);
       if (budget.take(methodName) === null) return send();
       refuse();
       return NOT_SENT;
     },
   };
-}
-
-function noRoom() {
-  return { ...plainFailure("unsent", "its own limit is reached"), crowded: true } as const;
 }
 
 const NOT_SENT: Dispatch = { sent: false, queued: true, cancel() {} };

@@ -190,6 +190,8 @@ export interface LayerParts {
 export interface FurtherCall extends Partial<RouteRequest> {
   readonly policy: Policy;
   readonly deadlineMs: number;
+  /** Its attempts are no evidence of the call. */
+  readonly isAside?: true;
 }
 
 /** A block to ask for. */
@@ -287,7 +289,7 @@ export abstract class LayerRun<Parts extends LayerParts = LayerParts>
    * back once, or never after the end; returns null after that.
    */
   protected callFurther(
-    { policy, ...changes }: FurtherCall,
+    { policy, isAside, ...changes }: FurtherCall,
     done: (answer: Answer, further: CallContext) => void,
   ): CallContext | null {
     if (this.isOver) return null;
@@ -300,7 +302,7 @@ export abstract class LayerRun<Parts extends LayerParts = LayerParts>
       ended: (answer) => {
         hasEnded = true;
         this.#further?.delete(further);
-        this.#absorb(further);
+        if (isAside === undefined) this.#absorb(further);
         if (!this.isOver) done(answer, further);
       },
     });
@@ -375,6 +377,6 @@ export function whyUnanswered(
   { plan, failed, request }: CallContext,
 ): NoAnswer {
   const answering = providerOf(source);
-  const { unable, isForNow } = unansweredOf({ plan, failed, avoid: request.avoid });
+  const { unable, isForNow } = unansweredOf(plan, failed, request.avoid);
   return { unable: answering === null ? unable : [...unable, answering.id], isForNow };
 }

@@ -228,8 +228,13 @@ export class SecondTier {
       for (const waiter of lookUp.waiters) waiter(finding);
     };
     const cancelTimer = this.#runtime.after(TIER_LIMIT_MS, () => end(NOTHING_FOUND, "timeout"));
+    // One byte more than allowed is asked for, so that a value that is too long is noticed.
+    const commands = [
+      ["GETRANGE", generationKey(key.scope.name), "0", String(GENERATION_BYTES)],
+      ["GETRANGE", answerKey(key), "0", String(MAX_STORED_BYTES)],
+    ];
     const cancelSend = this.#link.send(
-      { commands: readCommands(key), limitMs: TIER_LIMIT_MS, refusalCounts: true },
+      { commands, limitMs: TIER_LIMIT_MS, refusalCounts: true },
       (reply) => void this.#read(key, reply).then(([finding, result]) => end(finding, result)),
     );
     lookUp.abandon = () => end(NOTHING_FOUND, "miss");
@@ -273,15 +278,11 @@ export class SecondTier {
     const bytes = writeAnswer(key, generation, stored);
     if (bytes === null) return "dropped";
     const command = ["SET", answerKey(key), bytes, "PX", String(LIFE_MS)];
-    return new Promise((resolve) => {
-      this.#link.send(
-        { commands: [command], limitMs: TIER_LIMIT_MS, refusalCounts: false },
-        ({ kind }) => {
-          if (kind === "replies") resolve("stored");
-          else resolve(kind === "timeout" ? "timeout" : "error");
-        },
-      );
-    });
+    const { promise, resolve } = Promise.withResolvers<TierReply>();
+    this.#link.send({ commands: [command], limitMs: TIER_LIMIT_MS, refusalCounts: false }, resolve);
+    const { kind } = await promise;
+    if (kind === "replies") return "stored";
+    return kind === "timeout" ? "timeout" : "error";
   }
 
   /** The first to find none chooses the generation for all; what it asks is not stored yet. */
@@ -310,14 +311,6 @@ export class SecondTier {
       for (const name of names) this.#purges.delete(name);
     }
   }
-}
-
-/** One byte more than allowed is asked for, so that a value that is too long is noticed. */
-function readCommands(key: TierKey) {
-  return [
-    ["GETRANGE", generationKey(key.scope.name), "0", String(GENERATION_BYTES)],
-    ["GETRANGE", answerKey(key), "0", String(MAX_STORED_BYTES)],
-  ];
 }
 
 function generationCommands(key: string, how: readonly string[]) {

@@ -87,10 +87,8 @@ export class TierLink {
     done: (reply: TierReply) => void,
   ): () => void {
     const connection = this.#connection;
-    if (connection === null || this.state !== "ready") {
-      const cancelTimer = this.#parts.runtime.after(0, () => done({ kind: "lost" }));
-      return cancelTimer;
-    }
+    if (connection === null || this.state !== "ready")
+      return this.#parts.runtime.after(0, () => done({ kind: "lost" }));
     const operation: Operation = {
       done,
       cancelTimer: this.#parts.runtime.after(limitMs, () => {

@@ -25,8 +25,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { PurgeSelection } from "../../upstream/engine/cache/cached-answers.ts";
-import type { ProviderCheck } from "../../upstream/provider-check.ts";
-import type { QueryResult } from "../../upstream/provider-query.ts";
+import type { ProviderCheck, QueryResult } from "../../upstream/provider-check.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type {
   consoleSession,

@@ -4,7 +4,7 @@ import type { Attempt, Channel, Counting, Verdict } from "../../../core/provider
 import type { Provider, Transport } from "../../../core/provider/profile.ts";
 import { type CallerIdentity, SERVICE_CALLER } from "../../../core/provider/silence.ts";
 import type { Call } from "../../../core/rpc/call.ts";
-import { type Failure, isAnswer, plainFailure } from "../../../core/rpc/failure.ts";
+import { type Failure, isAnswer, lateFailure, plainFailure } from "../../../core/rpc/failure.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import { isResolved, requestByHash } from "../../../core/rpc/resolved-call.ts";
 import type { WireRequest } from "../../../core/rpc/wire-request.ts";
@@ -80,14 +80,9 @@ export interface AttemptTerms {
 /** The request as a provider is asked: by the tag, the number or the hash of its block. */
 function wireOf(call: Call, tracker: Tracker, provider: Provider): WireRequest {
   if (!isResolved(call)) return call;
-  switch (tracker.blocks.formFor(provider, call.method)) {
-    case "tag":
-      return call.resolution.written;
-    case "hash":
-      return requestByHash(call) ?? call;
-    case "number":
-      return call;
-  }
+  const form = tracker.blocks.formFor(provider, call.method);
+  if (form === "tag") return call.resolution.written;
+  return (form === "hash" ? requestByHash(call) : null) ?? call;
 }
 
 /** A timer that is later than this was held up: the wheel itself is up to two ticks late. */
@@ -261,10 +256,7 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   ): Attempt {
     const { provider, transport } = this;
     this.#timer?.clear();
-    const code =
-      failure === null
-        ? null
-        : (failure.code ?? (failure.httpStatus === 0 ? null : failure.httpStatus));
+    const code = failure?.code ?? (failure?.httpStatus || null);
     const incident = failure?.incident;
     const { startedAtMs, ageMs: latencyMs } = this;
     const plain: Attempt = { provider, transport, startedAtMs, latencyMs, verdict, code };
@@ -306,8 +298,6 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     if (this.attempt !== null) return;
     const { sent } = this;
     if (!sent) this.#dispatch?.cancel();
-    const crowded = !sent && this.queued;
-    const failure = plainFailure(sent ? "timeout" : "unsent", "no answer in time");
-    this.#owner.failed(this, crowded ? { ...failure, crowded } : failure, null);
+    this.#owner.failed(this, lateFailure(sent, this.queued), null);
   }
 }

@@ -43,9 +43,8 @@ import {
   verdictOf,
 } from "../refusal.ts";
 import type { AttemptOwner, AttemptParts, PendingAttempt } from "./attempt.ts";
-import { Candidates, costOf } from "./candidates.ts";
 import { CapacityWait } from "./capacity-wait.ts";
-import { OpenAttempts } from "./open-attempts.ts";
+import { Candidates, costOf, OpenAttempts } from "./open-attempts.ts";
 
 /** A refusal of the method by hash, which was sent instead, says nothing of the caller's method. */
 function isForeignRefusal({ method }: Call, { effect }: Verdict): boolean {

@@ -4,7 +4,6 @@ import { DEFAULT_FINALITY_DEPTH } from "../../../core/provider/blocks/finality.t
 import type { Provider } from "../../../core/provider/profile.ts";
 import type { AnswerSource } from "../../../core/routing/answer-source.ts";
 import {
-  type CacheableAnswer,
   type CacheTerms,
   type CacheTier,
   isFinal,
@@ -323,7 +322,12 @@ class CacheMiss extends LayerRun<MissParts> {
     const { cache: rule } = call.method;
     return keepTerms({
       subject,
-      answer: isError ? REVERT : resultIn(bytes, span, subject),
+      answer: {
+        kind: isError ? "revert" : "result",
+        isNull: isNullResult(bytes, span),
+        isEmpty: isEmptyResult(bytes, span),
+        block: isError || subject.kind === "tag" ? NO_BLOCK : resultBlock(bytes, span),
+      },
       named: rule?.kind === "block" && rule.named === true,
       now: blocks,
       before,
@@ -360,21 +364,6 @@ function isForGood({ class: kind, lifeMs }: CacheTerms): boolean {
 }
 
 const NO_BLOCK = { number: null, hash: null };
-const REVERT: CacheableAnswer = {
-  kind: "revert",
-  isNull: false,
-  isEmpty: false,
-  block: NO_BLOCK,
-};
-
-function resultIn(bytes: Buffer, span: Span, subject: CacheSubject): CacheableAnswer {
-  return {
-    kind: "result",
-    isNull: isNullResult(bytes, span),
-    isEmpty: isEmptyResult(bytes, span),
-    block: subject.kind === "tag" ? NO_BLOCK : resultBlock(bytes, span),
-  };
-}
 
 /** A revert is the same at every node; running out of gas or time is not. */
 function isRevertWithData({ failed }: CallContext): boolean {

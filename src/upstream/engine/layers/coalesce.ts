@@ -222,9 +222,11 @@ class SharedCall implements StageListener {
     const shared = this.#count === 0 ? null : sharedOf(answer);
     this.#end(owner);
     owner.listener.ended(answer);
+    const nowMs = this.#parts.runtime.now();
     this.#release((follower) => {
+      const isLate = follower.context.endsAtMs <= nowMs;
       if (shared !== null) follower.listener.ended(shared);
-      else if (answer.outcome.kind === "fault" && this.#isLate(follower))
+      else if (answer.outcome.kind === "fault" && isLate)
         follower.listener.ended(faultAnswer(answer.outcome.fault));
       else this.#goAlone(follower);
     });
@@ -249,10 +251,6 @@ class SharedCall implements StageListener {
 
   #goAlone(sharer: Sharer): void {
     sharer.alone = this.#next(sharer.context, sharer.listener);
-  }
-
-  #isLate({ context }: Sharer): boolean {
-    return context.endsAtMs <= this.#parts.runtime.now();
   }
 }
 

@@ -8,8 +8,8 @@ import { policyOf } from "../../../core/routing/policy.ts";
 import { type Call, newCall } from "../../../core/rpc/call.ts";
 import { rawTransactionIn } from "../../../core/rpc/transaction-call.ts";
 import type { Runtime } from "../../../runtime.ts";
-import { type Answer, faultAnswer, type Outcome, providerAnswer, resultOf } from "../answer.ts";
-import { CallContext, type Layer, LayerRun, type RunningCall } from "../call-context.ts";
+import { type Answer, faultAnswer, providerAnswer, resultOf } from "../answer.ts";
+import { type CallContext, type Layer, LayerRun, type RunningCall } from "../call-context.ts";
 import { hashOfTransaction } from "../exchange/transaction-identity.ts";
 import { outcomeUnknown } from "../refusal.ts";
 
@@ -35,7 +35,6 @@ class Submission extends LayerRun {
   readonly #contexts: CallContext[] = [];
   #handed = 0;
   #open = 0;
-  #lookup: RunningCall | null = null;
   #isLookingUp = false;
   /** What is answered if nobody gives a better one. */
   #last: Answer | null = null;
@@ -86,7 +85,9 @@ class Submission extends LayerRun {
     this.#last = answer;
     if (isUnknown) this.#handOn();
     if (this.#open > 0 || this.isOver) return;
-    this.finish(this.#isUnknown ? this.#unknown() : this.#last);
+    const { failed, request } = this.context;
+    const hash = hashIn(request.call);
+    this.finish(this.#isUnknown ? faultAnswer(outcomeUnknown(failed, hash)) : this.#last);
   }
 
   /** A provider has the transaction, or its nonce was used. */
@@ -127,37 +128,21 @@ class Submission extends LayerRun {
    * that says so is the one that knows.
    */
   #lookUp(hash: string, wanted: "hash" | "receipt", pin: Provider, otherwise: Answer): void {
-    const { runtime, next } = this.parts;
-    const { request, policy, endsAtMs } = this.context;
-    const nowMs = runtime.now();
-    const deadlineMs = Math.min(endsAtMs - nowMs, LOOKUP_MS);
+    const { policy, endsAtMs } = this.context;
+    const deadlineMs = Math.min(endsAtMs - this.parts.runtime.now(), LOOKUP_MS);
     if (deadlineMs <= 0) return this.finish(otherwise);
     const what = wanted === "hash" ? "eth_getTransactionByHash" : "eth_getTransactionReceipt";
     const call = newCall(what, `["${hash}"]`);
-    const lookup = new CallContext(
-      { ...request, call, pin, deadlineMs, mayStream: false },
-      policyOf(call.method, call.block, { ...policy, coalesce: false, hedge: null, split: false }),
-      nowMs,
-    );
+    const settings = { ...policy, coalesce: false, hedge: null, split: false };
+    const ofLookup = policyOf(call.method, call.block, settings);
     this.#isLookingUp = true;
-    this.#lookup = next(lookup, {
-      ended: ({ outcome }) => {
-        const found = textOf(outcome);
-        if (!found.toLowerCase().includes(hash)) return this.finish(otherwise);
-        const text = wanted === "hash" ? `"${hash}"` : found;
-        this.finish(providerAnswer(resultOf(text), pin));
-      },
+    this.callFurther({ call, policy: ofLookup, pin, deadlineMs, isAside: true }, ({ outcome }) => {
+      const isResult = outcome.kind === "result";
+      const found = isResult ? outcome.body.toString("utf8", outcome.start, outcome.end) : "";
+      if (!found.toLowerCase().includes(hash)) return this.finish(otherwise);
+      const text = wanted === "hash" ? `"${hash}"` : found;
+      this.finish(providerAnswer(resultOf(text), pin));
     });
-  }
-
-  #unknown(): Answer {
-    const hash = hashIn(this.context.request.call);
-    return faultAnswer(outcomeUnknown(this.context.failed, hash));
-  }
-
-  protected override close(): Abandoned {
-    this.#lookup?.cancel();
-    return super.close();
   }
 }
 
@@ -165,8 +150,4 @@ class Submission extends LayerRun {
 function hashIn(call: Call): string | null {
   const raw = rawTransactionIn(call);
   return raw === null ? null : hashOfTransaction(raw);
-}
-
-function textOf(outcome: Outcome): string {
-  return outcome.kind === "result" ? outcome.body.toString("utf8", outcome.start, outcome.end) : "";
 }

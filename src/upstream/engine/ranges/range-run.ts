@@ -421,7 +421,8 @@ export class RangeRun extends LayerRun<RangeParts> {
     const elements = elementsSpan(body, { start, end });
     if (elements === null) this.#foreign(part, provider);
     else if (!this.#list.hold(body.length)) this.finish(faultAnswer(noRoom()));
-    else if (this.#isTooLong()) this.finish(this.#refusedAnswer(TOO_LONG));
+    else if (!this.#isStreaming && this.#list.heldBytes > this.parts.splitLimits().maxBytes)
+      this.finish(this.#refusedAnswer(TOO_LONG));
     else {
       part.body = body;
       part.elements = elements;
@@ -450,11 +451,6 @@ export class RangeRun extends LayerRun<RangeParts> {
       });
   }
 
-  /** Whether an answer that is gathered is longer than it may be. */
-  #isTooLong(): boolean {
-    return !this.#isStreaming && this.#list.heldBytes > this.parts.splitLimits().maxBytes;
-  }
-
   /**
    * Holds a young part until it is found to be of the pinned chain. If the provider was not known
    * to have the last block when it was asked, the block may have arrived, or replaced another one,
@@ -472,7 +468,10 @@ export class RangeRun extends LayerRun<RangeParts> {
         part.body = NO_BYTES;
         this.#list.giveUp(result.body.length);
         if (part.state === "gone") return this.#pump();
-        if (verdict === "agrees") this.#readOnceMore(part, result.provider);
+        if (verdict === "agrees" && part.tries <= PAUSES_MS.length) {
+          part.holder = result.provider;
+          part.state = "waiting";
+        } else if (verdict === "agrees") this.finish(unavailable("head_unknown"));
         else if (verdict === "foreign") this.#foreign(part, result.provider);
         else if (verdict === "unconfirmed")
           this.#again(part, unavailable("unconfirmed", "compared with a second provider"));
@@ -480,13 +479,6 @@ export class RangeRun extends LayerRun<RangeParts> {
       }
       this.#pump();
     });
-  }
-
-  /** Reads a part once more without a pause, as often as it may be asked for. */
-  #readOnceMore(part: Part, holder: Provider): void {
-    if (part.tries > PAUSES_MS.length) return this.finish(unavailable("head_unknown"));
-    part.holder = holder;
-    part.state = "waiting";
   }
 
   #accept(part: Part, provider: Provider): void {

@@ -154,11 +154,10 @@ class FoundSizes {
 
   /** Whether something holds for a call, and it asks for more. */
   isKnown(context: CallContext, nowMs: number): boolean {
-    const { block } = context.request.call;
+    const { call, tracker } = context.request;
     const blocks = this.of(context, nowMs);
-    if (blocks === null || block.kind !== "range" || block.from === null) return false;
-    const to = block.to ?? context.request.tracker.head();
-    return to !== null && to - block.from + 1 > blocks;
+    const range = blocks === null ? null : rangeOf(call.block, tracker);
+    return range !== null && blocksIn(range) > (blocks ?? 0);
   }
 
   /** Blocks; null = nothing was found lately. */
