@@ -11,11 +11,7 @@ import type { Profile } from "../core/provider/profile.ts";
 import { type AddressRules, bareHost } from "../core/public-address.ts";
 import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
 import type { Bus } from "../core/workers/bus.ts";
-import {
-  type Holdings,
-  NO_SHARED_HOLDINGS,
-  SharedHoldings,
-} from "../core/workers/shared-holdings.ts";
+import { SharedHoldings } from "../core/workers/shared-holdings.ts";
 import { Observer } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { serviceMark } from "../secrets/service-mark.ts";
@@ -527,7 +523,7 @@ function upstreamSide(
   const parts = { runtime, timerWheel, upstreams, limits, log, buffers };
   const { router, cache, accepted } = liveRouter(parts, observer, live);
   const common = { runtime, timerWheel, registry, consistency: () => live.config.consistency };
-  const streams = streamSide(workers === 1 ? null : bus, {
+  const streams = streamSide(bus, {
     ...{ ...common, router, sockets, shares, limits, log, budget, workers },
     onMove: (move) => observer.streamMoved(move),
   });
@@ -609,7 +605,7 @@ function liveRouter(
 
 /** Subscriptions and filters. */
 function streamSide(
-  bus: Bus | null,
+  bus: Bus,
   parts: SubscriptionParts & {
     readonly limits: () => Config["limits"];
     readonly registry: ProfileRegistry;
@@ -617,14 +613,9 @@ function streamSide(
   },
 ) {
   const { runtime, timerWheel, limits, budget } = parts;
-  const holdings = <V>(name: string): Holdings<V> =>
-    bus === null ? NO_SHARED_HOLDINGS : new SharedHoldings<V>(bus, runtime, name);
-  const sockets = bus === null ? parts.sockets : shareSockets({ ...parts, bus });
-  const subscriptions = new Subscriptions({
-    ...parts,
-    sockets,
-    logFilters: holdings("log filters"),
-  });
+  const sockets = parts.workers === 1 ? parts.sockets : shareSockets({ ...parts, bus });
+  const logFilters = new SharedHoldings<readonly string[]>(bus, runtime, "log filters");
+  const subscriptions = new Subscriptions({ ...parts, sockets, logFilters });
   const filters = new Filters({
     runtime,
     timerWheel,
@@ -632,7 +623,7 @@ function streamSide(
     limits,
     budget,
     secret: randomBytes,
-    callers: holdings("filters"),
+    callers: new SharedHoldings<number>(bus, runtime, "filters"),
   });
   return { subscriptions, filters };
 }

@@ -14,7 +14,7 @@ import {
   type OpenCreationLimit,
   openAddressLimit,
 } from "../core/workers/shared-address-limits.ts";
-import { NO_SHARED_HOLDINGS, SharedHoldings } from "../core/workers/shared-holdings.ts";
+import { SharedHoldings } from "../core/workers/shared-holdings.ts";
 import { Admission } from "../hosted/admission/admission.ts";
 import { parseProblems } from "../hosted/audit/audit-results.ts";
 import { exportStore } from "../hosted/audit/export.ts";
@@ -426,10 +426,7 @@ function sharedLimitsOf({ cluster, service, runtime, onError }: HostingParts) {
     sharing:
       cluster?.rateShares ?? (tokens === null ? null : new RateShares({ ...tokens, ...shared })),
     openCreationLimit: tokens === null ? openAddressLimit : bookedAddressLimits(tokens),
-    waitingBatches:
-      workers === 1
-        ? NO_SHARED_HOLDINGS
-        : new SharedHoldings<number>(bus, runtime, "waiting batches"),
+    waitingBatches: new SharedHoldings<number>(bus, runtime, "waiting batches"),
   };
 }
 

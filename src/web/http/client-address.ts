@@ -26,7 +26,7 @@ const MAX_HOPS = 32;
  */
 export function clientAddress(request: IncomingMessage, proxies: TrustedProxies): string {
   const { remoteAddress = "" } = request.socket;
-  return addressBehind(remoteAddress, headerOf(request, "x-forwarded-for"), proxies);
+  return addressBehind(remoteAddress, headerOf(request, "x-forwarded-for") ?? "", proxies);
 }
 
 /** The same, of a request given as its address and headers. */
@@ -104,7 +104,8 @@ export function plainAddress(text: string): string {
   return v4?.[1] ?? bare;
 }
 
-function headerOf(request: IncomingMessage, name: string): string {
-  const value = request.headers[name];
-  return typeof value === "string" ? value : "";
+/** The value of a header that was sent once; undefined = there is none. */
+export function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === "string" ? value : undefined;
 }

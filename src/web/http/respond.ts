@@ -8,6 +8,9 @@ import { renderFault } from "./render-fault.ts";
 /** Header names and values in turn. */
 export type Headers = string[];
 
+/** A body in pieces; null = there is none. */
+export type Pieces = readonly Buffer[] | null;
+
 const EXPOSED = [
   "x-svc-request-id",
   "x-svc-meta",
@@ -80,7 +83,7 @@ export function write(
   response: ServerResponse,
   status: number,
   headers: Headers,
-  body: readonly Buffer[] | null,
+  body: Pieces,
 ): void {
   if (body !== null) headers.push("Content-Type", "application/json");
   send(response, status, headers, body);
@@ -161,12 +164,7 @@ function addCommon(response: ServerResponse, headers: Headers): void {
   if (!hasConsoleCookie(response.req.headers.cookie)) for (const field of CORS) headers.push(field);
 }
 
-function send(
-  response: ServerResponse,
-  status: number,
-  headers: Headers,
-  body: readonly Buffer[] | null,
-): void {
+function send(response: ServerResponse, status: number, headers: Headers, body: Pieces): void {
   if (response.destroyed || response.headersSent) return;
   addCommon(response, headers);
   if (body === null) {

@@ -5,7 +5,7 @@ import { withErrorType } from "../../core/faults/legacy-form.ts";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { AnswerStream } from "../../upstream/transport.ts";
 import { renderFault } from "../http/render-fault.ts";
-import { type Headers, headersOf, retryAfter } from "../http/respond.ts";
+import { type Headers, headersOf, type Pieces, retryAfter } from "../http/respond.ts";
 import {
   addBilling,
   addLegacyBilling,
@@ -40,10 +40,10 @@ export class AnswerWriter {
   readonly #memory: RequestMemory;
   /** Null = the request has no target yet. */
   target: Target | null = null;
-  /** Payment offers as header names and values in turn; null = none. */
-  #offers: readonly string[] | null = null;
+  /** Payment offers of a refusal, as header names and values in turn; null = none. */
+  offers: readonly string[] | null = null;
   /** Receipt headers of the payment that came with the request; null = there was no payment. */
-  #receipt: readonly string[] | null = null;
+  receipt: readonly string[] | null = null;
   /** The newest block that the caller has seen, as it is told; null = it is not. */
   seen: string | null = null;
   /** Settles the price once the answer was delivered or lost; null = nothing to settle. */
@@ -57,16 +57,6 @@ export class AnswerWriter {
     this.#parts = parts;
     this.#exchange = exchange;
     this.#memory = memory;
-  }
-
-  /** Adds payment offers to the headers of the refusal that follows. */
-  addOffers(offers: readonly string[]): void {
-    this.#offers = offers;
-  }
-
-  /** Adds the payment receipt to the headers of the answer. */
-  addReceipt(receipt: readonly string[]): void {
-    this.#receipt = receipt;
   }
 
   /** Registers a callback that hears whether the answer was written completely. */
@@ -110,7 +100,7 @@ export class AnswerWriter {
   }
 
   /** Writes the answer to a batch; `body` null = every item was a notification. */
-  batch(body: readonly Buffer[] | null, bill: Bill | null, settle: DeliveryCallback): void {
+  batch(body: Pieces, bill: Bill | null, settle: DeliveryCallback): void {
     this.isBegun = true;
     this.settle = settle;
     const status = body === null ? NO_CONTENT : 200;
@@ -167,12 +157,7 @@ export class AnswerWriter {
   }
 
   /** Sends a whole answer; compresses a long one if the client accepts it. */
-  #send(
-    status: number,
-    headers: Headers,
-    body: readonly Buffer[] | null,
-    borrowed: Borrowed | null = null,
-  ): void {
+  #send(status: number, headers: Headers, body: Pieces, borrowed: Borrowed | null = null): void {
     let bytes = 0;
     if (body !== null) for (const piece of body) bytes += piece.length;
     if (body === null || status !== 200 || !this.#mayCompress(bytes))
@@ -199,8 +184,8 @@ export class AnswerWriter {
   #mayCompress(bytes: number): boolean {
     return (
       bytes >= MIN_COMPRESSED_BYTES &&
-      this.#receipt === null &&
-      this.#offers === null &&
+      this.receipt === null &&
+      this.offers === null &&
       this.#parts.compression?.concerns(this.#exchange) === true
     );
   }
@@ -222,14 +207,14 @@ export class AnswerWriter {
     if (bill !== null && admission !== null) addBilling(headers, admission, bill);
     if (why !== null && why.retryAfterMs !== null)
       headers.push("Retry-After", retryAfter(why.retryAfterMs));
-    if (this.#offers !== null) headers.push(...this.#offers, "Cache-Control", "no-store");
+    if (this.offers !== null) headers.push(...this.offers, "Cache-Control", "no-store");
     if (isLegacy(this.target, this.#exchange)) {
       legacyForms.announce(headers);
       addLegacyBilling(headers, admission, this.target, bill);
     }
     if (this.seen !== null) headers.push("X-Svc-Seen", this.seen);
-    if (this.#receipt !== null && status < REFUSED)
-      headers.push(...this.#receipt, "Cache-Control", "private");
+    if (this.receipt !== null && status < REFUSED)
+      headers.push(...this.receipt, "Cache-Control", "private");
     return headers;
   }
 

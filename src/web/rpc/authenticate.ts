@@ -54,22 +54,18 @@ export function authenticate(
   done: (found: Authenticated | Fault) => void,
 ): (() => void) | null {
   const { admission, proxies } = parts;
-  const { secret, digest, url, passed, payPerCall } = request.directives;
+  const { secret, digest, passed, payPerCall } = request.directives;
   const end = (found: Authenticated | Fault): null => {
     done(found);
     return null;
   };
-  if (admission === null) return end(bind(parts, request, withoutKey(request.url)));
+  if (admission === null) return end(bind(parts, request, null, null));
   const loop = passed === undefined ? null : loopOf(passed, parts.mark);
   if (loop !== null) return end(loop);
-  if (payPerCall)
-    return end(bind(parts, request, { url, keyContext: null, defaultProfile: PAYERS_PROFILE }));
-  if (secret === null)
-    return end(admission.keyless ? bind(parts, request, withoutKey(url)) : NO_KEY);
+  if (payPerCall) return end(bind(parts, request, null, PAYERS_PROFILE));
+  if (secret === null) return end(admission.keyless ? bind(parts, request, null, null) : NO_KEY);
   const withKey = (found: KeyContext | Fault): (() => void) | null =>
-    found.kind === "fault"
-      ? end(found)
-      : bindKey({ parts, admission, request, keyContext: found }, done);
+    found.kind === "fault" ? end(found) : bindKey(parts, request, found, done);
   const known = admission.keyCache.identify(secret, digest);
   if (known !== null) return withKey(known);
   let stop: (() => void) | null = null;
@@ -88,64 +84,49 @@ function loopOf(passed: readonly string[], mark: string): Fault | null {
   return passed.length > MAX_PASSED ? LEADS_ON : null;
 }
 
-interface KeyedRequest {
-  readonly parts: AuthenticationParts;
-  readonly admission: Admission;
-  readonly request: RequestInfo;
-  readonly keyContext: KeyContext;
-}
-
 /**
  * Resolves the target of a caller with a key. First loads a Custom profile that is not in memory,
  * if the key may use it.
  */
 function bindKey(
-  { parts, admission, request, keyContext }: KeyedRequest,
+  parts: AuthenticationParts,
+  request: RequestInfo,
+  keyContext: KeyContext,
   done: (found: Authenticated | Fault) => void,
 ): (() => void) | null {
-  const { url } = request.directives;
-  const asking = { url, keyContext, defaultProfile: keyContext.defaultProfile };
-  const found = bind(parts, request, asking);
-  const profile =
-    found.kind === "fault" && found.code === "not_prepared" ? found.details["profile"] : undefined;
-  if (typeof profile !== "string") {
+  const { admission } = parts;
+  const found = bind(parts, request, keyContext, keyContext.defaultProfile);
+  const isMissing = found.kind === "fault" && found.code === "not_prepared";
+  const profile = isMissing ? found.details["profile"] : undefined;
+  if (admission === null || typeof profile !== "string") {
     done(found);
     return null;
   }
   const refused = admission.refusal(keyContext, profile);
   if (refused === null)
     return admission.prepare(keyContext, profile, (why) =>
-      done(why ?? bind(parts, request, asking)),
+      done(why ?? bind(parts, request, keyContext, keyContext.defaultProfile)),
     );
   done(refused);
   return null;
 }
 
-/** Who asks, and for what. */
-interface Asking {
-  /** Path and query without the key. */
-  readonly url: string;
-  readonly keyContext: KeyContext | null;
-  readonly defaultProfile: string | null;
-}
-
+/** `defaultProfile`: as of `TargetInput`. */
 function bind(
-  { resolver, proxies }: AuthenticationParts,
+  { resolver, admission, proxies }: AuthenticationParts,
   request: RequestInfo,
-  { url, keyContext, defaultProfile }: Asking,
+  keyContext: KeyContext | null,
+  defaultProfile: string | null,
 ): Authenticated | Fault {
   const { provider, strategy, legacyForms, wishes } = request.directives;
+  // A service without keys looks for none in URLs.
+  const url = admission === null ? request.url : request.directives.url;
   const input = { url, defaultProfile, within: null, provider, strategy, legacyForms };
   const target = resolver.resolve(input, keyContext?.account ?? null);
   if (target.kind === "fault") return target;
   if ("code" in wishes) return wishes;
   const caller = new RequestCaller(request, keyContext, proxies);
   return { kind: "authenticated", target, keyContext, caller, wishes };
-}
-
-/** A caller without a key. */
-function withoutKey(url: string): Asking {
-  return { url, keyContext: null, defaultProfile: null };
 }
 
 /** Who pays per call is served in the default profile of keys; a key in the request is ignored. */

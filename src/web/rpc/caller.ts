@@ -1,7 +1,7 @@
 // The port between the RPC surface and a connection: how an answer is sent, independent of the
 // server that holds the connection.
 import type { BorrowedBuffer } from "../../upstream/transport.ts";
-import type { Headers } from "../http/respond.ts";
+import type { Headers, Pieces } from "../http/respond.ts";
 import type { GivenPayment } from "../payment/payment-headers.ts";
 import type { RequestInfo } from "./authenticate.ts";
 
@@ -31,12 +31,7 @@ export interface HttpExchange extends RequestInfo, BodySink {
   /** The payment in the request; null = none. */
   readonly payment: GivenPayment | null;
   /** Sends a whole answer; `body` null = no body. Adds the headers that every answer carries. */
-  send(
-    status: number,
-    headers: Headers,
-    body: readonly Buffer[] | null,
-    borrowed?: Borrowed | null,
-  ): void;
+  send(status: number, headers: Headers, body: Pieces, borrowed?: Borrowed | null): void;
   /**
    * Starts a 200 answer with a streamed body; `sizeBytes` null = unknown length. `first`: the
    * first bytes of the body; null = none yet. They are sent at the end of the turn at the latest,

@@ -155,11 +155,11 @@ export class RpcRequest {
       (taken) => {
         if (this.#answer.isBegun || !this.#exchange.open) return;
         if (taken.kind === "rpc_paywall_refusal") {
-          this.#answer.addOffers(taken.headers);
+          this.#answer.offers = taken.headers;
           return this.refuse(taken.fault, taken.id);
         }
         this.#paid = taken;
-        this.#answer.addReceipt(taken.headers);
+        this.#answer.receipt = taken.headers;
         if (this.#authenticate()) this.serve(body);
       },
       (error: unknown) => this.fail(error),
@@ -259,7 +259,7 @@ export class RpcRequest {
     rpcPaywall.exhausted(refused).then(
       ({ fault: refusal, headers }) => {
         if (this.#answer.isBegun) return;
-        this.#answer.addOffers(headers);
+        this.#answer.offers = headers;
         this.#answer.reply({ ...reply, outcome: { kind: "fault", fault: refusal } });
       },
       (error: unknown) => this.fail(error),

@@ -4,7 +4,7 @@ import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { ConsoleSessions } from "../api/console-sessions.ts";
 import type { Api } from "../api/operation-server.ts";
 import type { Activity } from "../http/activity.ts";
-import { clientAddress } from "../http/client-address.ts";
+import { clientAddress, headerOf } from "../http/client-address.ts";
 import { cookieRequestOf } from "../http/console-cookie.ts";
 import { html } from "../http/html.ts";
 import { bearerOf, isFromThisMachine, NO_HOST, namesOneHost } from "../http/local-caller.ts";
@@ -98,7 +98,7 @@ function showPage(
       known: sent["if-none-match"],
       client: {
         address: request.socket.remoteAddress ?? "",
-        header: (name) => textOf(sent[name]),
+        header: (name) => headerOf(request, name),
       },
       isOperator: byToken || role === "operator",
       mayReadStatus: byToken || role !== null || parts.isStatusPublic(),
@@ -114,10 +114,6 @@ function showPage(
 
 function notServed(method: string | undefined): Fault {
   return fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" });
-}
-
-function textOf(value: string | readonly string[] | undefined): string | undefined {
-  return typeof value === "string" ? value : undefined;
 }
 
 function writeNotFound(

@@ -58,7 +58,7 @@ export class ClientSocket implements ClientConnection, SlowReader {
   readonly #socket: Socket;
   readonly #left: () => void;
   readonly #caller: CallerIdentity;
-  readonly #calls: SocketCalls;
+  readonly calls: SocketCalls;
   readonly #unregister: (() => void) | null;
   /** Bytes received of an incomplete message. */
   #partial = 0;
@@ -89,7 +89,7 @@ export class ClientSocket implements ClientConnection, SlowReader {
     this.#socket = socket;
     this.#left = left;
     this.#caller = authenticated.caller;
-    this.#calls = new SocketCalls(parts, this, authenticated);
+    this.calls = new SocketCalls(parts, this, authenticated);
     const { keyContext } = authenticated;
     this.#unregister =
       keyContext === null
@@ -191,11 +191,6 @@ export class ClientSocket implements ClientConnection, SlowReader {
     this.#cancelTermination = this.#parts.rpc.runtime.after(LOOK_MS, look);
   }
 
-  /** Refuses requests that wait for their turn: the service stops. */
-  refuseWaiting(): void {
-    this.#calls.refuseWaiting();
-  }
-
   /** Cuts the connection at the end of the service. */
   destroy(): void {
     this.#release("cut");
@@ -204,7 +199,7 @@ export class ClientSocket implements ClientConnection, SlowReader {
 
   #message(bytes: Buffer, binary: boolean): void {
     this.#hold(0);
-    if (!this.#over) this.#calls.serve(bytes, binary);
+    if (!this.#over) this.calls.serve(bytes, binary);
   }
 
   #ping(data: Buffer): void {
@@ -248,8 +243,7 @@ export class ClientSocket implements ClientConnection, SlowReader {
 
   cutOff(): void {
     this.#closeCode ??= SLOW_CODE;
-    this.#release("cut");
-    this.#ws.terminate();
+    this.destroy();
     this.#parts.slowReaders.count(this, 0);
   }
 
@@ -277,7 +271,7 @@ export class ClientSocket implements ClientConnection, SlowReader {
     if (!this.#isBehind) return;
     this.#isBehind = false;
     this.#readOrPause();
-    this.#calls.resume();
+    this.calls.resume();
   }
 
   /** Reads unless there is a reason not to. */
@@ -300,7 +294,7 @@ export class ClientSocket implements ClientConnection, SlowReader {
     this.#isCut = why === "cut";
     this.#parts.slowReaders.closing(this);
     this.#unregister?.();
-    this.#calls.close(why);
+    this.calls.close(why);
     this.#parts.rpc.budget.giveBack(this.#partialOf, this.#partialHeld);
   }
 }

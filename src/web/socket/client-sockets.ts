@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { headerOf } from "../http/client-address.ts";
 import { NO_HOST, namesOneHost } from "../http/local-caller.ts";
 import { type Headers, headersOf, refusalText } from "../http/respond.ts";
 import { isLegacy } from "../rpc/answers/answer-headers.ts";
@@ -80,7 +81,7 @@ export class ClientSockets {
 
   /** Refuses requests that wait for their turn on a socket: the service stops. */
   refuseWaiting(): void {
-    this.#each((socket) => socket.refuseWaiting());
+    this.#each((socket) => socket.calls.refuseWaiting());
   }
 
   /** Closes all sockets with a reason; cuts those that do not answer within a second. */
@@ -106,8 +107,14 @@ export class ClientSockets {
     return created;
   }
 
+  /** Refuses a handshake: writes the HTTP answer and closes the connection. */
   #refuse(socket: Duplex, headers: Headers, why: Fault): void {
-    writeRefusal(this.#parts, socket, headers, why);
+    const { observer, runtime } = this.#parts.rpc;
+    observer.refused(why.code);
+    socket.on("error", () => {});
+    socket.end(refusalText(headers, why));
+    socket.resume();
+    runtime.after(CLOSE_MS, () => socket.destroy());
   }
 
   #accept({ request, socket, head, headers }: Handshake, authenticated: Authenticated): void {
@@ -142,20 +149,6 @@ export class ClientSockets {
   }
 }
 
-/** Refuses a handshake: writes the HTTP answer and closes the connection. */
-function writeRefusal(
-  { rpc }: ClientSocketParts,
-  socket: Duplex,
-  headers: Headers,
-  why: Fault,
-): void {
-  rpc.observer.refused(why.code);
-  socket.on("error", () => {});
-  socket.end(refusalText(headers, why));
-  socket.resume();
-  rpc.runtime.after(CLOSE_MS, () => socket.destroy());
-}
-
 /** Groups of sockets that are pinged one after the other. */
 const GROUPS = 30;
 /** Time for a refused client to read the answer. */
@@ -181,10 +174,7 @@ interface Handshake {
 
 function requestInfoOf(request: IncomingMessage): RequestInfo {
   const url = (request.url ?? "").slice("/ws".length);
-  const header = (name: string): string | undefined => {
-    const value = request.headers[name];
-    return typeof value === "string" ? value : undefined;
-  };
+  const header = (name: string): string | undefined => headerOf(request, name);
   return {
     url,
     header,

@@ -71,12 +71,8 @@ export function addRateLimitStatus(
   headers: Headers,
   { name, burst, windowS, remaining, resetS }: RateLimitStatus,
 ): void {
-  headers.push(
-    "RateLimit-Policy",
-    `"${name}";q=${burst};w=${windowS}`,
-    "RateLimit",
-    `"${name}";r=${remaining};t=${resetS}`,
-  );
+  headers.push("RateLimit-Policy", `"${name}";q=${burst};w=${windowS}`);
+  headers.push("RateLimit", `"${name}";r=${remaining};t=${resetS}`);
 }
 
 const LONGEST_META_HEADER_BYTES = 4_096;
@@ -146,16 +142,8 @@ export class LegacyForms {
     const sunset = new Date(
       (Math.floor(this.#runtime.wallMs() / DAY_MS) + SERVED_DAYS) * DAY_MS,
     ).toUTCString();
-    headers.push(
-      "Deprecation",
-      DEPRECATION,
-      "Sunset",
-      sunset,
-      "Link",
-      LINK,
-      "Access-Control-Expose-Headers",
-      EXPOSED,
-    );
+    headers.push("Deprecation", DEPRECATION, "Sunset", sunset, "Link", LINK);
+    headers.push("Access-Control-Expose-Headers", EXPOSED);
   }
 }
 
@@ -182,13 +170,9 @@ export function addLegacyBilling(
   const last = bill?.last ?? null;
   const grant = last !== null && "grant" in last ? last.grant : null;
   const profile = grant?.service.profile ?? target?.profile.slug;
+  const isDowngraded = grant !== null && grant.service.fallback !== null;
   if (profile !== undefined)
-    headers.push(
-      "x-svc-profile",
-      profile,
-      "x-svc-downgraded",
-      String(grant !== null && grant.service.fallback !== null),
-    );
+    headers.push("x-svc-profile", profile, "x-svc-downgraded", String(isDowngraded));
   if (last === null || admission === null) return;
   const [keyContext, rateLimit] =
     "grant" in last
@@ -201,14 +185,9 @@ export function addLegacyBilling(
     headers.push("x-svc-balance-warning", "low");
   if (rateLimit === null) return;
   const { burst, remaining, resetS } = admission.rateLimitStatus(keyContext, rateLimit);
-  headers.push(
-    "x-svc-rate-limit-limit",
-    String(burst),
-    "x-svc-rate-limit-remaining",
-    String(remaining),
-    "x-svc-rate-limit-reset",
-    String(resetS),
-  );
+  headers.push("x-svc-rate-limit-limit", String(burst));
+  headers.push("x-svc-rate-limit-remaining", String(remaining));
+  headers.push("x-svc-rate-limit-reset", String(resetS));
 }
 
 /**

@@ -63,10 +63,11 @@ export class Compression {
     const encoding = acceptedEncoding(client.header("accept-encoding"));
     if (encoding === null || this.#jobs >= MAX_JOBS) return null;
     this.#jobs++;
-    return createJob(
-      encoding,
-      onceOnly(() => this.#jobs--),
-    );
+    let isOver = false;
+    return createJob(encoding, () => {
+      if (!isOver) this.#jobs--;
+      isOver = true;
+    });
   }
 
   /** Whether an address is public. Remembered, because many requests come from one address. */
@@ -181,13 +182,5 @@ function compressedBody(
       sink.destroy();
     },
     abandon,
-  };
-}
-
-function onceOnly(run: () => void): () => void {
-  let done = false;
-  return () => {
-    if (!done) run();
-    done = true;
   };
 }

@@ -7,6 +7,7 @@ import { readRequest } from "../../../core/rpc/envelope.ts";
 import { readArray, type Span } from "../../../core/rpc/json.ts";
 import type { KeyContext } from "../../../hosted/keys/key-context.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
+import type { Pieces } from "../../http/respond.ts";
 import { evidenceOf } from "../answers/evidence.ts";
 import { renderReply } from "../answers/render-reply.ts";
 import type { DeliveryCallback, Reply } from "../answers/reply.ts";
@@ -101,7 +102,7 @@ export function itemsOfBatch(
  * Receives the body of a batch answer, null if every item was a notification. `settle` must be
  * called once the answer was delivered or lost.
  */
-export type BatchDone = (body: readonly Buffer[] | null, settle: DeliveryCallback) => void;
+export type BatchDone = (body: Pieces, settle: DeliveryCallback) => void;
 
 /**
  * Runs a batch. Returns a function that cancels it; this settles the items that were answered. If
@@ -123,7 +124,7 @@ class BatchRun {
   readonly #batch: Pick<RpcBatch, "spans" | "concurrency" | "pacer" | "heard">;
   readonly #message: CallerMessage;
   readonly #done: BatchDone;
-  readonly #replies: (readonly Buffer[] | null)[];
+  readonly #replies: Pieces[];
   readonly #cancels = new Map<number, Cancel>();
   /** Settlements of the answered items, called once the whole answer was delivered or lost. */
   readonly #settles: DeliveryCallback[] = [];
@@ -235,7 +236,7 @@ const OPEN = Buffer.from("[");
 const COMMA = Buffer.from(",");
 const CLOSE = Buffer.from("]");
 
-function join(replies: readonly (readonly Buffer[] | null)[]): readonly Buffer[] | null {
+function join(replies: readonly Pieces[]): Pieces {
   const pieces = replies.flatMap((reply) => (reply === null ? [] : [COMMA, ...reply]));
   if (pieces.length === 0) return null;
   pieces[0] = OPEN;

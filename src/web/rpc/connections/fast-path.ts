@@ -5,7 +5,7 @@ import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { Runtime } from "../../../runtime.ts";
 import type { Activity } from "../../http/activity.ts";
-import type { Headers } from "../../http/respond.ts";
+import type { Headers, Pieces } from "../../http/respond.ts";
 import type { Borrowed, HttpExchange } from "../caller.ts";
 import { type Directives, readDirectives } from "../directives.ts";
 import { NO_ROOM_FOR_REQUEST, STALL_MS } from "../limits.ts";
@@ -82,19 +82,14 @@ interface WholeAnswer {
   readonly borrowed: Borrowed | null;
 }
 
-/** The head of an answer: what is its own, and the end that all share. */
-interface AnswerHead {
-  readonly start: string;
-  readonly end: HeadEnd;
-}
-
 /** The answer in as few chunks as possible. */
 function chunksOf(
-  { start, end }: AnswerHead,
+  start: string,
+  end: HeadEnd,
   body: readonly Buffer[],
   { size, headroomBytes }: { readonly size: number; readonly headroomBytes: number },
 ): WholeAnswer["chunks"] {
-  const first = body[0];
+  const [first] = body;
   const headBytes = start.length + end.bytes.length;
   if (first !== undefined && body.length === 1 && headBytes <= headroomBytes) {
     const whole = Buffer.from(first.buffer, first.byteOffset - headBytes, headBytes + size);
@@ -214,19 +209,14 @@ class Connection implements HttpExchange {
     return this.#head?.fields.get(name);
   }
 
-  send(
-    status: number,
-    headers: Headers,
-    body: readonly Buffer[] | null,
-    borrowed: Borrowed | null = null,
-  ): void {
+  send(status: number, headers: Headers, body: Pieces, borrowed: Borrowed | null = null): void {
     let size = 0;
     if (body !== null) for (const piece of body) size += piece.length;
     let start = startOf(status, headers);
     if (body !== null) start += `Content-Type: application/json\r\nContent-Length: ${size}\r\n`;
-    const head = { start, end: this.#headEnd() };
     const headroomBytes = borrowed?.pool.headroomBytes ?? 0;
-    this.#unwritten = { chunks: chunksOf(head, body ?? [], { size, headroomBytes }), borrowed };
+    const chunks = chunksOf(start, this.#headEnd(), body ?? [], { size, headroomBytes });
+    this.#unwritten = { chunks, borrowed };
     this.#parts.runtime.atTurnEnd(this.#onTurnEnd);
   }
 

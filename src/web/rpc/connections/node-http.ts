@@ -3,7 +3,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import type { Activity } from "../../http/activity.ts";
-import { begin, type Headers, write } from "../../http/respond.ts";
+import { headerOf } from "../../http/client-address.ts";
+import { begin, type Headers, type Pieces, write } from "../../http/respond.ts";
 import { type GivenPayment, paymentOf } from "../../payment/payment-headers.ts";
 import type { Borrowed, HttpExchange } from "../caller.ts";
 import { type Directives, readDirectives } from "../directives.ts";
@@ -78,16 +79,10 @@ export class HttpRequest implements HttpExchange {
   }
 
   header(name: string): string | undefined {
-    const value = this.#request.headers[name];
-    return typeof value === "string" ? value : undefined;
+    return headerOf(this.#request, name);
   }
 
-  send(
-    status: number,
-    headers: Headers,
-    body: readonly Buffer[] | null,
-    borrowed: Borrowed | null = null,
-  ): void {
+  send(status: number, headers: Headers, body: Pieces, borrowed: Borrowed | null = null): void {
     write(this.#response, status, headers, body);
     // `close` fires once, also for an answer queued behind another one when the connection ends.
     if (borrowed !== null)

@@ -69,30 +69,17 @@ export function pricedRequest(bytes: Buffer, pricing: Pricing): PricedRequest | 
       invalid = envelope.message;
       continue;
     }
-    const priced = pricedItem(envelope, pricing);
-    parts.set(item.start, priced.parts);
-    units += priced.price.units;
-    cu += priced.price.cu;
-    tokens += priced.parts - 1;
+    const method = pricing.methods.of(envelope.method);
+    const count = pricing.partsOf(envelope, method);
+    const price = priceOf(method, pricing, count);
+    parts.set(item.start, count);
+    units += price.units;
+    cu += price.cu;
+    tokens += count - 1;
   }
   if (parts.size > 0) return { kind: "priced", items, isBatch, units, parts, tokens, cu, id };
   const message = isBatch ? "the batch holds no valid request" : (invalid ?? "");
   return { kind: "refused", fault: fault("invalid_request", message), id };
-}
-
-function pricedItem(
-  envelope: Envelope,
-  pricing: Pricing,
-): { readonly price: UnitPrice; readonly parts: number } {
-  const method = pricing.methods.of(envelope.method);
-  const parts = pricing.partsOf(envelope, method);
-  return { price: priceOf(method, pricing, parts), parts };
-}
-
-/** The price of one call, in base units and in compute units. */
-export interface UnitPrice {
-  readonly units: bigint;
-  readonly cu: number;
 }
 
 /**
@@ -103,7 +90,7 @@ function priceOf(
   method: Method,
   { tariff, strategy, pinned }: Pick<Pricing, "tariff" | "strategy" | "pinned">,
   parts = 1,
-): UnitPrice {
+): { readonly units: bigint; readonly cu: number } {
   const cu = parts * cuOf(tariff, method, strategy);
   return { units: isSold(method, pinned) ? unitsOf(tariff, cu) : 0n, cu };
 }
