@@ -65,7 +65,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
   });
   const reload = createServiceReload(realRuntime, startedAtMs, start.reload);
-  serveOverBus(supervisor.bus, { file, shares, reload });
+  serveOverBus(supervisor.bus, file, shares, reload);
   const { bus, serviceId: id } = supervisor;
   const opened = supervisedStore(running, file);
   const ofService = { runtime: realRuntime, log, store: opened.open };
@@ -99,15 +99,13 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
   };
 }
 
-/** What this process has for all workers. */
-interface SharedParts {
-  readonly file: Awaited<ReturnType<typeof serveServiceFile>>;
-  readonly shares: MachineShares;
-  readonly reload: ServiceReload;
-}
-
-function serveOverBus(bus: Bus, shared: SharedParts): void {
-  const { file, shares, reload } = shared;
+/** Serves what this process has for all workers. */
+function serveOverBus(
+  bus: Bus,
+  file: Awaited<ReturnType<typeof serveServiceFile>>,
+  shares: MachineShares,
+  reload: ServiceReload,
+): void {
   if (file !== null) {
     serveStatements(bus, file.statements);
     serveCredit(bus, file.store);

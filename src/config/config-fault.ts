@@ -70,11 +70,13 @@ export function tableFaults(
           message: unknownKey(key, Object.keys((node && recordOf(node))?.properties ?? {})),
         }));
       case "invalid_union": {
-        const within = withinRecord(issue.errors)?.map((inner) => ({
-          ...inner,
-          path: [...issue.path, ...inner.path],
-        }));
-        return within === undefined ? fault(must) : tableFaults(within, schema, data);
+        // The faults inside a setting that may be a record and is one.
+        const within = issue.errors.find((inner) =>
+          inner.some(({ path, code }) => path.length > 0 || code === "unrecognized_keys"),
+        );
+        if (within === undefined) return fault(must);
+        const inside = within.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }));
+        return tableFaults(inside, schema, data);
       }
       case "invalid_key": {
         const names = nodeAt(schema, path.slice(0, -1), data)?.propertyNames;
@@ -86,19 +88,6 @@ export function tableFaults(
         return fault(`${must}${otherUrlHint(path.at(-1), valueAt(data, path))}`);
     }
   });
-}
-
-/**
- * The faults inside a setting that may be a record and is one; null = the value is of another kind.
- */
-function withinRecord(
-  options: readonly (readonly z.core.$ZodIssue[])[],
-): readonly z.core.$ZodIssue[] | null {
-  return (
-    options.find((issues) =>
-      issues.some(({ path, code }) => path.length > 0 || code === "unrecognized_keys"),
-    ) ?? null
-  );
 }
 
 /** A hint if the value belongs in the provider's other URL setting. */
@@ -139,16 +128,10 @@ function kindText(value: unknown, node: JsonSchema | null): string {
   if (value === undefined) return "is missing: ";
   if (value === null) return "is empty: ";
   if (Array.isArray(value)) return "is a list: ";
-  switch (typeof value) {
-    case "string":
-      return "is text: ";
-    case "boolean":
-      return "is true or false: ";
-    case "object":
-      return "is a map: ";
-    default:
-      return node?.type === "integer" || node?.type === "number" ? "" : "is a number: ";
-  }
+  if (typeof value === "string") return "is text: ";
+  if (typeof value === "boolean") return "is true or false: ";
+  if (typeof value === "object") return "is a map: ";
+  return node?.type === "integer" || node?.type === "number" ? "" : "is a number: ";
 }
 
 function valueAt(data: unknown, path: readonly (string | number)[]): unknown {

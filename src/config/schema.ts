@@ -747,13 +747,14 @@ export const configFile = settings({
 export type ConfigFile = z.output<typeof configFile>;
 
 const serverSettings = server.unwrap().shape;
-const tuning = strategies.unwrap().shape;
 
 /** A variable that overrides a setting of the file. */
 const overriding = <Setting extends z.ZodType>(
   setting: { readonly unwrap: () => Setting },
   path: string,
 ) => setting.unwrap().optional().describe(`\`${path}\``);
+
+const tuning = strategies.unwrap().shape;
 
 const longSecret = z
   .string()

@@ -47,8 +47,11 @@ export function nodeAt(
     if (node === null) return null;
     value = memberOf(value, step);
     const record: JsonSchema = recordOf(node) ?? node;
+    // The value is a list, or may be one beside `null`.
+    const items: JsonSchema | undefined =
+      node.items ?? node.anyOf?.find((option) => option.items !== undefined)?.items;
     const next: JsonSchema | null | undefined =
-      typeof step === "number" ? itemsOf(node) : (record.properties?.[step] ?? valuesOf(record));
+      typeof step === "number" ? items : (record.properties?.[step] ?? valuesOf(record));
     node = next == null ? null : variantFor(resolved(root, next), memberOf(value, "kind"));
   }
   return node;
@@ -58,11 +61,6 @@ export function nodeAt(
 export function recordOf(node: JsonSchema): JsonSchema | null {
   if (node.properties !== undefined) return node;
   return node.anyOf?.find((option) => option.properties !== undefined) ?? null;
-}
-
-/** What the items of a list are, which the value is, or may be beside `null`. */
-function itemsOf(node: JsonSchema): JsonSchema | undefined {
-  return node.items ?? node.anyOf?.find((option) => option.items !== undefined)?.items;
 }
 
 /** What the values of a map are; null = it is none, or takes anything. */

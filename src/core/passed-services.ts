@@ -8,12 +8,8 @@ export const MAX_PASSED = 4;
 
 /** The marks in that header. What is no mark is not passed on. */
 export function passedServices(header: string | undefined): readonly string[] {
-  return (
-    header
-      ?.split(",", MAX_PASSED + 1)
-      .map((mark) => mark.trim())
-      .filter((mark) => MARK.test(mark)) ?? []
-  );
+  const marks = header?.split(",", MAX_PASSED + 1).map((mark) => mark.trim()) ?? [];
+  return marks.filter((mark) => MARK.test(mark));
 }
 
 /** The header of a request that goes on from this service. */

@@ -34,12 +34,8 @@ export class Sealer {
   /** Seals with `secret`; also opens texts that were sealed with `previous` (null = none). */
   constructor(secret: string, previous: string | null) {
     this.#current = keyOf(secret);
-    this.#known = new Map(
-      [...(previous === null ? [] : [keyOf(previous)]), this.#current].map((sealingKey) => [
-        sealingKey.id,
-        sealingKey.key,
-      ]),
-    );
+    const known = previous === null ? [this.#current] : [keyOf(previous), this.#current];
+    this.#known = new Map(known.map(({ id, key }) => [id, key]));
   }
 
   /** `context` = what it belongs to; it opens nowhere else. */
@@ -48,13 +44,8 @@ export class Sealer {
     const cipher = createCipheriv(ALGORITHM, this.#current.key, iv, {
       authTagLength: TAG_BYTES,
     }).setAAD(Buffer.from(context));
-    const bytes = Buffer.concat([
-      iv,
-      cipher.update(text, "utf8"),
-      cipher.final(),
-      cipher.getAuthTag(),
-    ]);
-    return `${VERSION}.${this.#current.id}.${bytes.toString("base64url")}`;
+    const sealed = [iv, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()];
+    return `${VERSION}.${this.#current.id}.${Buffer.concat(sealed).toString("base64url")}`;
   }
 
   /** Null = sealed with a secret that is not known any more, for something else, or damaged. */
@@ -129,10 +120,8 @@ function opened(key: Buffer, bytes: Buffer, context: string): string | null {
   });
   decipher.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(-TAG_BYTES));
   try {
-    return Buffer.concat([
-      decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES)),
-      decipher.final(),
-    ]).toString("utf8");
+    const beginning = decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES));
+    return Buffer.concat([beginning, decipher.final()]).toString("utf8");
   } catch {
     return null;
   }

@@ -36,12 +36,6 @@ export interface RateLimitNow {
   readonly tokens?: number;
 }
 
-/** The same for a call that may wait for a token. */
-interface TakingNow extends RateLimitNow {
-  /** The call has waited before, and must be decided now. */
-  readonly isFinal: boolean;
-}
-
 /** Takes tokens here, all or none; a fault = there are too few. */
 export function takeToken(
   owner: RateLimitOwner,
@@ -58,13 +52,14 @@ export function takeToken(
 }
 
 /**
- * Takes the tokens of a call from a limit that processes may share. A fault = there are too few;
+ * Takes the tokens of a call from a limit that processes may share. `isFinal`: the call has waited
+ * before, and must be decided now. A fault = there are too few;
  * the limit itself = it has to be waited for what is left of it.
  */
 export function takeSharedToken(
   owner: RateLimitOwner,
   limit: RateLimit,
-  now: TakingNow,
+  now: RateLimitNow & { readonly isFinal: boolean },
 ): Fault | SharedLimit | null {
   const { size, nowMs, isFinal, tokens = 1 } = now;
   const shared = sharedLimitOf(owner, limit, now);

@@ -189,13 +189,8 @@ function bareName(methodName: string): string {
  */
 function isPrefix(text: string, methodName: string): boolean {
   const at = text.indexOf(methodName);
-  return (
-    at >= 0 &&
-    at < 24 &&
-    /^["'`)\]]? ?(?:failed|error)?:/.test(
-      text.slice(at + methodName.length, at + methodName.length + 12),
-    )
-  );
+  const end = at + methodName.length;
+  return at >= 0 && at < 24 && /^["'`)\]]? ?(?:failed|error)?:/.test(text.slice(end, end + 12));
 }
 
 function operatorCategory(failure: Failure, rules: readonly ErrorRule[]): string | null {
@@ -212,14 +207,18 @@ function operatorCategory(failure: Failure, rules: readonly ErrorRule[]): string
 
 function decidingRule(shape: Shape, rules: RulesByKind): Rule | undefined {
   const rule = firstMatch(shape, rules);
-  if (rule === undefined || shape.dataText === "" || !mayBeInData(rule, shape)) return rule;
+  if (rule === undefined || shape.dataText === "") return rule;
+  const isOfAny = shape.groups.has("send") && OF_ANY_TRANSACTION.has(rule.category);
+  if (rule.vague !== true && !isOfAny) return rule;
   // The words may be in `data` instead. Those may also be the caller's own, so they never cordon a
   // provider.
   const second = firstMatch(
     { ...shape, text: shape.dataText, dataText: "", wording: shape.dataWording },
     rules,
   );
-  return second !== undefined && second.vague !== true && !cordons(second.category) ? second : rule;
+  if (second === undefined || second.vague === true) return rule;
+  const effect = decisionOf(second.category)[2];
+  return typeof effect === "object" && effect.kind === "cordon" ? rule : second;
 }
 
 /** What nodes say of a transaction in general, with the reason in `data`. */
@@ -229,15 +228,6 @@ const OF_ANY_TRANSACTION: ReadonlySet<ErrorCategory> = new Set([
   "invalid_params",
   "underpriced",
 ]);
-
-function mayBeInData(rule: Rule, { groups }: Shape): boolean {
-  return rule.vague === true || (groups.has("send") && OF_ANY_TRANSACTION.has(rule.category));
-}
-
-function cordons(category: ErrorCategory): boolean {
-  const effect = decisionOf(category)[2];
-  return typeof effect === "object" && effect.kind === "cordon";
-}
 
 /** A rule with its phrases compiled into one expression. */
 interface CompiledRule {
@@ -345,18 +335,15 @@ function normalise(value: unknown, chars: number): string {
 function wordsOf(data: unknown, depth: number): string {
   if (typeof data === "string") return data.slice(0, DATA_CHARS);
   if (typeof data !== "object" || data === null || depth === 0) return "";
+  const values: readonly unknown[] = Array.isArray(data) ? data : Object.values(data);
   let words = "";
   let keys = 0;
-  for (const value of valuesOf(data)) {
+  for (const value of values) {
     if (++keys > DATA_KEYS || words.length > DATA_CHARS) break;
     const more = wordsOf(value, depth - 1);
     if (more !== "") words += words === "" ? more : ` ${more}`;
   }
   return words;
-}
-
-function valuesOf(data: object): readonly unknown[] {
-  return Array.isArray(data) ? data : Object.values(data);
 }
 
 function effectOf(effect: CategoryDecision[2], shape: Shape, wallMs: number): Effect {

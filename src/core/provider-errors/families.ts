@@ -52,7 +52,6 @@ export const FAMILY_RULES: readonly Rule[] = [
   family("nonce_low", TRANSACTION, ["nonce", "past"], ["fee"]),
   family("pool_full", SEND, ["pool", "full"], ["fee"]),
   family("fee_cap", SEND, ["fee", "cap", "over"], ["low"]),
-  family("underpriced", TRANSACTION, ["fee", "low"], ["funds"]),
   family("insufficient_funds", TRANSACTION, ["funds", "lacking"]),
   family("underpriced", TRANSACTION, ["fee", "low"]),
   family("node_policy", SEND, ["sender", "banned"], ["network"]),

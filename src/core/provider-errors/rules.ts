@@ -274,7 +274,6 @@ const REQUEST_RULES: readonly Rule[] = [
   rule("batch", ANY, [
     "validation errors in batch",
     /\b(?:too many|exceed\w*|limit\w*|max\w*)\b.{0,48}\b(?:in|per) (?:a |one |the |each |json rpc )?batch\b/,
-    "calls in batch request",
     /\bbatch (?:\w+ )?(?:size|request|limit|is|of|too)\b/,
   ]),
   rule("wrong_chain", { ...LISTED, codes: [-32601] }, WRONG_CHAIN),
@@ -601,7 +600,6 @@ const REFUSAL_RULES: readonly Rule[] = [
   rule("method_unsupported", ANY, [
     /not (?:available|supported|included|allowed|enabled) (?:on|in|for|with|under|by) (?:the |your |this )?(?:[\w-]+ )?(?:free ?tier|plan|tier|subscription|package)/,
     /\b(?:tx ?pool|transaction pool|tracing|traces?|debug|namespace|module|apis?(?! ?key)|add ?on|functionality)\b.{0,16}(?:disabled|not enabled|not supported|not available|only available|not allowed)/,
-    "not included in your current plan",
     /only available (?:on|for|with|to) |requires? an? (?:\w+ )?(?:dedicated|paid|premium|enterprise)/,
     /\bmethods?\b.{0,64}(?:not served|is not supported|no support|not have support)/,
     /\b(?:method|call|rpc|api)\b[^:]{0,16}not (?:white|allow)listed/,

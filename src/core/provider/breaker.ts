@@ -188,7 +188,9 @@ export function next(breaker: Breaker, signal: Signal, at: Moment): Breaker {
         goodProbes: null,
       });
     case "half_open": {
-      if (isStray(breaker, signal, at)) return breaker;
+      const isGoodSince = signal === "success" && at.startedAtMs > breaker.openedAtMs;
+      // It began too early to count; a success that began after the circuit opened always counts.
+      if (isEarly(breaker, at) && !isGoodSince) return breaker;
       if (signal === "ignored")
         return breaker.trialAtMs === null ? breaker : { ...breaker, trialAtMs: null };
       if (signal !== "success") return opened(breaker.openings + 1, breaker.probedAtMs, at);
@@ -248,14 +250,6 @@ function halfOpened(
   rest: Pick<HalfOpen, "sinceMs" | "probedAtMs" | "successes" | "goodProbes">,
 ): Breaker {
   return { kind: "half_open", openedAtMs, openings, trialAtMs: null, ...rest };
-}
-
-/**
- * Whether an attempt began too early to count. A success that began after the circuit opened always
- * counts.
- */
-function isStray(breaker: HalfOpen, signal: Signal, at: Moment): boolean {
-  return isEarly(breaker, at) && (signal !== "success" || at.startedAtMs <= breaker.openedAtMs);
 }
 
 /**

@@ -111,8 +111,7 @@ export function recordAttempt(
   // A call alone never excludes a provider: what it says then is asked of a probe.
   const isCordon = verdict.effect.kind === "cordon";
   const held: Verdict = isCordon ? { ...verdict, effect: { kind: "avoid" } } : verdict;
-  const { incident = null } = attempt;
-  recordVerdict(health, method, { verdict: held, latencyMs, incident }, ending);
+  recordVerdict(health, method, { ...attempt, verdict: held }, ending);
   count(health, method, { verdict: held, latencyMs }, ending.nowMs);
 }
 
@@ -170,11 +169,11 @@ export function recordVerdict(
   {
     verdict,
     latencyMs,
-    incident = null,
-  }: { readonly verdict: Verdict; readonly latencyMs: number; readonly incident?: object | null },
+    incident,
+  }: Pick<Attempt, "incident"> & Pick<CutAttempt, "verdict" | "latencyMs">,
   ending: AttemptEnding,
 ): void {
-  const known = incident !== null && incident === health.incident;
+  const known = incident !== undefined && incident === health.incident;
   health.incident = incident ?? health.incident;
   signal(health, known ? "ignored" : signalOf(verdict.effect), latencyMs, ending);
   recordEffect(health, method, verdict.effect, ending);
@@ -284,14 +283,8 @@ function signal(
   const before = health.breaker.kind;
   const moment = { startedAtMs: nowMs - latencyMs, nowMs, chance: random() };
   health.breaker = circuit.next(health.breaker, heard === "silence" ? "timeout" : heard, moment);
-  if (
-    health.breaker.kind !== "open" ||
-    before === "open" ||
-    heard === "success" ||
-    heard === "ignored"
-  )
-    return;
-  health.openings[heard] += 1;
+  const hasOpened = health.breaker.kind === "open" && before !== "open";
+  if (hasOpened && heard !== "success" && heard !== "ignored") health.openings[heard] += 1;
 }
 
 /** The circuit as it is at `nowMs`. */

@@ -138,12 +138,9 @@ export function observeAtLeast(
   latencyMs: number,
   nowMs: number,
 ): void {
-  for (const at of [
-    method.index * CELL,
-    CATEGORY_CELLS[method.index] ?? PROVIDER_CELL,
-    PROVIDER_CELL,
-  ]) {
-    const { cells } = record;
+  const { cells } = record;
+  const category = CATEGORY_CELLS[method.index] ?? PROVIDER_CELL;
+  for (const at of [method.index * CELL, category, PROVIDER_CELL]) {
     const delivered = cells[at + DELIVERED] ?? 0;
     const average = cells[at + LATENCY] ?? 0;
     if (delivered === 0 || latencyMs <= average || !isFresh(cells[at + LAST_MS], STALE_MS, nowMs))
@@ -181,12 +178,9 @@ export function providerReading(record: LatencyRecord, nowMs: number): Reading |
 
 /** The fresh readings of single methods. */
 export function methodReadings(record: LatencyRecord, nowMs: number): readonly MethodReport[] {
-  return METHODS.filter((method) => hasCalls(record.cells, method.index * CELL, 1, nowMs)).map(
-    (method) => ({
-      method,
-      ...readCell(record.cells, method.index * CELL, nowMs),
-    }),
-  );
+  const { cells } = record;
+  const measured = METHODS.filter(({ index }) => hasCalls(cells, index * CELL, 1, nowMs));
+  return measured.map((method) => ({ method, ...readCell(cells, method.index * CELL, nowMs) }));
 }
 
 /** Percentiles over the latest few thousand delivered answers, accurate to about a fifth. */
@@ -267,10 +261,8 @@ function percentile(buckets: Uint32Array, from: number, share: number): number |
 }
 
 function hasCalls(cells: Float64Array, at: number, minCalls: number, nowMs: number): boolean {
-  return (
-    (cells[at + CALLS] ?? 0) >= Math.max(1, minCalls) &&
-    isFresh(cells[at + LAST_MS], STALE_MS, nowMs)
-  );
+  const hasEnough = (cells[at + CALLS] ?? 0) >= Math.max(1, minCalls);
+  return hasEnough && isFresh(cells[at + LAST_MS], STALE_MS, nowMs);
 }
 
 function readCell(cells: Float64Array, at: number, nowMs: number): Reading {

@@ -119,10 +119,8 @@ export interface ProviderSet {
 
 /** The transports of a provider for which it has an address. */
 export function transportsOf({ url, wsUrl }: Provider): readonly Transport[] {
-  const transports: Transport[] = [];
-  if (url !== null) transports.push("http");
-  if (wsUrl !== null) transports.push("ws");
-  return transports;
+  if (wsUrl === null) return url === null ? [] : ["http"];
+  return url === null ? ["ws"] : ["http", "ws"];
 }
 
 /** A named provider set with its own health, addressed by slug. */

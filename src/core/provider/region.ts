@@ -26,13 +26,8 @@ export function regionPlacement(
   preference: RegionPreference,
   own: string | null,
 ): RegionPlacement {
-  if (preference === "off" || own === null) return ALIKE;
-  if (region === own) return ALIKE;
-  if (preference === "only") return ELSEWHERE_REFUSED;
-  return region === null ? UNSTATED : ELSEWHERE;
+  if (preference === "off" || own === null || region === own)
+    return { regionRank: 0, reason: null };
+  if (preference === "only") return { regionRank: 2, reason: "other_region" };
+  return { regionRank: region === null ? 1 : 2, reason: null };
 }
-
-const ALIKE: RegionPlacement = { regionRank: 0, reason: null };
-const UNSTATED: RegionPlacement = { regionRank: 1, reason: null };
-const ELSEWHERE: RegionPlacement = { regionRank: 2, reason: null };
-const ELSEWHERE_REFUSED: RegionPlacement = { regionRank: 2, reason: "other_region" };

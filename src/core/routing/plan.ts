@@ -3,7 +3,12 @@
 // no clock and keeps no state.
 import type { Channel } from "../provider/attempt.ts";
 import type { Breaker } from "../provider/breaker.ts";
-import { type Exclusion, type ExclusionReason, waiverOf } from "../provider/capability.ts";
+import {
+  type Exclusion,
+  type ExclusionReason,
+  type Waiver,
+  waiverOf,
+} from "../provider/capability.ts";
 import type { Reading } from "../provider/latency.ts";
 import type { Call } from "../rpc/call.ts";
 import {
@@ -267,15 +272,11 @@ function capableOf(
   excluded: Exclusion[],
 ): Considered[] {
   if (areAllCapable(considered)) return considered.slice();
+  const waived = (waiver: Waiver): Considered[] =>
+    considered.filter(({ reason }) => reason !== null && waiverOf(reason, call.block) === waiver);
   let capable = considered.filter(({ reason }) => reason === null);
-  if (capable.length === 0)
-    capable = considered.filter(
-      ({ reason }) => reason !== null && waiverOf(reason, call.block) === "limit",
-    );
-  if (capable.length === 0)
-    capable = considered.filter(
-      ({ reason }) => reason !== null && waiverOf(reason, call.block) === "lag",
-    );
+  if (capable.length === 0) capable = waived("limit");
+  if (capable.length === 0) capable = waived("lag");
   if (capable.length === considered.length) return capable;
   for (const candidate of considered) {
     const { provider, reason } = candidate;

@@ -93,12 +93,8 @@ export function advisedBlocks(message: unknown, { from, to }: BlockRange): numbe
  */
 export function cutHead({ from, to }: BlockRange, size: number): readonly BlockRange[] {
   const last = from + Math.max(1, size) - 1;
-  return last >= to
-    ? [{ from, to }]
-    : [
-        { from, to: last },
-        { from: last + 1, to },
-      ];
+  const head = { from, to: Math.min(last, to) };
+  return last >= to ? [head] : [head, { from: last + 1, to }];
 }
 
 /**

@@ -292,13 +292,8 @@ function orderByLatency(entrants: Entrant[], draw: Draw): void {
 }
 
 function warmMs({ reading }: Entrant, settings: SelectionSettings): number | null {
-  if (
-    reading === null ||
-    reading.calls < settings.fastestMinCalls ||
-    reading.successRate < settings.fastestMinSuccessRate
-  )
-    return null;
-  return reading.latencyMs;
+  if (reading === null || reading.calls < settings.fastestMinCalls) return null;
+  return reading.successRate < settings.fastestMinSuccessRate ? null : reading.latencyMs;
 }
 
 /** Unknown ones last. */
@@ -379,12 +374,8 @@ function isUnread({ reading }: Entrant): boolean {
 }
 
 function weightOf(reading: Reading | null, unitMs: number, settings: SelectionSettings): number {
-  if (
-    reading === null ||
-    reading.latencyMs === null ||
-    reading.successRate < settings.lwMinSuccessRate
-  )
-    return settings.lwExploreFloor;
+  if (reading === null || reading.latencyMs === null) return settings.lwExploreFloor;
+  if (reading.successRate < settings.lwMinSuccessRate) return settings.lwExploreFloor;
   const relative = Math.max(reading.latencyMs, unitMs) / unitMs;
   const confidence = 0.5 + 0.5 * Math.min(1, Math.log10(Math.max(1, reading.calls)) / 3);
   const callsScale = Math.min(1, reading.calls / Math.max(1, settings.lwMinCalls));

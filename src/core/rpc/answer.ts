@@ -32,9 +32,10 @@ export type AnswerEnvelope =
       readonly end: number;
       readonly owned: boolean;
     }
-  /** It carries another id, or is a result without an id: an answer to something else. */
-  | { readonly kind: "foreign" }
-  | { readonly kind: "bad"; readonly message: string };
+  | Unusable;
+
+/** `foreign`: it carries another id, or is a result without an id: an answer to something else. */
+type Unusable = { readonly kind: "foreign" } | { readonly kind: "bad"; readonly message: string };
 
 /**
  * Judges a complete answer: it must be one object, with `jsonrpc` 2.0 and exactly one of result and
@@ -157,9 +158,7 @@ export type AnswerHead =
     }
   /** An error, or an order of members that can only be judged when the whole answer is here. */
   | { readonly kind: "whole" }
-  /** It carries another id: an answer to something else. */
-  | { readonly kind: "foreign" }
-  | { readonly kind: "bad"; readonly message: string };
+  | Unusable;
 
 /**
  * Judges a long answer by its first bytes, so that its result can be passed on while the rest
@@ -274,6 +273,6 @@ export function readError(raw: Buffer): Pick<Failure, "code" | "message" | "data
 
 const MAX_ANSWER_DEPTH = 1024;
 
-function bad(message: string): { readonly kind: "bad"; readonly message: string } {
+function bad(message: string): Unusable {
   return { kind: "bad", message };
 }

@@ -58,14 +58,10 @@ const EARLIEST: BlockRef = { kind: "earliest" };
  * provider's task.
  */
 export function readBlockRef(bytes: Buffer, params: Span, method: Method): BlockRef {
-  const span = blockSpanIn(bytes, params, method);
+  const { block } = method;
+  if (block === null || params.start === -1 || bytes[params.start] !== OPEN_ARRAY) return NO_BLOCK;
+  const span = elementAt(bytes, params.start, params.end, block.at);
   return span === null ? NO_BLOCK : readBlockAt(bytes, span, method);
-}
-
-/** Where the parameter lies that names the blocks of a call; null = nowhere. */
-function blockSpanIn(bytes: Buffer, params: Span, { block }: Method): Span | null {
-  if (block === null || params.start === -1 || bytes[params.start] !== OPEN_ARRAY) return null;
-  return elementAt(bytes, params.start, params.end, block.at);
 }
 
 /** The blocks that the parameter at a place names. */
@@ -95,18 +91,16 @@ export function parseObject(bytes: Buffer, span: Span): Record<string, unknown> 
 
 /** A block number or tag; `none` where the text is neither. */
 function readBlock(text: string): BlockRef {
-  if (text.includes("\\")) return readEscaped(text);
+  if (text.includes("\\")) {
+    // A tag may be written with escapes, and means the same to a node.
+    const meant: unknown = text.length > MAX_ESCAPED ? null : JSON.parse(`"${text}"`);
+    return typeof meant === "string" && !meant.includes("\\") ? readBlock(meant) : NO_BLOCK;
+  }
   if (text === "latest") return NO_BLOCK;
   if (text === "earliest") return EARLIEST;
   if (HEX.test(text)) return { kind: "number", number: Number(text) };
   const tag = OPTIONAL_TAGS.find((known) => known === text);
   return tag === undefined ? NO_BLOCK : { kind: "tag", tag };
-}
-
-/** A tag may be written with escapes, and means the same to a node. */
-function readEscaped(text: string): BlockRef {
-  const meant: unknown = text.length > MAX_ESCAPED ? null : JSON.parse(`"${text}"`);
-  return typeof meant === "string" && !meant.includes("\\") ? readBlock(meant) : NO_BLOCK;
 }
 
 const MAX_ESCAPED = 512;

@@ -159,11 +159,11 @@ export function contradictionIn(
     case "receipt":
       return otherHash(call, bytes.subarray(span.start, span.end), RECEIPT_MEMBER);
     case "receipts":
-      return otherElement((value) => otherReceipt(call, value), { bytes, span, extent });
+      return otherElement((value) => otherReceipt(call, value), bytes, span, extent);
     case "logs": {
       const asked = askedLogsOf(call);
       if (asked === null) return null;
-      return otherElement((value) => otherLog(asked, value), { bytes, span, extent });
+      return otherElement((value) => otherLog(asked, value), bytes, span, extent);
     }
     case "hex":
       return null;
@@ -217,11 +217,9 @@ function otherHash({ params, body }: Call, answer: Buffer, member: RegExp): stri
 /** Holds the elements of a list against the question, each by itself. */
 function otherElement(
   otherThan: (value: unknown) => string | null,
-  {
-    bytes,
-    span,
-    extent,
-  }: { readonly bytes: Buffer; readonly span: json.Span; readonly extent: Extent },
+  bytes: Buffer,
+  span: json.Span,
+  extent: Extent,
 ): string | null {
   if (extent === "all") return otherInAll(otherThan, valueIn(bytes, span));
   const [first] = json.elements(bytes, span.start, span.end, 1);

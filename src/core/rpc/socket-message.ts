@@ -25,10 +25,8 @@ export function readSocketMessage(bytes: Buffer): SocketMessage {
   const usualId = json.startsWith(bytes, 0, USUAL_ANSWER)
     ? readId(bytes, USUAL_ANSWER.length, bytes.length)
     : null;
-  if (
-    usualId !== null &&
-    json.startsWith(bytes, USUAL_ANSWER.length + usualId.length, USUAL_RESULT)
-  )
+  const idEnd = USUAL_ANSWER.length + (usualId?.length ?? 0);
+  if (usualId !== null && json.startsWith(bytes, idEnd, USUAL_RESULT))
     return { kind: "answer", id: usualId };
   const start = json.skipSpace(bytes, 0, bytes.length);
   const read = readMembers(bytes, start, true);

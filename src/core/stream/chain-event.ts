@@ -48,13 +48,8 @@ export function readLog(raw: Buffer): Log | null {
   const blockNumber = quantity(value["blockNumber"]);
   const logIndex = quantity(value["logIndex"]);
   const { blockHash, removed = false } = value;
-  if (
-    blockNumber === null ||
-    logIndex === null ||
-    !isHash(blockHash) ||
-    typeof removed !== "boolean"
-  )
-    return null;
+  if (blockNumber === null || logIndex === null) return null;
+  if (!isHash(blockHash) || typeof removed !== "boolean") return null;
   return { blockNumber, blockHash: blockHash.toLowerCase(), logIndex, removed, raw };
 }
 
@@ -160,10 +155,8 @@ function shortMembersOf(raw: Buffer): Readonly<Record<string, unknown>> | null {
 /** Whether a member has its colon, and a comma before it unless it is the first. */
 function isSeparated(raw: Buffer, before: number | null, { start, end }: Member): boolean {
   const colon = json.skipSpace(raw, json.skipString(raw, start, end), end);
-  return (
-    raw[colon] === json.COLON &&
-    (before === null || raw[json.skipSpace(raw, before, start)] === json.COMMA)
-  );
+  const isApart = before === null || raw[json.skipSpace(raw, before, start)] === json.COMMA;
+  return raw[colon] === json.COLON && isApart;
 }
 
 function parseRecord(text: string): Readonly<Record<string, unknown>> | null {

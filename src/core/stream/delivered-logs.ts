@@ -64,10 +64,8 @@ export function newestDelivered(
  */
 export function isLate(delivered: DeliveredLogs, log: Log, newest: Position | null): boolean {
   if (newest === null || delivered.blocks.get(log.blockHash)?.logs.get(log.logIndex)) return false;
-  return (
-    log.blockNumber < newest.blockNumber ||
-    (log.blockNumber === newest.blockNumber && log.logIndex < newest.logIndex)
-  );
+  if (log.blockNumber !== newest.blockNumber) return log.blockNumber < newest.blockNumber;
+  return log.logIndex < newest.logIndex;
 }
 
 /** Whether a log was delivered and then removed by its provider. */

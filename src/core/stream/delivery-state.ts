@@ -122,10 +122,8 @@ export function insertLogs(state: DeliveryState, logs: readonly Log[]): readonly
 
 /** Whether a log arrives after a log that follows it in the chain was delivered. */
 export function comesLate({ delivered, recent }: DeliveryState, log: Log): boolean {
-  return (
-    delivered !== null &&
-    record.isLate(delivered, log, record.newestDelivered(delivered, recent.blocks))
-  );
+  if (delivered === null) return false;
+  return record.isLate(delivered, log, record.newestDelivered(delivered, recent.blocks));
 }
 
 /** Drops the logs that wait for a block that is not in the chain. */

@@ -14,9 +14,7 @@ type Bits = readonly [number, number, number];
  * A filter as bloom bits: of each list at least one entry must be in the bloom. Lists that are too
  * long to exclude anything are left out.
  */
-export interface FilterBits {
-  readonly lists: readonly (readonly Bits[])[];
-}
+export type FilterBits = readonly (readonly Bits[])[];
 
 /** The parts of a log that filters match, in lower case. */
 export interface LogKeys {
@@ -44,11 +42,11 @@ export function filterBits({ addresses, topics }: LogFilter, keccak: Keccak): Fi
   const lists = [addresses, ...topics].filter(
     (list) => list.length > 0 && list.length <= MAX_CHOICES,
   );
-  return { lists: lists.map((list) => list.map((text) => bitsOf(text, keccak))) };
+  return lists.map((list) => list.map((text) => bitsOf(text, keccak)));
 }
 
 /** Whether a block with this bloom may hold logs that match the filter. */
-export function mayHold(bloom: Buffer, { lists }: FilterBits): boolean {
+export function mayHold(bloom: Buffer, lists: FilterBits): boolean {
   // A filter without conditions matches every block that has logs.
   if (lists.length === 0) return bloom.some((byte) => byte !== 0);
   return lists.every((list) => list.some((bits) => has(bloom, bits)));
@@ -57,17 +55,6 @@ export function mayHold(bloom: Buffer, { lists }: FilterBits): boolean {
 /** Whether the bloom covers a log. */
 export function covers(bloom: Buffer, { address, topics }: LogKeys, keccak: Keccak): boolean {
   return [address, ...topics].every((text) => has(bloom, bitsOf(text, keccak)));
-}
-
-/** Adds an address or topic to a bloom. */
-export function addTo(bloom: Buffer, text: string, keccak: Keccak): void {
-  for (const bit of bitsOf(text, keccak))
-    bloom[byteOf(bit)] = (bloom[byteOf(bit)] ?? 0) | maskOf(bit);
-}
-
-/** An empty bloom. */
-export function emptyBloom(): Buffer {
-  return Buffer.alloc(BLOOM_BYTES);
 }
 
 function bitsOf(text: string, keccak: Keccak): Bits {

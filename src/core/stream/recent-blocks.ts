@@ -40,7 +40,8 @@ export function tipOf(view: RecentBlocks): Block | null {
 
 /** Whether the record holds the block with this number and hash. */
 export function holds(view: RecentBlocks, number: number, hash: string): boolean {
-  return blockAt(view, number)?.hash === hash;
+  const [first] = view.blocks;
+  return first !== undefined && view.blocks[number - first.number]?.hash === hash;
 }
 
 /**
@@ -52,11 +53,8 @@ export function place(view: RecentBlocks, block: Block, maxGapBlocks: number): P
   const tip = tipOf(view);
   if (first === undefined || tip === null) return "next";
   if (holds(view, block.number, block.hash)) return "known";
-  if (
-    holds(view, block.number - 1, block.parentHash) ||
-    (view.rooted && block.number === first.number)
-  )
-    return "next";
+  const isFirst = view.rooted && block.number === first.number;
+  if (isFirst || holds(view, block.number - 1, block.parentHash)) return "next";
   if (block.number <= first.number) return "old";
   return block.number - tip.number - 1 > maxGapBlocks ? "far" : "unlinked";
 }
@@ -64,24 +62,12 @@ export function place(view: RecentBlocks, block: Block, maxGapBlocks: number): P
 /** Adds a block placed as `next`. Returns the blocks that leave the chain for it, newest first. */
 export function adopt(view: RecentBlocks, block: Block): readonly Block[] {
   const { blocks, window } = view;
-  const left: Block[] = [];
-  for (
-    let last = blocks.at(-1);
-    last !== undefined && last.number >= block.number;
-    last = blocks.at(-1)
-  ) {
-    left.push(last);
-    blocks.pop();
-  }
+  const kept = blocks.findLastIndex(({ number }) => number < block.number);
+  const left = blocks.splice(kept + 1).reverse();
   blocks.push({ number: block.number, hash: block.hash, parentHash: block.parentHash });
   if (blocks.length > window) {
     blocks.shift();
     view.rooted = false;
   }
   return left;
-}
-
-function blockAt(view: RecentBlocks, number: number): Block | undefined {
-  const [first] = view.blocks;
-  return first === undefined ? undefined : view.blocks[number - first.number];
 }

@@ -98,9 +98,8 @@ export function stateAt(mark: StreamMark, window: number): DeliveryState {
 
 /** Hashes of the blocks of a mark whose logs may be missing. */
 export function unsureIn({ blocks, unsureFrom }: StreamMark): readonly string[] {
-  return unsureFrom === null
-    ? []
-    : blocks.flatMap(({ number, hash }) => (number >= unsureFrom ? [hash] : []));
+  const from = unsureFrom ?? Number.POSITIVE_INFINITY;
+  return blocks.filter(({ number }) => number >= from).map(({ hash }) => hash);
 }
 
 /**

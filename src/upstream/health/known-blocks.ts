@@ -1,5 +1,6 @@
 // What the providers of one set told of their chain: how far it is final, its newest block, and the
 // branch of each provider. Sends nothing.
+
 import {
   AgreedSince,
   agreedHash,
@@ -8,7 +9,6 @@ import {
   clearBranch,
   hashAt,
   isDisputed,
-  type PushedBlock,
   pushBlock,
 } from "../../core/provider/blocks/branch-view.ts";
 import { DEFAULT_FINALITY_DEPTH, finalizedHeightOf } from "../../core/provider/blocks/finality.ts";
@@ -16,6 +16,7 @@ import { HEAD_FRESH_MS } from "../../core/provider/blocks/head.ts";
 import type { Provider, ProviderSet } from "../../core/provider/profile.ts";
 import type { View } from "../../core/rpc/call.ts";
 import type { Method } from "../../core/rpc/method.ts";
+import type { Block } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { BlockForm, ProviderState } from "./provider-state.ts";
 import { ServedView } from "./served-view.ts";
@@ -151,7 +152,7 @@ export class KnownBlocks {
   }
 
   /** A provider has pushed a block; null = only its height is known. */
-  pushed(blocks: ProviderState, block: PushedBlock | null): void {
+  pushed(blocks: ProviderState, block: Block | null): void {
     if (block === null) return this.clear(blocks);
     this.#newest = null;
     const abandoned = pushBlock(blocks.branch, block);

@@ -1,8 +1,8 @@
 // What is recorded of the providers of one set: by probes, pushed heads, reports of blocks, what
 // other processes found, and operators. Tells its listeners what changes. Plans nothing and counts
 // no attempt.
+
 import type { Channel, Effect, Verdict } from "../../core/provider/attempt.ts";
-import type { PushedBlock } from "../../core/provider/blocks/branch-view.ts";
 import {
   type Consensus,
   consensusOf,
@@ -38,6 +38,7 @@ import {
 } from "../../core/provider/unserved-methods.ts";
 import { type BlockRef, isHeight, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, methodOf } from "../../core/rpc/method.ts";
+import type { Block } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { BudgetReport } from "../budget/provider-budget.ts";
 import { CIRCUIT_STATES, circuitStateOf, type HealthReport, reportOf } from "./health-report.ts";
@@ -265,7 +266,7 @@ export class ProviderRecords {
   }
 
   /** Records a pushed head; without `block` its hash is not known. */
-  recordHead(provider: Provider, height: number, block?: PushedBlock): void {
+  recordHead(provider: Provider, height: number, block?: Block): void {
     const state = this.stateOf(provider);
     if (state === null || state.ws?.wrongChain === true || !isHeight(height)) return;
     if (state.cordon !== null) return;

@@ -14,7 +14,6 @@ import {
   confirms,
   type FoundTip,
   findTip,
-  type TipBlock,
   type TipReport,
   tipMove,
 } from "../../core/provider/blocks/served-tip.ts";
@@ -22,12 +21,13 @@ import { tipOperatorOf } from "../../core/provider/operator.ts";
 import type { ProviderSet } from "../../core/provider/profile.ts";
 import type { View } from "../../core/rpc/call.ts";
 import type { Method } from "../../core/rpc/method.ts";
+import type { SeenBlock } from "../../core/rpc/seen.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { BlockForm, ProviderState } from "./provider-state.ts";
 
 /** Hears that the tip has moved. `ancestor` null = unknown; absent = no reorganisation. */
 export type TipListener = (
-  tip: TipBlock,
+  tip: SeenBlock,
   reorganised?: { readonly ancestor: number | null },
 ) => void;
 
@@ -48,7 +48,7 @@ export class ServedView {
   readonly #listeners = new Set<TipListener>();
   /** The blocks that were tips, or lie below one. */
   readonly #served: BranchView = new BranchView();
-  #tip: TipBlock | null = null;
+  #tip: SeenBlock | null = null;
   #isAlone = false;
   /** The lowest block above the tip that would have been told of, and since when. */
   #above: { readonly number: number; readonly sinceMs: number } | null = null;
@@ -79,7 +79,7 @@ export class ServedView {
   }
 
   /** The newest block that was served, whether or not it is still confirmed; null = none was. */
-  get tip(): TipBlock | null {
+  get tip(): SeenBlock | null {
     this.current();
     return this.#tip;
   }
@@ -98,7 +98,7 @@ export class ServedView {
    * A block becomes the tip although it was not reported by enough operators: callers were shown
    * the block, or another process of the service has it as its tip.
    */
-  raise({ number, hash }: TipBlock): void {
+  raise({ number, hash }: SeenBlock): void {
     const tip = this.tip;
     const isKnown = tip?.number === number && (tip.hash !== null || hash === null);
     if (isKnown || (tip !== null && number < tip.number)) return;
@@ -225,7 +225,7 @@ export class ServedView {
 
   /** Makes a block the tip, and notes the hashes below it that its branch tells. */
   #move(
-    { number, hash }: TipBlock,
+    { number, hash }: SeenBlock,
     branch: BranchView | null,
     reorganised?: { readonly ancestor: number | null },
   ): void {
@@ -260,7 +260,7 @@ export class ServedView {
   }
 
   /** The same object until the view changes, so that values derived from it can be kept. */
-  #viewOf({ number, hash }: TipBlock): View {
+  #viewOf({ number, hash }: SeenBlock): View {
     this.#safe = this.#named(({ safe }) => safe, this.#safe, number);
     this.#finalized = this.#named(({ finalized }) => finalized, this.#finalized, number);
     const [safe, finalized] = [this.#safe, this.#finalized];

@@ -2,14 +2,14 @@
 // provider pushes it, when a call may still be answered at the block before. What is held is let
 // through in order when the tip has reached its block, or makes that block the tip after one block
 // time. Knows no subscriber.
-import type { TipBlock } from "../../core/provider/blocks/served-tip.ts";
+import type { SeenBlock } from "../../core/rpc/seen.ts";
 import type { StreamMark } from "../../core/stream/stream-mark.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ServedView } from "../health/served-view.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 
 /** A block by number and hash. */
-export interface EventBlock extends TipBlock {
+export interface EventBlock extends SeenBlock {
   readonly hash: string;
 }
 
@@ -210,7 +210,7 @@ export class TipBuffer {
   }
 
   /** The block in its place after what was held since: a reorganisation may have abandoned it. */
-  #presentBlock(block: EventBlock): TipBlock {
+  #presentBlock(block: EventBlock): SeenBlock {
     const blocks = this.#parts.mark()?.blocks ?? [];
     const { number, hash } = blocks.findLast((other) => other.number <= block.number) ?? block;
     return { number, hash };

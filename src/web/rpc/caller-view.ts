@@ -4,9 +4,9 @@
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { setNewest } from "../../core/newest.ts";
 import type { Consistency } from "../../core/provider/profile.ts";
-import { type SeenBlock, seenText } from "../../core/routing/seen.ts";
 import type { View } from "../../core/rpc/call.ts";
 import { minedIn } from "../../core/rpc/result-block.ts";
+import { type SeenBlock, seenText } from "../../core/rpc/seen.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { Reply } from "./answers/reply.ts";
 import type { Wishes } from "./directives.ts";

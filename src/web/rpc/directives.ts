@@ -5,7 +5,7 @@ import type { LegacyFormName } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { PASSED_HEADER, passedServices } from "../../core/passed-services.ts";
 import { CONSISTENCIES, type Consistency } from "../../core/provider/profile.ts";
-import { parseSeen, type SeenBlock } from "../../core/routing/seen.ts";
+import { parseSeen, type SeenBlock } from "../../core/rpc/seen.ts";
 import { digestOf } from "../../secrets/secret.ts";
 import { isSessionPath } from "./target.ts";
 

@@ -2,10 +2,10 @@
 // is asked of another, and no call is lost that was answered without a view.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { SeenBlock } from "../../../src/core/routing/seen.ts";
 import { readBlockRef, type View } from "../../../src/core/rpc/call.ts";
 import type { Failure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
+import type { SeenBlock } from "../../../src/core/rpc/seen.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import { CachedAnswers } from "../../../src/upstream/engine/cache/cached-answers.ts";

@@ -2,12 +2,7 @@
 // views together say whether the providers agree on a block. Sends nothing, and knows nothing of
 // what lies in a block.
 
-/** A block as a provider pushed it. */
-export interface PushedBlock {
-  readonly number: number;
-  readonly hash: string;
-  readonly parentHash: string;
-}
+import type { Block } from "../../stream/chain-event.ts";
 
 /** Recent blocks of one provider; changed in place by `pushBlock` and `clearBranch`. */
 export class BranchView {
@@ -39,10 +34,7 @@ export function hashAt(view: BranchView, number: number): string | null {
  * Takes a pushed block over. What it shows to be abandoned, or no longer connected, is forgotten.
  * Returns the lowest block that may have been abandoned; null = none was.
  */
-export function pushBlock(
-  view: BranchView,
-  { number, hash, parentHash }: PushedBlock,
-): number | null {
+export function pushBlock(view: BranchView, { number, hash, parentHash }: Block): number | null {
   const parent = number - 1;
   const abandoned = lowestAbandoned(view, { number, hash, parentHash });
   if (hashAt(view, parent) !== parentHash) view.lowest = Math.max(0, parent);
@@ -54,10 +46,7 @@ export function pushBlock(
 }
 
 /** A parent that differs does not say how deep the branch was left: then all are suspect. */
-function lowestAbandoned(
-  view: BranchView,
-  { number, hash, parentHash }: PushedBlock,
-): number | null {
+function lowestAbandoned(view: BranchView, { number, hash, parentHash }: Block): number | null {
   if (number > view.tip + 1) return null;
   const parent = number - 1;
   if (parent >= view.lowest && hashAt(view, parent) !== parentHash) return view.lowest;
@@ -114,7 +103,7 @@ export class AgreedSince {
   }
 
   /** A provider has told of a block. `abandoned`: the lowest one that it has left; null = none. */
-  hear({ number, hash, parentHash }: PushedBlock, abandoned: number | null, nowMs: number): void {
+  hear({ number, hash, parentHash }: Block, abandoned: number | null, nowMs: number): void {
     // There was more than one block at these heights until now.
     const lowest = Math.max(abandoned ?? number, number - BRANCH_BLOCKS + 1);
     for (let at = lowest; at < number; at++) {

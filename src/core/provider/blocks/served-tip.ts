@@ -1,6 +1,7 @@
 // The served tip: the newest block that all callers of one provider set are shown. Two operators
 // have to report it; it goes back only when they report another branch. Decided from what the
 // providers have told of their heads; asks nobody, and knows no caller.
+import type { SeenBlock } from "../../rpc/seen.ts";
 import { type BranchView, hashAt } from "./branch-view.ts";
 import { stillMs } from "./head.ts";
 
@@ -19,15 +20,8 @@ export interface TipReport {
   readonly isPushed: boolean;
 }
 
-/** A block that is served as the newest. */
-export interface TipBlock {
-  readonly number: number;
-  /** Null = nobody has told it. */
-  readonly hash: string | null;
-}
-
 /** The tip that follows from reports. */
-export interface FoundTip extends TipBlock {
+export interface FoundTip extends SeenBlock {
   /** One operator alone has defined it. */
   readonly isAlone: boolean;
   /** The branch on which it lies; null = only heights are known. */
@@ -126,7 +120,7 @@ function lastShared(left: TipReport, right: TipReport): FoundTip | null {
  * How the tip moves from the blocks served so far to one that was found. A lower block is no
  * reason to go back: its reporters may only be slow.
  */
-export function tipMove(served: BranchView, tip: TipBlock, found: FoundTip): TipMove {
+export function tipMove(served: BranchView, tip: SeenBlock, found: FoundTip): TipMove {
   const { branch } = found;
   const common = Math.min(tip.number, found.number);
   const theirs = branch === null ? null : hashAt(branch, common);
@@ -150,7 +144,7 @@ function ancestorOf(served: BranchView, branch: BranchView, below: number): numb
 /** Whether a report confirms that a block is, or was, the head of its provider. */
 export function confirms(
   { height, branch, isPushed, atMs }: TipReport,
-  tip: TipBlock,
+  tip: SeenBlock,
   blockTimeMs: number,
   nowMs: number,
 ): boolean {

@@ -73,11 +73,8 @@ function leftOf(limit: number | null, used: number): number {
 
 /** The record after credits were spent, or handed out to be spent. */
 export function spent(record: QuotaRecord, credits: number): QuotaRecord {
-  return {
-    ...record,
-    daySpent: record.daySpent + credits,
-    monthSpent: record.monthSpent + credits,
-  };
+  const { daySpent, monthSpent } = record;
+  return { ...record, daySpent: daySpent + credits, monthSpent: monthSpent + credits };
 }
 
 /** The record after credits came back that were handed out in the periods of `since`. */
@@ -99,13 +96,10 @@ export function returned(
 export function added(one: QuotaRecord, other: QuotaRecord): QuotaRecord {
   const dayMs = Math.max(one.dayMs, other.dayMs);
   const monthMs = Math.max(one.monthMs, other.monthMs);
-  const both = [one, other];
-  return {
-    dayMs,
-    daySpent: both.reduce((sum, of) => sum + (of.dayMs === dayMs ? of.daySpent : 0), 0),
-    monthMs,
-    monthSpent: both.reduce((sum, of) => sum + (of.monthMs === monthMs ? of.monthSpent : 0), 0),
-  };
+  const ofDay = (of: QuotaRecord): number => (of.dayMs === dayMs ? of.daySpent : 0);
+  const ofMonth = (of: QuotaRecord): number => (of.monthMs === monthMs ? of.monthSpent : 0);
+  const spent = { daySpent: ofDay(one) + ofDay(other), monthSpent: ofMonth(one) + ofMonth(other) };
+  return { dayMs, monthMs, ...spent };
 }
 
 /** Which of the two leaves less; null = both leave at least `credits`. */

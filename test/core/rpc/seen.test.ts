@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { parseSeen, seenText } from "../../../src/core/routing/seen.ts";
+import { parseSeen, seenText } from "../../../src/core/rpc/seen.ts";
 
 const HASH = `0x${"0123456789abcdef".repeat(4)}`;
 
