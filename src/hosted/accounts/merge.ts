@@ -5,6 +5,7 @@ import { recordChange } from "../../shared/changes/change-log.ts";
 import { lockAccounts, post, type Tx } from "../../shared/ledger/ledger.ts";
 import { type KeyProfiles, parseSlugs, slugsText } from "../keys/key-profiles.ts";
 import { liveKeys } from "../keys/keys.ts";
+import { customUntilMs } from "../profiles/custom-access.ts";
 
 /** The source and the target of a merge. */
 export interface Merge {
@@ -128,16 +129,9 @@ async function moveCustomAccess(
   tx: Tx,
   { sourceId, targetId, nowMs }: Pick<Merge, "sourceId" | "targetId"> & { readonly nowMs: number },
 ): Promise<void> {
-  const now = BigInt(nowMs);
-  const endOf = async (id: string): Promise<bigint> => {
-    const row = await tx
-      .selectFrom("custom_access")
-      .select((eb) => eb.fn.max("until_at").as("until"))
-      .where("account_id", "=", id)
-      .executeTakeFirst();
-    return row?.until === null || row?.until === undefined || row.until < now ? now : row.until;
-  };
-  const leftMs = (await endOf(sourceId)) - now;
+  const endOf = async (id: string): Promise<bigint> =>
+    BigInt(Math.max(nowMs, (await customUntilMs(tx, id)) ?? 0));
+  const leftMs = (await endOf(sourceId)) - BigInt(nowMs);
   if (leftMs <= 0n) return;
   const from = await endOf(targetId);
   await tx

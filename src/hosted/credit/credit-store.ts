@@ -2,6 +2,7 @@
 // more, and to return leases. Each operation is one transaction, so that the process with the store
 // runs it in one go.
 import type { Runtime } from "../../runtime.ts";
+import { recordChange } from "../../shared/changes/change-log.ts";
 import type { NodeIdentity } from "../../shared/nodes/identity.ts";
 import type { Epoch } from "../../shared/nodes/node-rows.ts";
 import { type Store, urgently } from "../../shared/store/store.ts";
@@ -14,7 +15,7 @@ import {
   lease,
 } from "./lease.ts";
 import { type FlushInput, type FlushOutcome, flush } from "./node.ts";
-import { type ReturnedCredits, recall, returnCredit } from "./recall.ts";
+import { type ReturnedCredits, returnCredit } from "./recall.ts";
 
 /** Requests for credit of many accounts. */
 export interface RefillInput {
@@ -45,11 +46,10 @@ export function creditOn(store: Store): CreditStore {
       store.transaction(async (tx) => {
         const grants = await lease(tx, epoch, { requests, terms });
         const dry = requests.filter((_, at) => grants?.[at]?.isDry === true);
-        const called = dry.map(({ accountId }) => accountId);
-        await recall(
-          tx,
-          called.filter((accountId) => recallable.includes(accountId)),
-        );
+        // Has the other nodes return what they can spare.
+        const recalled = dry.filter(({ accountId }) => recallable.includes(accountId));
+        const changes = recalled.map(({ accountId: ref }) => ({ topic: "recall", ref }) as const);
+        await recordChange(tx, ...changes);
         return grants;
       }),
   };

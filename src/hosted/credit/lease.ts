@@ -85,6 +85,7 @@ export async function lease(
   await move(tx, epoch, grants);
   const held = await heldOf(tx, epoch, { ids, month: terms.month });
   const answers: LeaseGrant[] = [];
+  const runOut: string[] = [];
   for (const request of requests) {
     const { accountId } = request;
     const account = accounts.get(accountId);
@@ -93,12 +94,15 @@ export async function lease(
     const hereN = request.hereN + grantedN - request.grantedN;
     const needN = Math.max(request.needN, terms.smallestN);
     const runsOut = leftN === 0 && hereN < needN && account?.mayRunOut === true;
-    const isOut =
-      runsOut &&
-      (await markExhausted(tx, epoch, { accountId, shortN: needN - hereN, atMs: terms.atMs }));
+    const isOut = runsOut && elsewhereN < needN - hereN;
+    if (isOut) runOut.push(accountId);
     const exhaustedAtMs = isOut ? Math.floor(terms.atMs) : (account?.exhaustedAtMs ?? null);
     const isDry = leftN === 0 && hereN < request.needN && elsewhereN > 0;
     answers.push({ grantedN, leftN, isDry, usedCu, exhaustedAtMs });
+  }
+  if (runOut.length > 0) {
+    const row = { exhausted_at: BigInt(Math.floor(terms.atMs)) };
+    await tx.updateTable("account").set(row).where("id", "in", runOut).execute();
   }
   return answers;
 }
@@ -189,23 +193,12 @@ async function move(
       tx,
       part.map(([accountId, amountN]) => [accountId, BigInt(-amountN)]),
     );
-    await tx
-      .insertInto("credit_lease")
-      .values(
-        part.map(([account_id, amountN]) => ({
-          account_id,
-          node_id: nodeId,
-          epoch,
-          granted_n: BigInt(amountN),
-          spent_n: 0n,
-        })),
-      )
-      .onConflict((conflict) =>
-        conflict
-          .columns(["account_id", "node_id", "epoch"])
-          .doUpdateSet({ granted_n: sql<bigint>`credit_lease.granted_n + excluded.granted_n` }),
-      )
-      .execute();
+    const leases = part.map(
+      ([accountId, amountN]) => [accountId, nodeId, epoch, BigInt(amountN), 0n] as const,
+    );
+    await sql`insert into credit_lease (account_id, node_id, epoch, granted_n, spent_n)
+      values ${valueRows(leases)} on conflict (account_id, node_id, epoch)
+      do update set granted_n = credit_lease.granted_n + excluded.granted_n`.execute(tx);
   }
 }
 
@@ -216,28 +209,6 @@ export async function addToBalances(
 ): Promise<void> {
   await sql`update account set balance_n = balance_n + change.column2
     from (values ${valueRows(changes)}) as change where id = change.column1`.execute(tx);
-}
-
-/**
- * Records that the account has run out, unless another node has the `shortN` that are missing here.
- * Returns whether it has.
- */
-async function markExhausted(
-  tx: Tx,
-  { nodeId, epoch }: Epoch,
-  {
-    accountId,
-    shortN,
-    atMs,
-  }: { readonly accountId: string; readonly shortN: number; readonly atMs: number },
-): Promise<boolean> {
-  const { numAffectedRows } =
-    await sql`update account set exhausted_at = ${BigInt(Math.floor(atMs))}
-    where id = ${accountId} and (
-      select coalesce(sum(granted_n - spent_n), 0) from credit_lease
-      where account_id = ${accountId} and not (node_id = ${nodeId} and epoch = ${epoch})
-    ) < cast(${BigInt(shortN)} as bigint)`.execute(tx);
-  return numAffectedRows !== 0n;
 }
 
 /**

@@ -36,11 +36,6 @@ export function awaitRecall(wallet: Wallet, request: LeaseRequest, nowMs: number
   wallet.needN = Math.max(wallet.needN, request.needN);
 }
 
-/** Has the other nodes return what they can spare of accounts. */
-export async function recall(tx: Tx, accountIds: readonly string[]): Promise<void> {
-  await recordChange(tx, ...accountIds.map((ref) => ({ topic: "recall", ref }) as const));
-}
-
 /**
  * The amount that a wallet can spare for another node. Null = not known yet: the wallet waits for
  * the store, or has just returned credit.

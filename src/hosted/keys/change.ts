@@ -1,14 +1,14 @@
 // Changes to existing keys: fields, rotation, deletion. Each is one transaction followed by an
 // invalidation. Changes to one key are serialised.
 import { isDeepStrictEqual } from "node:util";
-import type { Transaction } from "kysely";
+import { sql, type Transaction } from "kysely";
 import type { z } from "zod";
 import type { Invalidations } from "../../core/billing/invalidations.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { newSecret, prefixOf } from "../../secrets/secret.ts";
 import { recordChange } from "../../shared/changes/change-log.ts";
 import type { Store } from "../../shared/store/store.ts";
-import type { Tables } from "../../shared/store/tables.ts";
+import type { ApiKeyTable, Tables } from "../../shared/store/tables.ts";
 import { insertSecret } from "./create.ts";
 import { choose, columnsOf, type keyInput } from "./key-fields.ts";
 import { type KeyRecord, type KeyScope, keyById } from "./keys.ts";
@@ -51,11 +51,7 @@ export async function patchKey(
     if ("kind" in chosen) return chosen;
     const columns = columnsOf(chosen);
     if (isDeepStrictEqual(columns, columnsOf(current))) return key;
-    await tx
-      .updateTable("api_key")
-      .set((eb) => ({ ...columns, revision: eb("revision", "+", 1n) }))
-      .where("id", "=", ref.id)
-      .execute();
+    await revise(tx, ref.id, columns);
     return (await keyById(tx, ref.id, ref.scope, nowMs)) ?? notFound();
   });
 }
@@ -118,11 +114,7 @@ export async function rotateKey(
       validUntil: graceMs === 0 ? ENDED : BigInt(previousValidUntilMs),
     });
     await insertSecret(tx, ref.id, secret, nowMs);
-    await tx
-      .updateTable("api_key")
-      .set((eb) => ({ prefix, revision: eb("revision", "+", 1n) }))
-      .where("id", "=", ref.id)
-      .execute();
+    await revise(tx, ref.id, { prefix });
     return { secret, prefix, previousValidUntilMs };
   });
 }
@@ -135,11 +127,7 @@ export async function deleteKey(
   return changed(parts, ref, async (tx) => {
     const key = await lockedKey(parts, tx, ref);
     if ("kind" in key) return key.code === "not_found" ? notFound() : "deleted";
-    await tx
-      .updateTable("api_key")
-      .set((eb) => ({ revoked_at: BigInt(parts.nowMs), revision: eb("revision", "+", 1n) }))
-      .where("id", "=", ref.id)
-      .execute();
+    await revise(tx, ref.id, { revoked_at: BigInt(parts.nowMs) });
     return "deleted";
   });
 }
@@ -161,17 +149,20 @@ async function endSecrets(
     .where("key_id", "=", keyId)
     .where("valid_until", "<=", BigInt(nowMs))
     .execute();
+  await sql`update key_secret
+    set valid_until = case when valid_until is null then cast(${validUntil} as bigint) else 0 end
+    where key_id = ${keyId}`.execute(tx);
+}
+
+async function revise(
+  tx: Transaction<Tables>,
+  id: string,
+  columns: Partial<ApiKeyTable>,
+): Promise<void> {
   await tx
-    .updateTable("key_secret")
-    .set({ valid_until: ENDED })
-    .where("key_id", "=", keyId)
-    .where("valid_until", "is not", null)
-    .execute();
-  await tx
-    .updateTable("key_secret")
-    .set({ valid_until: validUntil })
-    .where("key_id", "=", keyId)
-    .where("valid_until", "is", null)
+    .updateTable("api_key")
+    .set((eb) => ({ ...columns, revision: eb("revision", "+", 1n) }))
+    .where("id", "=", id)
     .execute();
 }
 

@@ -182,16 +182,8 @@ function urlProblem(
   if (text.includes(HIDDEN)) return [[path, SEND_AGAIN]];
   const read = readUserUrl(text, rules);
   if (read.kind === "refused") return [[path, read.reason]];
-  return read.transport === transport
-    ? []
-    : [
-        [
-          path,
-          transport === "http"
-            ? "must begin with https:// or http://"
-            : "must begin with wss:// or ws://",
-        ],
-      ];
+  const schemes = transport === "http" ? "https:// or http://" : "wss:// or ws://";
+  return read.transport === transport ? [] : [[path, `must begin with ${schemes}`]];
 }
 
 const SEND_AGAIN = "must not be the shortened form that is shown; send the whole of it again";

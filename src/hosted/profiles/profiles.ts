@@ -165,14 +165,7 @@ export function saveProfile(
     await tx
       .insertInto("profile")
       .values(row)
-      .onConflict((conflict) =>
-        conflict.column("id").doUpdateSet({
-          revision: row.revision,
-          sealed: row.sealed,
-          created_at: row.created_at,
-          updated_at: row.updated_at,
-        }),
-      )
+      .onConflict((conflict) => conflict.column("id").doUpdateSet(row))
       .execute();
     // A version without revisions left the revisions of a profile that it deleted.
     if (before?.sealed === null) await forgetRevisions(tx, row.id);

@@ -46,21 +46,12 @@ export async function moveOn(
     .where("id", "in", [...names.keys()])
     .where("merged_into", "is not", null)
     .where("balance_n", ">", 0n)
+    .$narrowType<{ merged_into: string }>()
     .execute();
-  const events = rows.flatMap(({ id, merged_into, balance_n }) =>
-    merged_into === null
-      ? []
-      : [
-          {
-            kind: "move",
-            idemKey: `merged:${names.get(id)}`,
-            fromId: id,
-            toId: merged_into,
-            amountN: balance_n,
-            atMs,
-          } as const,
-        ],
-  );
+  const events = rows.map(({ id, merged_into: toId, balance_n: amountN }) => {
+    const idemKey = `merged:${names.get(id)}`;
+    return { kind: "move", idemKey, fromId: id, toId, amountN, atMs } as const;
+  });
   if ((await postAll(tx, events)) !== events.length)
     throw new Error("what came back to a merged account was moved on before");
 }

@@ -314,8 +314,8 @@ eachStore(({ engine, open }) => {
       [["pur_4", "pur_3", "pur_2"], "pur_2"],
     );
     assert.deepEqual(all.purchases[0]?.transactions, [
-      { txHash: "0x1", atMs: 7 },
-      { txHash: "0x2", atMs: 7 },
+      { tx_hash: "0x1", at: "1970-01-01T00:00:00.007Z" },
+      { tx_hash: "0x2", at: "1970-01-01T00:00:00.007Z" },
     ]);
     assert.deepEqual(all.counts, { accepted: 0, submitted: 0, settled: 0, failed: 4 });
     const settled = await allPurchases(store, { ...everyone, state: "settled" });
