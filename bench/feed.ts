@@ -172,7 +172,7 @@ for (const load of LOADS) {
   const methods = ["eth_call", "eth_getBalance"];
   const own = (reader: number): CallFilter => ({
     ...ANY_CALL,
-    method: methods[reader % 2] ?? null,
+    method: methods[reader % 2],
     minMs: reader,
   });
   added(`${READERS} readers with filters of their own`, { feed: watchedFeed(own), history });

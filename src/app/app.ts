@@ -45,11 +45,8 @@ import { type Api, firstServing, loadedLater } from "../web/api/operation-server
 import { statusIn } from "../web/api/provider-status.ts";
 import type { Documents } from "../web/discovery/documents.ts";
 import type { DocumentFacts } from "../web/discovery/facts.ts";
-import {
-  requestBaseUrl,
-  type TrustedProxies,
-  trustedProxiesOf,
-} from "../web/http/client-address.ts";
+import { type TrustedProxies, trustedProxiesOf } from "../web/http/client-address.ts";
+import { originOf } from "../web/http/request-origin.ts";
 import type { ServedCallers } from "../web/pages/instance.ts";
 import { Pages } from "../web/pages/routes.ts";
 import { LegacyForms } from "../web/rpc/answers/answer-headers.ts";
@@ -197,7 +194,7 @@ export async function build(given: Config, start: Start): Promise<App> {
     api: await apiOf(foundation),
     sessions: console.sessions,
     isStatusPublic: () => live.config.console.public,
-    baseUrl: (request) => config.server.publicUrl ?? requestBaseUrl(request, proxies),
+    originOf: (request) => originOf(request, proxies, config.server.publicUrl),
     requestId: requestIds(runtime, workerOf(service)),
     otherWorkers: service.otherWorkers,
     rpc: rpcPartsOf(foundation),
@@ -321,13 +318,11 @@ async function instanceApiOf(foundation: Foundation): Promise<Api> {
   const { createInstanceApi } = await import("../web/api/instance-api.ts");
   const { config, live, outside, hosting, cluster, console, providers } = foundation;
   const { operatorProviders, operatorChanges, view } = foundation;
-  const { publicUrl, trustedProxies, operatorToken } = config.server;
+  const { operatorToken } = config.server;
   return createInstanceApi({
     ...console,
     runtime: outside.runtime,
     log: outside.log,
-    publicUrl,
-    trustedProxies,
     operatorToken,
     providers: operatorProviders,
     methods: () => live.methods,

@@ -196,7 +196,7 @@ export const STREAMS = new ServiceReport(
       },
       counts: subscriptions.counts(),
       checks: subscriptions.checks(),
-      streams: mostSubscribed(open.map((report) => streamView(report, observer.feed.worker))),
+      streams: mostSubscribed(open.map((report) => workerStream(report, observer.feed.worker))),
     };
   },
   (answers) => {
@@ -205,32 +205,50 @@ export const STREAMS = new ServiceReport(
     const checks = answers.flatMap((answer) => answer.checks);
     const totals = {
       streams: sumOf(open, ({ streams }) => streams),
-      subscribers: sumOf(open, ({ subscribers }) => subscribers),
       events: sumOf(open, ({ events }) => events),
-      failovers: Object.fromEntries(
-        FAILOVER_REASONS.map((reason) => [reason, sumOf(counts, (of) => of.failovers[reason])]),
-      ),
-      blocks_filled: sumOf([...counts, ...open], ({ filledBlocks }) => filledBlocks),
-      ended: sumOf(counts, ({ ended }) => ended),
-      log_checks: Object.fromEntries(
-        CHECK_RESULTS.map(([name, member]) => [name, sumOf(checks, (of) => of[member])]),
-      ),
+      ...streamTotals(open, counts, checks),
     };
     const streams = mostSubscribed(answers.flatMap((answer) => answer.streams));
     return { totals, streams, truncated: streams.length < totals.streams };
   },
 );
 
-function streamView(report: SubscriptionReport, worker: string) {
-  const { provider, height, behind, filledBlocks, lagMs, ...stream } = report;
+/** Sums over subscriptions that are open, and over what was counted of all. */
+export function streamTotals(
+  open: readonly Pick<SubscriptionReport, "subscribers" | "filledBlocks">[],
+  counts: ReturnType<Subscriptions["counts"]>,
+  checks: ReturnType<Subscriptions["checks"]>,
+) {
   return {
-    ...stream,
+    subscribers: sumOf(open, ({ subscribers }) => subscribers),
+    failovers: Object.fromEntries(
+      FAILOVER_REASONS.map((reason) => [reason, sumOf(counts, (of) => of.failovers[reason])]),
+    ),
+    blocks_filled: sumOf([...counts, ...open], ({ filledBlocks }) => filledBlocks),
+    ended: sumOf(counts, ({ ended }) => ended),
+    log_checks: Object.fromEntries(
+      CHECK_RESULTS.map(([name, member]) => [name, sumOf(checks, (of) => of[member])]),
+    ),
+  };
+}
+
+/** A subscription, without its source. */
+export function streamView(report: SubscriptionReport) {
+  const { kind, state, pinned, subscribers, events, failovers } = report;
+  return {
+    ...{ kind, state, pinned, subscribers, events, failovers },
+    block_height: report.height,
+    blocks_behind: report.behind,
+    blocks_filled: report.filledBlocks,
+  };
+}
+
+function workerStream(report: SubscriptionReport, worker: string) {
+  const { profile, chain, provider, lagMs } = report;
+  return {
+    ...{ profile, chain, worker, ...streamView(report) },
     provider: provider?.id ?? null,
-    block_height: height,
-    blocks_behind: behind,
-    blocks_filled: filledBlocks,
     lag_ms: lagMs === null ? null : Math.round(lagMs * 100) / 100,
-    worker,
   };
 }
 

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { completionsAt } from "../../console/editor/completions.ts";
 import { lineOf, offsetOf, offsetsOf, placeAt } from "../../console/editor/json-place.ts";
 import { draftOf, hiddenProblems, type Shown } from "../../console/pages/account/profile-draft.ts";
-import { profileDocument } from "../../src/web/contract/profiles.ts";
+import { profileDocument } from "../../src/hosted/profiles/document.ts";
 
 const SCHEMA: unknown = z.toJSONSchema(profileDocument, { target: "draft-2020-12", io: "input" });
 const KNOWN = { chains: ["ethereum", "base"] };

@@ -26,6 +26,8 @@ import type { CustomParts, OperatorProviders } from "../../src/web/api/parts.ts"
 import { createRoutes } from "../../src/web/api/routes.ts";
 import { OPERATIONS } from "../../src/web/contract/contract.ts";
 import { errorEnvelope } from "../../src/web/contract/instance.ts";
+import { trustedProxiesOf } from "../../src/web/http/client-address.ts";
+import { originOf } from "../../src/web/http/request-origin.ts";
 import { PurchasePaywall } from "../../src/web/payment/purchase-paywall.ts";
 import { testLive } from "./live.ts";
 import { type SimulatedWorld, simulatedWorld } from "./runtime.ts";
@@ -81,6 +83,8 @@ const routeOf = createRoutes(OPERATIONS);
 /** What may be different. */
 export type Served = Partial<Omit<ApiParts, "paywall">> & {
   readonly payments?: Payments | null;
+  readonly publicUrl?: string;
+  readonly trustedProxies?: readonly string[];
   /** Of the operations that every instance has. */
   readonly instance?: Partial<InstanceApiParts>;
 };
@@ -89,7 +93,7 @@ export type Served = Partial<Omit<ApiParts, "paywall">> & {
 export async function serveApi(
   t: Ending,
   store: Store,
-  { payments = null, instance = {}, ...overrides }: Served = {},
+  { payments = null, instance = {}, publicUrl, trustedProxies, ...overrides }: Served = {},
 ): Promise<ServedApi> {
   const runtime = simulatedWorld(1);
   const changed: string[] = [];
@@ -103,8 +107,6 @@ export async function serveApi(
   const common = {
     runtime,
     log,
-    publicUrl: null,
-    trustedProxies: ["127.0.0.0/8", "::1"],
     operatorToken: OPERATOR_TOKEN,
     recordAction: createActionLog({ runtime, records, node: null, log }),
     sessions: new ConsoleSessions({
@@ -168,9 +170,13 @@ export async function serveApi(
     ...instance,
   });
   const api = firstServing([ofInstance, ofStore]);
+  const proxies = trustedProxiesOf(trustedProxies ?? ["127.0.0.0/8", "::1"]);
   let requests = 0;
   const server = createServer((request, response) =>
-    api.handle(request, response, `req-${++requests}`),
+    api.handle({
+      ...originOf(request, proxies, publicUrl ?? null),
+      ...{ request, response, requestId: `req-${++requests}` },
+    }),
   );
   // After seconds in which this process did nothing else it would close the connection on which the
   // caller sends the next request.

@@ -10,6 +10,8 @@ import {
 } from "../../src/hosted/keys/create.ts";
 import { UNCHOSEN } from "../../src/hosted/keys/key-fields.ts";
 import { openStore, type Store } from "../../src/shared/store/store.ts";
+import { trustedProxiesOf } from "../../src/web/http/client-address.ts";
+import { originOf } from "../../src/web/http/request-origin.ts";
 import { createAccountPages } from "../../src/web/pages/account/account-pages.ts";
 import { TARIFF } from "./hosted.ts";
 import { type SimulatedWorld, simulatedWorld } from "./runtime.ts";
@@ -50,20 +52,23 @@ export async function servePeople(
   };
   const settings = { tariff: TARIFF, maxKeys: 5 };
   const changes = { key: () => undefined, account: () => undefined };
-  const bounds = { publicUrl: null, trustedProxies: ["127.0.0.0/8"], keysPerHour: 5 };
+  const proxies = trustedProxiesOf(["127.0.0.0/8"]);
   const people = createAccountPages({
     store,
     runtime,
     settings,
     changes,
-    ...bounds,
+    keysPerHour: 5,
     log: { error: write, warn: write },
     ...given,
   });
   let requests = 0;
   const server = createServer((request, response) => {
     if (people.serves((request.url ?? "").split("?")[0] ?? ""))
-      people.handle(request, response, `req-${++requests}`);
+      people.handle({
+        ...originOf(request, proxies, null),
+        ...{ request, response, requestId: `req-${++requests}` },
+      });
     else response.writeHead(404).end();
   });
   // After seconds in which this process did nothing else it would close the connection on which the

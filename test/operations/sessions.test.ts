@@ -192,7 +192,7 @@ test("who may use a cookie: by scheme, host and origin", async (t) => {
   t.after(remove);
   const store = await openStore(place);
   t.after(() => store.close());
-  const secure = await serveApi(t, store, { instance: { publicUrl: "https://gateway.example" } });
+  const secure = await serveApi(t, store, { publicUrl: "https://gateway.example" });
   const body = { token: OPERATOR_TOKEN };
   const what = "POST /api/v1/console/session";
   const own = await secure.call(what, { body, headers: { origin: "https://gateway.example" } });
@@ -207,7 +207,7 @@ test("who may use a cookie: by scheme, host and origin", async (t) => {
   ];
   for (const headers of foreign)
     assert.equal((await secure.call(what, { body, headers })).status, 403, JSON.stringify(headers));
-  const plain = await serveApi(t, store, { instance: { publicUrl: "http://gateway.example" } });
+  const plain = await serveApi(t, store, { publicUrl: "http://gateway.example" });
   const refused = await plain.call(what, { body, headers: SAME_ORIGIN });
   assert.match(refused.json.error.message, /plain http/);
 });

@@ -1,9 +1,11 @@
 // Usage for the operator: calls, compute units and money by method, by key and by hour. Reads what
 // the flushes have written; knows no price.
 import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
+import { usdText } from "../../core/billing/price.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { Tables, UsageHourTable } from "../../shared/store/tables.ts";
 import { USED_COLUMNS } from "../credit/usage-buffer.ts";
+import { timeText } from "../keys/key-fields.ts";
 import { isWithin, parseSlugs } from "../keys/key-profiles.ts";
 import type { KeyScope } from "../keys/keys.ts";
 
@@ -37,22 +39,10 @@ export function sumOf(left: Used, right: Used): Used {
   };
 }
 
-/** The usage of some time. */
-export interface UsageReport {
-  readonly fromMs: number;
-  readonly toMs: number;
-  /** Hours or days (UTC) in which anything was used, oldest first. */
-  readonly byTime: readonly (Used & { readonly atMs: number })[];
-  /** Most compute units first. */
-  readonly byMethod: readonly (Used & { readonly method: string })[];
-  /** Most compute units first, deleted keys included. */
-  readonly byKey: readonly (Used & {
-    readonly keyId: string;
-    readonly accountId: string;
-    readonly name: string;
-    readonly prefix: string;
-    readonly isRevoked: boolean;
-  })[];
+/** An amount of usage, as answers show it. */
+export function usedView({ calls, cu, chargeN, cachedCalls, cachedCu }: Used) {
+  const cached = { cached_calls: cachedCalls, cached_cu: cachedCu };
+  return { calls, cu, usd: usdText(chargeN), ...cached };
 }
 
 /** Selects usage. */
@@ -72,10 +62,7 @@ const MAX_KEYS = 500;
 const MAX_LOOKED_THROUGH = 10_000;
 
 /** The usage of the last hours for the operator: that of a key before it was claimed apart. */
-export function usageReport(
-  { db }: Store,
-  { hours, accountId, nowMs }: UsageQuery,
-): Promise<UsageReport> {
+export function usageReport({ db }: Store, { hours, accountId, nowMs }: UsageQuery) {
   const endHour = Math.floor(nowMs / HOUR_MS) + 1;
   const rows = db
     .selectFrom("usage_hour")
@@ -95,7 +82,7 @@ export async function accountUsage(
   { db }: Pick<Store, "db">,
   usage: UsageScope,
   { days, nowMs }: { readonly days: number; readonly nowMs: number },
-): Promise<UsageReport> {
+) {
   const rows = await withinScope(db, db.selectFrom("usage_hour"), usage);
   const firstDay = Math.floor(nowMs / HOUR_MS / HOURS_OF_DAY) - days + 1;
   const time = { first: firstDay, count: days + 1, hours: HOURS_OF_DAY };
@@ -115,7 +102,7 @@ async function reportOf(
   all: UsageRows,
   { first, count, hours }: ReportedTime,
   accountId: "usage_hour.account_id" | "api_key.account_id",
-): Promise<UsageReport> {
+) {
   const partMs = hours * HOUR_MS;
   const rows = all.where("usage_hour.hour", ">=", BigInt(first * hours));
   const part = sql<bigint>`cast(usage_hour.hour / ${sql.lit(hours)} as bigint)`;
@@ -133,18 +120,25 @@ async function reportOf(
     .limit(MAX_METHODS)
     .execute();
   return {
-    fromMs: first * partMs,
-    toMs: (first + count) * partMs,
-    byTime: byTime.map((row) => ({ ...usedOf(row), atMs: Number(row.part) * partMs })),
-    byMethod: byMethod.map((row) => ({ ...usedOf(row), method: row.method })),
-    byKey: await usageByKey(rows, accountId),
+    from: timeText(first * partMs),
+    to: timeText((first + count) * partMs),
+    totals: usedView(byTime.map(usedOf).reduce(sumOf, NOTHING_USED)),
+    /** Hours or days (UTC) in which anything was used, oldest first. */
+    by_time: byTime.map((row) => ({
+      at: timeText(Number(row.part) * partMs),
+      ...usedView(usedOf(row)),
+    })),
+    /** Most compute units first. */
+    by_method: byMethod.map((row) => ({ method: row.method, ...usedView(usedOf(row)) })),
+    by_key: await usageByKey(rows, accountId),
   };
 }
 
+/** Most compute units first, deleted keys included. */
 async function usageByKey(
   rows: UsageRows,
   accountId: "usage_hour.account_id" | "api_key.account_id",
-): Promise<UsageReport["byKey"]> {
+) {
   const key = ["api_key.id", "api_key.name", "api_key.prefix", "api_key.revoked_at"] as const;
   const byKey = await rows
     .innerJoin("api_key", "api_key.id", "usage_hour.key_id")
@@ -155,12 +149,12 @@ async function usageByKey(
     .limit(MAX_KEYS)
     .execute();
   return byKey.map((row) => ({
-    ...usedOf(row),
-    keyId: row.id,
-    accountId: row.account_id,
+    key_id: row.id,
+    account_id: row.account_id,
     name: row.name,
-    prefix: row.prefix,
-    isRevoked: row.revoked_at !== null,
+    key_prefix: row.prefix,
+    revoked: row.revoked_at !== null,
+    ...usedView(usedOf(row)),
   }));
 }
 

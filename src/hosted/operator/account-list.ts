@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { usdText } from "../../core/billing/price.ts";
 import { leasedN } from "../../shared/ledger/leased-credit.ts";
 import type { Store } from "../../shared/store/store.ts";
-import { usageSums, usedOf } from "../accounts/usage.ts";
+import { usageSums, usedOf, usedView } from "../accounts/usage.ts";
 import { USED_COLUMNS } from "../credit/usage-buffer.ts";
 import { timeText } from "../keys/key-fields.ts";
 
@@ -165,7 +165,6 @@ export async function listAccountKeys(
 
 /** What was used in the hours that are asked for. */
 function spentOf(row: Parameters<typeof usedOf>[0]) {
-  const { calls, cu, chargeN, cachedCalls, cachedCu } = usedOf(row);
-  const cached = { cached_calls: cachedCalls, cached_cu: cachedCu };
-  return { calls, cu, spent_usd: usdText(chargeN), ...cached };
+  const { usd: spent_usd, ...used } = usedView(usedOf(row));
+  return { ...used, spent_usd };
 }

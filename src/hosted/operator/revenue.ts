@@ -1,11 +1,13 @@
 // Revenue and usage of the instance by day: what was charged, paid in and granted. Reads what is
 // written; knows no price.
 import { sql } from "kysely";
+import { usdText } from "../../core/billing/price.ts";
 import type { Store } from "../../shared/store/store.ts";
-import { type Used, usageSums, usedOf } from "../accounts/usage.ts";
+import { NOTHING_USED, sumOf, type Used, usageSums, usedOf, usedView } from "../accounts/usage.ts";
+import { timeText } from "../keys/key-fields.ts";
 
 /** One day, UTC. */
-export interface RevenueDay extends Used {
+interface RevenueDay extends Used {
   readonly dayMs: number;
   /** Incoming payments, and credit that operators gave for money received elsewhere. */
   readonly paidInN: bigint;
@@ -16,11 +18,14 @@ export interface RevenueDay extends Used {
 const DAY_MS = 86_400_000;
 const HOURS = 24n;
 
-/** The last days, including the one of `nowMs`, oldest first; also those without anything. */
+/**
+ * As the operator is shown them: the last days, including the one of `nowMs`, oldest first; also
+ * those without anything.
+ */
 export async function revenueByDay(
   { db }: Store,
   { days, nowMs }: { readonly days: number; readonly nowMs: number },
-): Promise<readonly RevenueDay[]> {
+) {
   const lastDay = Math.floor(nowMs / DAY_MS);
   const firstDay = lastDay - days + 1;
   const usage = await db
@@ -47,7 +52,7 @@ export async function revenueByDay(
     .execute();
   const usageOf = new Map(usage.map((row) => [Number(row.day), row]));
   const moneyOf = new Map(money.map((row) => [Number(row.day), row]));
-  return Array.from({ length: days }, (_, n) => {
+  const rows = Array.from({ length: days }, (_, n): RevenueDay => {
     const day = firstDay + n;
     const [used, booked] = [usageOf.get(day), moneyOf.get(day)];
     return {
@@ -57,6 +62,29 @@ export async function revenueByDay(
       grantedN: booked?.granted_n ?? 0n,
     };
   });
+  return {
+    from: timeText(firstDay * DAY_MS),
+    to: timeText((lastDay + 1) * DAY_MS),
+    days: rows.map((row) => ({ day: timeText(row.dayMs).slice(0, DAY_CHARS), ...moneyView(row) })),
+    totals: moneyView(rows.reduce(sum, NOTHING)),
+  };
+}
+
+const DAY_CHARS = "2026-11-28".length;
+
+type Money = Omit<RevenueDay, "dayMs">;
+
+const NOTHING: Money = { ...NOTHING_USED, paidInN: 0n, grantedN: 0n };
+
+function sum(a: Money, b: Money): Money {
+  const money = { paidInN: a.paidInN + b.paidInN, grantedN: a.grantedN + b.grantedN };
+  return { ...sumOf(a, b), ...money };
+}
+
+function moneyView({ paidInN, grantedN, ...used }: Money) {
+  const { usd, ...amounts } = usedView(used);
+  const money = { paid_in_usd: usdText(paidInN), granted_usd: usdText(grantedN) };
+  return { ...amounts, charged_usd: usd, ...money };
 }
 
 /** What left a book of the operator. */

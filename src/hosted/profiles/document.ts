@@ -1,50 +1,166 @@
 // The document of a Custom profile, and the provider sets built from it. Pure; knows no table and
 // shows no address.
 import { parse as lookUpSuffix } from "tldts";
+import { z } from "zod";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import { NO_CONTROLS } from "../../core/fields.ts";
 import type { Chain } from "../../core/provider/chain.ts";
 import { operatorOf } from "../../core/provider/operator.ts";
-import type {
-  Consistency,
-  Profile,
-  Provider,
-  ProviderSet,
-  Transport,
+import {
+  CONSISTENCIES,
+  type Profile,
+  type Provider,
+  type ProviderSet,
+  type Transport,
 } from "../../core/provider/profile.ts";
 import { type AddressRules, readUserUrl } from "../../core/public-address.ts";
 import { namesOf, STRATEGIES } from "../../core/routing/strategy.ts";
 import { usualVerification } from "../../core/stream/log-verification.ts";
 
+/** Chains per profile. */
+export const MAX_CHAINS = 20;
+
+/** Providers per chain of a profile. */
+export const MAX_CHAIN_PROVIDERS = 16;
+
+const METHOD = z.string().regex(/^[A-Za-z][A-Za-z0-9_]{0,99}$/);
+
+const MANAGED_HEADERS: ReadonlySet<string> = new Set(
+  (
+    "connection content-length content-type content-encoding accept-encoding expect host " +
+    "keep-alive proxy-connection te trailer transfer-encoding upgrade"
+  ).split(" "),
+);
+
+const headerName = z
+  .string()
+  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/)
+  .refine(
+    (name) =>
+      !MANAGED_HEADERS.has(name.toLowerCase()) && !name.toLowerCase().startsWith("sec-websocket"),
+  );
+
+const headerValue = z
+  .string()
+  .max(4_096)
+  .regex(/^(?:[\t\x20-\x7e\x80-\xff]*|…)$/);
+
+const provider = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
+      .describe(
+        "What you call it: unique on its chain, used in pins and shown in `svc_meta`. Letters, " +
+          "digits, `-`, `_`, `.`.",
+      ),
+    url: z
+      .string()
+      .max(2_048)
+      .optional()
+      .describe(
+        "https:// or http:// address for JSON-RPC over HTTP. Write-only. One of `url` and `ws_url` " +
+          "is needed.",
+      ),
+    ws_url: z
+      .string()
+      .max(2_048)
+      .optional()
+      .describe(
+        "wss:// or ws:// address for JSON-RPC over WebSocket, for subscriptions. Write-only.",
+      ),
+    headers: z
+      .record(headerName, headerValue)
+      .refine((headers) => Object.keys(headers).length <= 20)
+      .default({})
+      .describe("Sent with every request to this provider, 20 at most. Write-only."),
+    region: z
+      .string()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
+      .optional()
+      .describe(
+        "Where it is: one of `cluster.regions` in `GET /api/health`. Nodes of that region ask it " +
+          "first where the strategy has no better reason.",
+      ),
+    limits: z
+      .strictObject({
+        archival: z
+          .boolean()
+          .default(false)
+          .describe("Serves state, proofs and traces of any block, however old."),
+        logs_span: z
+          .int()
+          .min(1)
+          .max(1_000_000_000)
+          .nullable()
+          .default(null)
+          .describe("Largest block range of `eth_getLogs`; null = not known."),
+        methods_blocked: z
+          .array(METHOD)
+          .max(200)
+          .default([])
+          .describe("Methods that are not sent to it while another provider serves them."),
+      })
+      .prefault({})
+      .describe("What it cannot do."),
+  })
+  .meta({ id: "ProfileProvider", description: "One of your own endpoints." });
+
+const chain = z
+  .strictObject({
+    providers: z
+      .array(provider)
+      .min(1)
+      .max(MAX_CHAIN_PROVIDERS)
+      .describe("Your endpoints, the preferred one first: strategy `priority` keeps this order."),
+    max_lag_blocks: z
+      .int()
+      .min(0)
+      .max(100_000)
+      .default(5)
+      .describe("A provider further behind the others than this is left out."),
+    block_protection: z
+      .boolean()
+      .default(false)
+      .describe(
+        "Leaves out every provider that has not reached the newest block known, regardless of " +
+          "`max_lag_blocks`: no read is answered from a block behind while one that has it can be " +
+          "asked.",
+      ),
+  })
+  .meta({ id: "ProfileChain", description: "Your endpoints on one chain." });
+
+/** The document of a Custom profile, as its owner writes it. */
+export const profileDocument = z
+  .strictObject({
+    name: z.string().min(1).max(100).regex(NO_CONTROLS).optional().describe("A label for you."),
+    consistency: z
+      .enum(CONSISTENCIES)
+      .optional()
+      .describe(
+        "Which view of the chain callers get. `tip`: one newest block for all providers, to which " +
+          "`latest` is resolved. `caller`: as well, no caller is shown an older block than before. " +
+          "`off`: block tags go to the provider as written. Default: as the service says.",
+      ),
+    chains: z
+      .record(z.string().min(1).max(64), chain)
+      .refine(
+        (chains) => Object.keys(chains).length >= 1 && Object.keys(chains).length <= MAX_CHAINS,
+      )
+      .describe("By name or decimal id of the chain."),
+  })
+  .meta({
+    id: "ProfileDocument",
+    description:
+      "A Custom profile: your own providers behind this service's routing, failover and health.",
+  });
+
 /** A Custom profile as its owner wrote it. Contains secrets: never log it. */
-export interface ProfileDocument {
-  readonly name?: string | undefined;
-  /** Which view of the chain callers get; absent = as the service says. */
-  readonly consistency?: Consistency | undefined;
-  /** By name, alias or decimal id of the chain. */
-  readonly chains: Readonly<Record<string, ChainDocument>>;
-}
-
+export type ProfileDocument = z.output<typeof profileDocument>;
 /** The providers of a profile on one chain. */
-export interface ChainDocument {
-  readonly providers: readonly ProviderDocument[];
-  readonly max_lag_blocks: number;
-  /** True = providers behind the newest known block are not used. */
-  readonly block_protection?: boolean | undefined;
-}
-
+export type ChainDocument = z.output<typeof chain>;
 /** A provider. At least one of `url` and `ws_url` is set. */
-export interface ProviderDocument {
-  readonly name: string;
-  readonly url?: string | undefined;
-  readonly ws_url?: string | undefined;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly region?: string | undefined;
-  readonly limits: {
-    readonly archival: boolean;
-    readonly logs_span: number | null;
-    readonly methods_blocked: readonly string[];
-  };
-}
+export type ProviderDocument = z.output<typeof provider>;
 
 /** What a document is read with. */
 export interface DocumentParts {

@@ -5,17 +5,17 @@ import type { RouteRequest } from "../../upstream/engine/call-context.ts";
 /** How a call ended; `cancelled` = its caller left. */
 export type CallOutcome = "result" | "error" | "fault" | "cancelled";
 
-/** Which calls a reader wants to see; null = any. */
+/** Which calls a reader wants to see; what is left out may be anything. */
 export interface CallFilter {
-  readonly profile: string | null;
-  readonly chain: string | null;
-  readonly method: string | null;
-  readonly provider: string | null;
-  readonly key: string | null;
-  readonly outcome: CallOutcome | null;
+  readonly profile?: string | undefined;
+  readonly chain?: string | undefined;
+  readonly method?: string | undefined;
+  readonly provider?: string | undefined;
+  readonly key?: string | undefined;
+  readonly outcome?: CallOutcome | undefined;
   /** Only calls with a failed attempt, or more than one. */
   readonly failovers: boolean;
-  readonly minMs: number | null;
+  readonly minMs?: number | undefined;
 }
 
 /** What a filter looks at in a call that has ended. */
@@ -34,16 +34,7 @@ export interface FilteredCall {
 }
 
 /** Every call. */
-export const ANY_CALL: CallFilter = {
-  profile: null,
-  chain: null,
-  method: null,
-  provider: null,
-  key: null,
-  outcome: null,
-  failovers: false,
-  minMs: null,
-};
+export const ANY_CALL: CallFilter = { failovers: false };
 
 /** Equal for equal filters. */
 export function filterKey(filter: CallFilter): string {
@@ -54,14 +45,14 @@ export function filterKey(filter: CallFilter): string {
 /** Whether a call is one that a reader wants to see. */
 export function matches(filter: CallFilter, call: FilteredCall): boolean {
   return (
-    (filter.profile === null || filter.profile === call.profile) &&
-    (filter.chain === null || filter.chain === call.chain) &&
-    (filter.method === null || filter.method === call.methodName) &&
-    (filter.key === null || filter.key === call.keyId) &&
-    (filter.outcome === null || filter.outcome === call.outcome) &&
+    (filter.profile === undefined || filter.profile === call.profile) &&
+    (filter.chain === undefined || filter.chain === call.chain) &&
+    (filter.method === undefined || filter.method === call.methodName) &&
+    (filter.key === undefined || filter.key === call.keyId) &&
+    (filter.outcome === undefined || filter.outcome === call.outcome) &&
     (!filter.failovers || call.attempts > 1) &&
-    (filter.minMs === null || call.totalMs >= filter.minMs) &&
-    (filter.provider === null ||
+    (filter.minMs === undefined || call.totalMs >= filter.minMs) &&
+    (filter.provider === undefined ||
       filter.provider === call.provider ||
       filter.provider === call.failedProvider)
   );
@@ -73,15 +64,15 @@ function mayMatch(
   { call, caller, tracker }: Pick<RouteRequest, "call" | "caller" | "tracker">,
 ): boolean {
   return (
-    (method === null || method === call.methodName) &&
-    (chain === null || chain === tracker.set.chain.chainName) &&
-    (key === null || key === caller.keyId)
+    (method === undefined || method === call.methodName) &&
+    (chain === undefined || chain === tracker.set.chain.chainName) &&
+    (key === undefined || key === caller.keyId)
   );
 }
 
 /** Whether more of a call than how it began decides whether it matches. */
 function dependsOnEnd({ provider, outcome, failovers, minMs }: CallFilter): boolean {
-  return provider !== null || outcome !== null || failovers || minMs !== null;
+  return provider !== undefined || outcome !== undefined || failovers || minMs !== undefined;
 }
 
 // Which calls of a filter the feed takes in each second. The number is bounded, and successful

@@ -45,7 +45,7 @@ import { ProfileChecks, SharedAudit } from "./work-bounds.ts";
 export interface ApiParts
   extends Omit<HandlerParts, keyof HandlerBounds | "payments">,
     OperatorCredentials,
-    Pick<OperationServerParts, "log" | "publicUrl" | "trustedProxies"> {
+    Pick<OperationServerParts, "log"> {
   /**
    * The paywall instance that RPC calls use, too, so that the limits by address are shared. Null =
    * nothing can be bought.

@@ -31,7 +31,7 @@ export interface ApiAuthenticationParts extends OperatorCredentials {
 }
 
 /** The parts of a request that identify its caller. */
-export interface ApiRequest {
+export interface CallerRequest {
   readonly request: Pick<IncomingMessage, "headers" | "method">;
   readonly cookie: CookieRequest;
   readonly address: string;
@@ -49,7 +49,7 @@ export interface ApiRequest {
 export async function callerOf(
   parts: ApiAuthenticationParts,
   auth: readonly Auth[],
-  sender: ApiRequest,
+  sender: CallerRequest,
 ): Promise<ApiCaller | ApiFault<"unauthorized" | "forbidden" | "rate_limited" | "not_found">> {
   if (auth.includes("key_in_path")) return keyInPath(parts, sender);
   const found = await instanceCallerOf(parts, auth, sender);
@@ -84,7 +84,7 @@ export async function callerOf(
 export async function instanceCallerOf(
   credentials: OperatorCredentials,
   auth: readonly Auth[],
-  sender: Omit<ApiRequest, "pathKey">,
+  sender: Omit<CallerRequest, "pathKey">,
 ): Promise<SessionCaller | null> {
   if (auth.every((way) => way === "none")) return ANYONE;
   const bySession = await sessionCaller(credentials.sessions, auth, sender);
@@ -106,7 +106,7 @@ type SessionCaller =
 async function sessionCaller(
   sessions: ConsoleSessions,
   auth: readonly Auth[],
-  { request, cookie }: Pick<ApiRequest, "request" | "cookie">,
+  { request, cookie }: Pick<CallerRequest, "request" | "cookie">,
 ): Promise<SessionCaller | null> {
   const { headers, method } = request;
   if (cookie.id === null || headers["x-svc-api-key"] !== undefined) return null;
@@ -125,7 +125,7 @@ async function sessionCaller(
 
 async function keyInPath(
   parts: ApiAuthenticationParts,
-  sender: ApiRequest,
+  sender: CallerRequest,
 ): Promise<ApiCaller | ApiFault<"not_found" | "rate_limited">> {
   const secret = sender.pathKey ?? "";
   const byKey = readSecret(secret) === "key" ? await keyCaller(parts, sender, secret) : null;
@@ -140,7 +140,7 @@ const NO_KEY_IN_PATH = apiFault(
 
 async function agent(
   parts: ApiAuthenticationParts,
-  { address }: ApiRequest,
+  { address }: CallerRequest,
   token: string,
 ): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited">> {
   const found = await managementTokenBySecret(parts.store, token);
@@ -157,7 +157,7 @@ async function agent(
 
 async function connection(
   parts: ApiAuthenticationParts,
-  { address }: ApiRequest,
+  { address }: CallerRequest,
   token: string,
 ): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited">> {
   if ((await connectionByToken(parts.store, token, parts.runtime.wallMs())) !== null)
@@ -167,7 +167,7 @@ async function connection(
 
 async function keyCaller(
   parts: ApiAuthenticationParts,
-  { address, paid }: ApiRequest,
+  { address, paid }: CallerRequest,
   secret: string,
 ): Promise<ApiCaller | ApiFault<"rate_limited"> | null> {
   const find = paid === true ? endedKeyBySecret : keyBySecret;

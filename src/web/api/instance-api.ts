@@ -19,7 +19,7 @@ import type { InstanceHandlers, InstanceParts } from "./parts.ts";
 export interface InstanceApiParts
   extends Omit<InstanceParts, "tests" | "comparisons">,
     OperatorCredentials,
-    Pick<OperationServerParts, "log" | "publicUrl" | "trustedProxies"> {
+    Pick<OperationServerParts, "log"> {
   /** Opens the limits of calls that operators send to providers. */
   readonly openLimit: OpenAddressLimit;
   /** Absent = the defaults; tests tighten them. */

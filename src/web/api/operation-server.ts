@@ -8,17 +8,10 @@ import { PROBLEMS, problemDetails } from "../../payments/protocol-problems.ts";
 import type { Runtime } from "../../runtime.ts";
 import { isStoreFailure } from "../../shared/store/store-failure.ts";
 import type { NamedOperation } from "../contract/contract.ts";
-import type { OperationMethod, RequestOrigin, WriteStream } from "../contract/operation.ts";
+import type { OperationMethod, WriteStream } from "../contract/operation.ts";
 import { createBound } from "../http/activity.ts";
 import { readBody } from "../http/body.ts";
-import {
-  clientAddress,
-  requestBaseUrl,
-  type TrustedProxies,
-  trustedProxiesOf,
-} from "../http/client-address.ts";
-import { cookieRequestOf } from "../http/console-cookie.ts";
-import { isLocalCaller } from "../http/local-caller.ts";
+import type { RequestOrigin } from "../http/request-origin.ts";
 import {
   beginEvents,
   type Headers,
@@ -34,10 +27,6 @@ import { createRoutes, type OperationRoute, retiredAt } from "./routes.ts";
 export interface OperationServerParts {
   readonly runtime: Runtime;
   readonly log: Pick<Logger, "error" | "warn">;
-  /** Null = the base URL of the request. */
-  readonly publicUrl: string | null;
-  /** IP addresses and CIDR ranges. */
-  readonly trustedProxies: readonly string[];
   readonly operations: readonly NamedOperation[];
   /** Serves one request; throws if the store fails. */
   readonly serve: (asked: OperationRequest) => Promise<AnyResult>;
@@ -54,12 +43,19 @@ export interface ServerBounds {
   readonly maxUnderWay: number;
 }
 
+/** A request to an API. */
+export interface ApiRequest extends RequestOrigin {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly requestId: string;
+}
+
 /** A set of paths with what answers them. */
 export interface Api {
   /** Whether the API serves this path (without query). */
   serves(path: string): boolean;
   /** Answers a request. */
-  handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
+  handle(arrived: ApiRequest): void;
 }
 
 /** Dispatches a request to the first API that serves its path. */
@@ -67,8 +63,7 @@ export function firstServing(all: readonly Api[]): Api {
   const one = (path: string): Api | undefined => all.find((api) => api.serves(path));
   return {
     serves: (path) => one(path) !== undefined,
-    handle: (request, response, requestId) =>
-      one((request.url ?? "/").split("?", 1)[0] ?? "/")?.handle(request, response, requestId),
+    handle: (arrived) => one(pathOf(arrived))?.handle(arrived),
   };
 }
 
@@ -80,11 +75,11 @@ export function loadedLater(load: () => Promise<Api>): Api {
   let loaded: Promise<Api> | null = null;
   return {
     serves: (path) => path.startsWith(API_PREFIX),
-    handle(request, response, requestId) {
+    handle(arrived) {
+      const { request, response, requestId } = arrived;
       loaded ??= load();
       void loaded.then((api) => {
-        const [path = "/"] = (request.url ?? "/").split("?", 1);
-        if (api.serves(path)) return api.handle(request, response, requestId);
+        if (api.serves(pathOf(arrived))) return api.handle(arrived);
         request.on("error", () => {});
         request.resume();
         const headers = headersOf(requestId, request.headers["x-request-id"]);
@@ -97,18 +92,18 @@ export function loadedLater(load: () => Promise<Api>): Api {
 /** What the paths of the API begin with. */
 export const API_PREFIX = "/api/v1/";
 
+function pathOf({ request }: ApiRequest): string {
+  return (request.url ?? "/").split("?", 1)[0] ?? "/";
+}
+
 /** One request in the API. */
-interface Exchange extends RequestOrigin {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly requestId: string;
+interface Exchange extends ApiRequest {
   readonly headers: Headers;
 }
 
 /** Creates a server of operations. */
 export function createOperationServer(parts: OperationServerParts): Api {
   const { maxReading, maxUnderWay } = parts.limits;
-  const proxies = trustedProxiesOf(parts.trustedProxies);
   const routeOf = createRoutes(parts.operations);
   const reading = createBound(
     maxReading,
@@ -123,7 +118,7 @@ export function createOperationServer(parts: OperationServerParts): Api {
   /** Answers a request; null = its caller has left. */
   async function answer(exchange: Exchange): Promise<AnyResult | null> {
     const { request, headers } = exchange;
-    const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+    const path = pathOf(exchange);
     const retired = retiredAt(path);
     if (retired !== null) return retired;
     const found = operationOf(routeOf(path), request.method, headers);
@@ -140,32 +135,15 @@ export function createOperationServer(parts: OperationServerParts): Api {
 
   return {
     serves: (path) => parts.claims(path) || routeOf(path) !== undefined,
-    handle(request, response, requestId) {
+    handle(arrived) {
+      const { request, requestId } = arrived;
       request.on("error", () => {});
-      const exchange = exchangeOf(parts, proxies, { request, response, requestId });
+      const headers = headersOf(requestId, request.headers["x-request-id"]);
+      const exchange = { ...arrived, headers };
       void answer(exchange)
         .catch((error: unknown) => failed(error, exchange))
         .then((result) => finish(exchange, result));
     },
-  };
-}
-
-function exchangeOf(
-  { publicUrl }: OperationServerParts,
-  proxies: TrustedProxies,
-  { request, response, requestId }: Pick<Exchange, "request" | "response" | "requestId">,
-): Exchange {
-  const baseUrl = publicUrl ?? requestBaseUrl(request, proxies);
-  const address = clientAddress(request, proxies);
-  return {
-    request,
-    response,
-    requestId,
-    headers: headersOf(requestId, request.headers["x-request-id"]),
-    baseUrl,
-    address,
-    isLocal: isLocalCaller(request, { address, baseUrl, publicUrl }),
-    cookie: cookieRequestOf(request.headers, { baseUrl, publicUrl }),
   };
 }
 

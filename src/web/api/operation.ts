@@ -10,10 +10,10 @@ import type {
   ApiCaller,
   Operation,
   RequestInput,
-  RequestOrigin,
   Terms,
 } from "../contract/operation.ts";
 import { parseBody } from "../http/body.ts";
+import type { RequestOrigin } from "../http/request-origin.ts";
 import type { PaymentRefusal } from "../payment/purchase-paywall.ts";
 import { checkFields, queryOf } from "./check-fields.ts";
 

@@ -12,9 +12,13 @@ export interface OperationRoute {
   readonly operations: ReadonlyMap<OperationMethod, NamedOperation>;
 }
 
-interface PathForm {
-  readonly segments: readonly string[];
-  readonly operations: Map<OperationMethod, NamedOperation>;
+/**
+ * The form of paths: `{name}` stands for one segment, a final `*` for any number of them. A
+ * trailing slash is ignored.
+ */
+function formOf(path: string): RegExp {
+  const source = path.replace(/\{(\w+)\}/g, "(?<$1>[^/]+)").replace(/\/\*$/, "(?:/.*)?");
+  return new RegExp(`^${source}/?$`);
 }
 
 /**
@@ -24,58 +28,26 @@ interface PathForm {
 export function createRoutes(
   operations: readonly NamedOperation[],
 ): (path: string) => OperationRoute | undefined {
-  const forms = new Map<string, PathForm>();
-  for (const operation of operations) {
-    const form = forms.get(operation.path) ?? {
-      segments: segmentsOf(operation.path),
-      operations: new Map(),
-    };
-    form.operations.set(operation.method, operation);
-    forms.set(operation.path, form);
-  }
-  const ordered = [...forms.values()].sort(
-    (a, b) => parameters(a.segments) - parameters(b.segments),
-  );
+  const parameters = (path: string): number => path.split("{").length;
+  const forms = Array.from(
+    Map.groupBy(operations, ({ path }) => path),
+    ([path, same]) => ({ path, operations: new Map(same.map((row) => [row.method, row])) }),
+  )
+    .sort((a, b) => parameters(a.path) - parameters(b.path))
+    .map(({ path, operations }) => ({ form: formOf(path), operations }));
   return (path) => {
-    const segments = segmentsOf(path);
-    const form = ordered.find((candidate) => fits(candidate.segments, segments));
-    return form === undefined
-      ? undefined
-      : { params: paramsOf(form.segments, segments), operations: form.operations };
+    for (const { form, operations } of forms) {
+      const found = form.exec(path);
+      if (found !== null) return { params: decoded(found.groups ?? {}), operations };
+    }
+    return undefined;
   };
 }
 
-/** A trailing slash is ignored. */
-function segmentsOf(path: string): readonly string[] {
-  return path.replace(/^\//, "").replace(/\/$/, "").split("/");
-}
-
-function isParameter(segment: string): boolean {
-  return segment.startsWith("{");
-}
-
-function parameters(segments: readonly string[]): number {
-  return segments.filter(isParameter).length;
-}
-
-function fits(form: readonly string[], segments: readonly string[]): boolean {
-  return (
-    form.length === segments.length &&
-    form.every((segment, i) =>
-      isParameter(segment) ? segments[i] !== "" : segment === segments[i],
-    )
-  );
-}
-
-function paramsOf(
-  form: readonly string[],
-  segments: readonly string[],
-): Readonly<Record<string, string>> | null {
+function decoded(params: Readonly<Record<string, string>>): OperationRoute["params"] {
   try {
     return Object.fromEntries(
-      form.flatMap((segment, i) =>
-        isParameter(segment) ? [[segment.slice(1, -1), decodeURIComponent(segments[i] ?? "")]] : [],
-      ),
+      Object.entries(params).map(([name, text]) => [name, decodeURIComponent(text)]),
     );
   } catch {
     return null;
@@ -84,10 +56,7 @@ function paramsOf(
 
 const WITH_ID = ", with the id of the account (GET /api/v1/accounts/current)";
 
-/**
- * Removed paths and their replacements; the first match wins. `{name}` matches one segment, a final
- * `*` any number.
- */
+/** Removed paths and their replacements; the first match wins. */
 export const RETIRED: readonly (readonly [path: string, instead: string])[] = [
   ["/api/v1/me", "GET /api/v1/agents/current"],
   [
@@ -113,14 +82,11 @@ export const RETIRED: readonly (readonly [path: string, instead: string])[] = [
   ["/api/v1/management/*", "the account API: GET /openapi.json lists its operations"],
 ];
 
-const PATTERNS = RETIRED.map(([path, instead]) => {
-  const source = path.replace(/\{\w+\}/g, "[^/]+").replace(/\/\*$/, "(?:/.*)?");
-  return { pattern: new RegExp(`^${source}/?$`), instead };
-});
+const RETIRED_FORMS = RETIRED.map(([path, instead]) => ({ form: formOf(path), instead }));
 
 /** The 410 refusal of a removed path; null = the path was never served. */
 export function retiredAt(path: string): ApiFault<"gone"> | null {
-  const found = PATTERNS.find(({ pattern }) => pattern.test(path));
+  const found = RETIRED_FORMS.find(({ form }) => form.test(path));
   if (found === undefined) return null;
   return apiFault("gone", "this route of the earlier management API is retired", {
     nextAction: `use ${found.instead}; keys and management tokens keep working`,

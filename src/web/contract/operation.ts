@@ -7,7 +7,7 @@ import type { ApiFault, ApiFaultCode } from "../../core/faults/api-fault.ts";
 import type { KeyRecord } from "../../hosted/keys/keys.ts";
 import type { ManagementToken } from "../../hosted/keys/management-token.ts";
 import type { Order, PaidPurchase } from "../../payments/payments.ts";
-import type { CookieRequest } from "../http/console-cookie.ts";
+import type { RequestOrigin } from "../http/request-origin.ts";
 
 /**
  * How a caller may authenticate. `management_token`, `operator`: `Authorization: Bearer`.
@@ -189,18 +189,6 @@ type Read<O, Part extends "params" | "query" | "body"> = O extends {
 }
   ? z.output<S>
   : null;
-
-/** Where a request comes from and came to. */
-export interface RequestOrigin {
-  /** IP address of the caller. */
-  readonly address: string;
-  /** Base URL of this service as the caller uses it, without a trailing slash. */
-  readonly baseUrl: string;
-  /** True if the request comes from this machine and not from a page of another origin. */
-  readonly isLocal: boolean;
-  /** What the request tells of its session in the console. */
-  readonly cookie: CookieRequest;
-}
 
 /** What the input of every handler has. */
 export interface RequestInput extends RequestOrigin {

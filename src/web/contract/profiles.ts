@@ -1,34 +1,16 @@
 // Custom profiles: one definition for the validation of documents, the JSON Schema for callers, and
 // the answers.
 
-import { z } from "zod";
-import { NO_CONTROLS } from "../../core/fields.ts";
+import type { z } from "zod";
 import { CONSISTENCIES } from "../../core/provider/profile.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
-import { HIDDEN } from "../../hosted/profiles/document.ts";
+import { HIDDEN, profileDocument } from "../../hosted/profiles/document.ts";
 import { MAX_REVISIONS } from "../../hosted/profiles/revisions.ts";
 import { answer, type OperationRows, operations } from "./operation.ts";
-import {
-  is,
-  list,
-  map,
-  oneOf,
-  pattern,
-  record,
-  recordOrNull,
-  request,
-  rows,
-  whole,
-} from "./shapes.ts";
+import { is, list, map, oneOf, pattern, record, recordOrNull, rows } from "./shapes.ts";
 
 /** Largest document accepted. */
 export const MAX_DOCUMENT_BYTES = 262_144;
-
-/** Chains per profile. */
-export const MAX_CHAINS = 20;
-
-/** Providers per chain of a profile. */
-export const MAX_CHAIN_PROVIDERS = 16;
 
 const slugText = pattern(/^[a-z0-9][a-z0-9-]{1,62}$/);
 
@@ -59,107 +41,6 @@ const putProfileQuery = record({
         "the saved one of the provider of this name on this chain. Header values are kept only " +
         "where all addresses of the provider are.",
     ),
-});
-
-const METHOD = pattern(/^[A-Za-z][A-Za-z0-9_]{0,99}$/);
-
-const MANAGED_HEADERS: ReadonlySet<string> = new Set(
-  (
-    "connection content-length content-type content-encoding accept-encoding expect host " +
-    "keep-alive proxy-connection te trailer transfer-encoding upgrade"
-  ).split(" "),
-);
-
-const headerName = pattern(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/).refine(
-  (name) =>
-    !MANAGED_HEADERS.has(name.toLowerCase()) && !name.toLowerCase().startsWith("sec-websocket"),
-);
-
-const headerValue = is.text.max(4_096).regex(/^(?:[\t\x20-\x7e\x80-\xff]*|…)$/);
-
-const provider = request({
-  name: pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/).describe(
-    "What you call it: unique on its chain, used in pins and shown in `svc_meta`. Letters, " +
-      "digits, `-`, `_`, `.`.",
-  ),
-  url: is.text
-    .max(2_048)
-    .optional()
-    .describe(
-      "https:// or http:// address for JSON-RPC over HTTP. Write-only. One of `url` and `ws_url` " +
-        "is needed.",
-    ),
-  ws_url: is.text
-    .max(2_048)
-    .optional()
-    .describe(
-      "wss:// or ws:// address for JSON-RPC over WebSocket, for subscriptions. Write-only.",
-    ),
-  headers: z
-    .record(headerName, headerValue)
-    .refine((headers) => Object.keys(headers).length <= 20)
-    .default({})
-    .describe("Sent with every request to this provider, 20 at most. Write-only."),
-  region: pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
-    .optional()
-    .describe(
-      "Where it is: one of `cluster.regions` in `GET /api/health`. Nodes of that region ask it " +
-        "first where the strategy has no better reason.",
-    ),
-  limits: request({
-    archival: is.flag
-      .default(false)
-      .describe("Serves state, proofs and traces of any block, however old."),
-    logs_span: is.int
-      .min(1)
-      .max(1_000_000_000)
-      .nullable()
-      .default(null)
-      .describe("Largest block range of `eth_getLogs`; null = not known."),
-    methods_blocked: list(METHOD)
-      .max(200)
-      .default([])
-      .describe("Methods that are not sent to it while another provider serves them."),
-  })
-    .prefault({})
-    .describe("What it cannot do."),
-}).meta({ id: "ProfileProvider", description: "One of your own endpoints." });
-
-const chain = request({
-  providers: list(provider)
-    .min(1)
-    .max(MAX_CHAIN_PROVIDERS)
-    .describe("Your endpoints, the preferred one first: strategy `priority` keeps this order."),
-  max_lag_blocks: whole(0, 100_000, 5).describe(
-    "A provider further behind the others than this is left out.",
-  ),
-  block_protection: is.flag
-    .default(false)
-    .describe(
-      "Leaves out every provider that has not reached the newest block known, regardless of " +
-        "`max_lag_blocks`: no read is answered from a block behind while one that has it can be " +
-        "asked.",
-    ),
-}).meta({ id: "ProfileChain", description: "Your endpoints on one chain." });
-
-/** Body of `putProfile`: the document of a Custom profile. */
-export const profileDocument = request({
-  name: is.text.min(1).max(100).regex(NO_CONTROLS).optional().describe("A label for you."),
-  consistency: consistency
-    .optional()
-    .describe(
-      "Which view of the chain callers get. `tip`: one newest block for all providers, to which " +
-        "`latest` is resolved. `caller`: as well, no caller is shown an older block than before. " +
-        "`off`: block tags go to the provider as written. Default: as the service says.",
-    ),
-  chains: z
-    .record(is.text.min(1).max(64), chain)
-    .refine((chains) => Object.keys(chains).length >= 1 && Object.keys(chains).length <= MAX_CHAINS)
-    .describe("By name or decimal id of the chain."),
-}).meta({
-  id: "ProfileDocument",
-  description:
-    "A Custom profile: your own providers behind this service's routing, failover and health.",
 });
 
 const hiddenProvider = record({

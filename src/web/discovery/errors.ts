@@ -27,19 +27,11 @@ export function errorUrl(baseUrl: string, code: string): string {
 
 /** Every error of an instance: JSON-RPC first, then the management API if it has one. */
 export function errorEntries(hosted: boolean): readonly ErrorEntry[] {
-  const rpc = Object.entries(FAULTS).map(
-    ([code, { status, rpcCode, retryable, nextAction }]): ErrorEntry => {
-      return {
-        code,
-        surface: "json_rpc",
-        status,
-        rpcCode,
-        retryable,
-        meaning: MEANINGS[parseCode(code)],
-        nextAction,
-      };
-    },
-  );
+  const rpc = Object.entries(FAULTS).map(([code, row]): ErrorEntry => {
+    const { status, rpcCode, retryable, nextAction } = row;
+    const meaning = MEANINGS[parseCode(code)];
+    return { code, surface: "json_rpc", status, rpcCode, retryable, meaning, nextAction };
+  });
   return [
     ...rpc.filter((entry) => hosted || !HOSTED_ONLY.has(entry.code)),
     ...(hosted ? MANAGEMENT : []),
@@ -48,7 +40,11 @@ export function errorEntries(hosted: boolean): readonly ErrorEntry[] {
 
 /** One error of the management API. */
 export function managementError(code: ApiFaultCode): ErrorEntry {
-  const { status, retryable, meaning, nextAction } = API_FAULTS[code];
+  return managementEntry(code, API_FAULTS[code]);
+}
+
+function managementEntry(code: string, row: (typeof API_FAULTS)[ApiFaultCode]): ErrorEntry {
+  const { status, retryable, meaning, nextAction } = row;
   return { code, surface: "management", status, rpcCode: null, retryable, meaning, nextAction };
 }
 
@@ -60,8 +56,8 @@ export function byStatus(
   return statuses.map((status) => [status, entries.filter((entry) => entry.status === status)]);
 }
 
-const MANAGEMENT: readonly ErrorEntry[] = Object.keys(API_FAULTS).map((code) =>
-  managementError(parseApiCode(code)),
+const MANAGEMENT: readonly ErrorEntry[] = Object.entries(API_FAULTS).map(([code, row]) =>
+  managementEntry(code, row),
 );
 
 /** Codes that only occur where keys exist. */
@@ -149,11 +145,6 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
 /** A key of `FAULTS`: `Object.entries` widens it to a string. */
 function parseCode(code: string): FaultCode {
   return code as FaultCode;
-}
-
-/** A key of `API_FAULTS`: `Object.entries` widens it to a string. */
-function parseApiCode(code: string): ApiFaultCode {
-  return code as ApiFaultCode;
 }
 
 /** `/docs/errors`: every code of an instance, below a heading of its own. */

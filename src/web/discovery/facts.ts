@@ -235,14 +235,10 @@ export function rpcForms({ hosted }: DocumentFacts): readonly string[] {
   return [...KEYED_FORMS, ...PLAIN_FORMS];
 }
 
-/** What is sold and how it is paid for. */
-export interface PaymentTerms {
+/** What is sold, in which range, and how it is paid for. */
+export interface PaymentTerms
+  extends Pick<PaymentSettings, "minN" | "maxN" | "customDayN" | "maxCustomDays"> {
   readonly rails: readonly RailTerms[];
-  /** The range of one purchase, in nano-USD. */
-  readonly minN: bigint;
-  readonly maxN: bigint;
-  readonly customDayN: bigint;
-  readonly maxCustomDays: number;
 }
 
 /** Reads the terms from settings. */

@@ -8,7 +8,8 @@ import type { DocumentFacts, HostedFacts } from "./facts.ts";
 import { COMPONENTS, Schemas } from "./schema-text.ts";
 import type { Json } from "./sections.ts";
 
-const text = (description: string, more: Json = {}): Json => ({
+/** A text with its meaning. */
+export const text = (description: string, more: Json = {}): Json => ({
   description,
   schema: { type: "string", ...more },
 });
@@ -116,12 +117,13 @@ export function headersOf(names: readonly HeaderName[]): Json {
   );
 }
 
-/** Headers of instances without keys. */
-const UNBILLED: readonly string[] = ["RequestId", "RetryAfter", "Meta", "Node", "Cache", "Seen"];
+/** Headers of answers to calls on instances without keys. */
+export const UNBILLED: readonly HeaderName[] = ["RequestId", "Meta", "Node", "Cache", "Seen"];
 
 /** The response headers of an instance as components. */
 export function headerComponents(hosted: boolean): Json {
-  const names = Object.entries(HEADERS).filter(([name]) => hosted || UNBILLED.includes(name));
+  const shown: readonly string[] = [...UNBILLED, "RetryAfter"];
+  const names = Object.entries(HEADERS).filter(([name]) => hosted || shown.includes(name));
   return Object.fromEntries(names.map(([name, [, header]]) => [name, header]));
 }
 

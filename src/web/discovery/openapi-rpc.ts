@@ -14,6 +14,8 @@ import {
   refusalResponses,
   rpcSecurity,
   SEEN_EXAMPLE,
+  text,
+  UNBILLED,
 } from "./openapi-parts.ts";
 import { paymentInfo } from "./pay.ts";
 import type { Json } from "./sections.ts";
@@ -26,7 +28,7 @@ interface RpcForm {
   readonly pays?: "call" | "fund_key";
 }
 
-const PAID_FORMS: readonly RpcForm[] = [
+const FORMS: readonly RpcForm[] = [
   {
     id: "rpcKeyed",
     path: "/rpc/k/{key}/{strategy}/{chain}",
@@ -39,8 +41,6 @@ const PAID_FORMS: readonly RpcForm[] = [
     summary: "Call a chain and pay for each call",
     pays: "call",
   },
-];
-const FORMS: readonly RpcForm[] = [
   { id: "rpc", path: "/rpc/{chain}", summary: "Call a chain with the default strategy" },
   { id: "rpcStrategy", path: "/rpc/{strategy}/{chain}", summary: "Call a chain with a strategy" },
   {
@@ -56,13 +56,13 @@ const FORMS: readonly RpcForm[] = [
 ];
 
 /** The ids of JSON-RPC operations. */
-export const RPC_OPERATIONS: readonly string[] = [...PAID_FORMS, ...FORMS].map(({ id }) => id);
+export const RPC_OPERATIONS: readonly string[] = FORMS.map(({ id }) => id);
 
 /** The path items of JSON-RPC. */
 export function rpcPaths(facts: DocumentFacts, components: Components): Json {
   const { hosted } = facts;
   const shared = sharedParts(hosted !== null, components);
-  const forms = [...PAID_FORMS, ...FORMS].filter(
+  const forms = FORMS.filter(
     ({ pays }) =>
       pays === undefined || (hosted !== null && (pays !== "call" || sellsCalls(hosted.payments))),
   );
@@ -102,7 +102,6 @@ function sharedParts(hosted: boolean, components: Components): Json {
   };
 }
 
-const UNBILLED = ["RequestId", "Meta", "Node", "Cache", "Seen"] as const;
 const LIMITS = ["RateLimitPolicy", "RateLimit"] as const;
 const BILLED: readonly HeaderName[] = [
   "Access",
@@ -132,11 +131,12 @@ const REFUSALS: Omit<Refusals, "headers"> = {
 
 function operationOf({ id, path, summary, pays }: RpcForm, facts: DocumentFacts): Json {
   const named = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = ""]) => name);
+  const known = pathParameters(facts);
   const inPath = named.map((name) => ({
     name,
     in: "path",
     required: true,
-    ...pathParameter(name, facts),
+    ...known[name],
   }));
   const info = pays === undefined ? null : paymentInfo(facts.hosted?.payments ?? null, pays);
   const byKey = pays === undefined ? rpcSecurity(facts.hosted) : [];
@@ -170,12 +170,11 @@ const DESCRIPTIONS = {
     "channel (MPP `tempo`/`session`), after it was answered. The challenge says what it costs.",
 } as const;
 /** An optional parameter of the query. */
-const inQuery = (name: string, description: string, schema: Json): Json => ({
+const inQuery = (name: string, description: string, schema: Json = {}): Json => ({
   name,
   in: "query",
   required: false,
-  description,
-  schema: { type: "string", ...schema },
+  ...text(description, schema),
 });
 
 const STRATEGY = inQuery(
@@ -186,7 +185,6 @@ const STRATEGY = inQuery(
 const PROVIDER = inQuery(
   "provider",
   "Asks this provider and no other. The header `X-Svc-Provider` does the same.",
-  {},
 );
 const META = inQuery(
   "include_meta",
@@ -208,25 +206,15 @@ const SEEN = inQuery(
   { examples: [SEEN_EXAMPLE] },
 );
 
-function pathParameter(name: string, { chains, profiles }: DocumentFacts): Json {
-  switch (name) {
-    case "chain": {
-      const examples = chains.map((chain) => chain.name);
-      return {
-        description: `Name, alias or decimal id of a chain: ${examples.join(", ")}.`,
-        schema: { type: "string", examples },
-      };
-    }
-    case "strategy":
-      return { description: "Routing strategy.", schema: { type: "string", enum: STRATEGY_NAMES } };
-    case "slug":
-      return {
-        description: "Slug of a profile.",
-        schema: { type: "string", examples: profiles.map((profile) => profile.slug) },
-      };
-    case "key":
-      return { description: "The full RPC key, `svc_ak_…`.", schema: { type: "string" } };
-    default:
-      return { description: "Id or alias of a provider.", schema: { type: "string" } };
-  }
+/** The parameters of paths, by name. */
+function pathParameters({ chains, profiles }: DocumentFacts): Readonly<Record<string, Json>> {
+  const names = chains.map((chain) => chain.name);
+  const all = `Name, alias or decimal id of a chain: ${names.join(", ")}.`;
+  return {
+    chain: text(all, { examples: names }),
+    strategy: text("Routing strategy.", { enum: STRATEGY_NAMES }),
+    slug: text("Slug of a profile.", { examples: profiles.map((profile) => profile.slug) }),
+    key: text("The full RPC key, `svc_ak_…`."),
+    provider_id: text("Id or alias of a provider."),
+  };
 }

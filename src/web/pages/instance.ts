@@ -6,14 +6,13 @@ import type { Chain } from "../../core/provider/chain.ts";
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
 import { unknownShapes } from "../../core/provider-errors/error-samples.ts";
 import { COUNTED_KINDS } from "../../core/stream/subscription.ts";
-import { CHECK_RESULTS } from "../../observe/metrics.ts";
+import { streamTotals, streamView } from "../../observe/operator-report.ts";
 import type { StreamFacts } from "../../observe/readings.ts";
 import type { Series } from "../../observe/series.ts";
 import type { BudgetReport } from "../../upstream/budget/provider-budget.ts";
 import type { ProviderCordon } from "../../upstream/health/provider-state.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry, ServedProfile } from "../../upstream/registry/profile-registry.ts";
-import { FAILOVER_REASONS } from "../../upstream/stream/subscriber.ts";
 import type { SocketReport } from "../../upstream/transport.ts";
 import type { readiness } from "../contract/instance.ts";
 
@@ -294,34 +293,18 @@ function subscriptionsDocument(
   const own = ({ profile, chain }: { readonly profile: string; readonly chain: string }): boolean =>
     profile === series.profile && chain === series.chain;
   const open = subscriptions.reports().filter(own);
-  const counts = subscriptions.counts().find(own);
-  const checks = subscriptions.checks().find(own);
+  const checks = subscriptions.checks().filter(own);
+  const totals = streamTotals(open, subscriptions.counts().filter(own), checks);
   return {
+    ...totals,
     open: open.length,
-    subscribers: sumOf(open, (stream) => stream.subscribers),
-    failovers: Object.fromEntries(
-      FAILOVER_REASONS.map((reason) => [reason, counts?.failovers[reason] ?? 0]),
-    ),
-    blocks_filled: (counts?.filledBlocks ?? 0) + sumOf(open, (stream) => stream.filledBlocks),
-    ended: counts?.ended ?? 0,
-    log_checks: {
-      ...Object.fromEntries(CHECK_RESULTS.map(([name, member]) => [name, checks?.[member] ?? 0])),
-      calls: checks?.calls ?? 0,
-    },
+    log_checks: { ...totals.log_checks, calls: sumOf(checks, ({ calls }) => calls) },
     notifications: Object.fromEntries(
       COUNTED_KINDS.map((kind, i) => [kind, series.notifications[i] ?? 0]),
     ),
     streams: open.slice(0, MAX_SHOWN).map((stream) => ({
-      kind: stream.kind,
-      state: stream.state,
+      ...streamView(stream),
       provider: stream.provider === null ? null : shown(stream.provider),
-      pinned: stream.pinned,
-      subscribers: stream.subscribers,
-      block_height: stream.height,
-      blocks_behind: stream.behind,
-      events: stream.events,
-      failovers: stream.failovers,
-      blocks_filled: stream.filledBlocks,
     })),
   };
 }

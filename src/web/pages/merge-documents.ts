@@ -89,34 +89,36 @@ export function mergeChainDocuments(
   gone: JsonObject | null,
 ): JsonObject {
   const living = merged(documents);
-  return withShares(gone === null ? living : merged([living, within(gone, living)]), 0);
+  return withShares(gone === null ? living : withCountsOf(living, gone, null), 0);
 }
 
-/** Adds the counts of another ended worker. */
+/** Adds another ended worker. */
 export function addCounts(gone: JsonObject | null, document: JsonObject): JsonObject {
-  const counts = countsOf(document, null);
-  return gone === null ? counts : merged([gone, counts]);
+  return gone === null ? document : merged([gone, document]);
 }
 
 function merged(documents: readonly JsonObject[]): JsonObject {
   return mergeObjects(documents, null, documents.map(callsOf));
 }
 
-/** The part of `document` whose list items also exist in `other`. */
-function within(document: JsonObject, other: JsonObject): JsonObject {
-  return Object.fromEntries(
-    Object.entries(document).map(([name, value]) => [name, valueWithin(value, other[name])]),
-  );
+/** A value of living workers with the counts of the same value of those that have ended. */
+function withCounts(living: Json, gone: Json, rule: Rule | null): Json {
+  if (Array.isArray(living) && Array.isArray(gone)) {
+    const byIdentity = new Map(gone.filter(isObject).map((item) => [identityOf(item), item]));
+    return living.map((item) =>
+      isObject(item) ? withCounts(item, byIdentity.get(identityOf(item)), null) : item,
+    );
+  }
+  if (isObject(living) && isObject(gone)) return withCountsOf(living, gone, rule);
+  if (rule !== "count" || typeof gone !== "number") return living;
+  return typeof living === "number" ? living + gone : gone;
 }
 
-function valueWithin(value: Json, other: Json): Json {
-  if (isObject(value)) return isObject(other) ? within(value, other) : null;
-  if (!Array.isArray(value) || !Array.isArray(other)) return value;
-  const byIdentity = new Map(other.filter(isObject).map((item) => [identityOf(item), item]));
-  return value.filter(isObject).flatMap((item) => {
-    const same = byIdentity.get(identityOf(item));
-    return same === undefined ? [] : [within(item, same)];
-  });
+function withCountsOf(living: JsonObject, gone: JsonObject, rule: Rule | null): JsonObject {
+  const names = Object.keys(rule === "count" ? { ...living, ...gone } : living);
+  return Object.fromEntries(
+    names.map((name) => [name, withCounts(living[name], gone[name], RULES[name] ?? rule)]),
+  );
 }
 
 /** Merges the documents of `GET /api/ready`: the service can serve what any worker can serve. */
@@ -222,22 +224,6 @@ function identityOf(object: JsonObject): string {
 function callsOf(object: JsonObject): number {
   const { calls } = object;
   return typeof calls === "number" ? calls : 0;
-}
-
-/** The counters of a document: all other numbers become null. */
-function countsOf(object: JsonObject, inherited: Rule | null): JsonObject {
-  return Object.fromEntries(
-    Object.entries(object).map(([name, value]) => [name, kept(value, RULES[name] ?? inherited)]),
-  );
-}
-
-function kept(value: Json, rule: Rule | null): Json {
-  if (Array.isArray(value)) {
-    if (rule === "concat" || rule === "union") return [];
-    return value.filter(isObject).map((item) => countsOf(item, null));
-  }
-  if (isObject(value)) return countsOf(value, rule);
-  return rule === null || rule === "count" ? value : null;
 }
 
 /** Computes shares; `total`: the calls of the profile that the object belongs to. */

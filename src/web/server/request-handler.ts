@@ -4,10 +4,10 @@ import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { ConsoleSessions } from "../api/console-sessions.ts";
 import type { Api } from "../api/operation-server.ts";
 import type { Activity } from "../http/activity.ts";
-import { clientAddress, headerOf } from "../http/client-address.ts";
-import { cookieRequestOf } from "../http/console-cookie.ts";
+import { headerOf } from "../http/client-address.ts";
 import { html } from "../http/html.ts";
 import { bearerOf, isFromThisMachine, NO_HOST, namesOneHost } from "../http/local-caller.ts";
+import type { RequestOrigin } from "../http/request-origin.ts";
 import { type Headers, headersOf, wantsHtml, writeFault, writePreflight } from "../http/respond.ts";
 import { writePage } from "../pages/account/page.ts";
 import type { PageHandler } from "../pages/console-pages.ts";
@@ -28,8 +28,7 @@ export interface RequestParts {
   /** Whether status pages are open to everyone. */
   readonly isStatusPublic: () => boolean;
   readonly requestId: () => string;
-  /** Base URL of this service as the caller uses it, without a trailing slash. */
-  readonly baseUrl: (request: IncomingMessage) => string;
+  readonly originOf: (request: IncomingMessage) => RequestOrigin;
 }
 
 /** Serves or refuses one request. */
@@ -49,7 +48,7 @@ export function handleRequest(
   const path = url.split("?", 1)[0] ?? "/";
   if (namesHost && method !== "OPTIONS" && parts.api.serves(path)) {
     request.url = url;
-    return parts.api.handle(request, response, requestId);
+    return parts.api.handle({ ...parts.originOf(request), request, response, requestId });
   }
   const headers = headersOf(requestId, sent["x-request-id"]);
   request.on("error", () => {});
@@ -86,9 +85,8 @@ function showPage(
   { request, response, headers, path, query }: PageExchange,
 ): void {
   const { headers: sent } = request;
-  const baseUrl = parts.baseUrl(request);
+  const { baseUrl, address, cookie } = parts.originOf(request);
   const bearer = bearerOf(withoutPayment(sent.authorization));
-  const address = clientAddress(request, parts.rpc.proxies);
   const byToken = parts.sessions.operatorBy(bearer, address) === true;
   const show = (role: "operator" | "agent" | null): void =>
     page(response, headers, {
@@ -104,7 +102,7 @@ function showPage(
       mayReadStatus: byToken || role !== null || parts.isStatusPublic(),
       isLocal: isFromThisMachine(request),
     });
-  const { id } = cookieRequestOf(sent, { baseUrl, publicUrl: null });
+  const { id } = cookie;
   if (id === null || byToken || !path.startsWith(SESSION_PAGES)) return show(null);
   parts.sessions.callerOf(id).then(
     (caller) => show(caller?.kind ?? null),

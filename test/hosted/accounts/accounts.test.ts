@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { AddressLimit, networkOf } from "../../../src/core/billing/address-limit.ts";
+import { usdText } from "../../../src/core/billing/price.ts";
 import {
   type AccountRecord,
   accountById,
@@ -12,8 +13,8 @@ import {
 import {
   accountUsage,
   type UsageScope,
-  type Used,
   usageReport,
+  type usedView,
 } from "../../../src/hosted/accounts/usage.ts";
 import { monthOf, monthStartMs } from "../../../src/hosted/credit/usage-buffer.ts";
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
@@ -141,27 +142,28 @@ eachStore(({ engine, open }) => {
       .execute();
     const all = await usageReport(store, { hours: 24, accountId: null, nowMs: NOW_MS });
     assert.deepEqual(
-      all.byMethod.map((it) => [it.method, it.calls, it.cu, it.chargeN]),
+      all.by_method.map((it) => [it.method, it.calls, it.cu, it.usd]),
       [
-        ["eth_call", 15, 45, 225_000n],
-        ["eth_getLogs", 2, 6, 30_000n],
+        ["eth_call", 15, 45, usdText(225_000n)],
+        ["eth_getLogs", 2, 6, usdText(30_000n)],
       ],
     );
     assert.deepEqual(
-      all.byKey.map((it) => [it.name, it.prefix, it.calls]),
+      all.by_key.map((it) => [it.name, it.key_prefix, it.calls]),
       [
         ["a", a.prefix, 13],
         ["b", b.prefix, 4],
       ],
     );
     assert.deepEqual(
-      all.byTime.map((it) => it.calls),
+      all.by_time.map((it) => it.calls),
       [4, 3, 10],
     );
-    assert.equal(all.toMs - all.fromMs, DAY_MS);
-    const cachedOf = (rows: readonly Used[]) => rows.map((row) => [row.cachedCalls, row.cachedCu]);
+    assert.equal(Date.parse(all.to) - Date.parse(all.from), DAY_MS);
+    const cachedOf = (rows: readonly ReturnType<typeof usedView>[]) =>
+      rows.map((row) => [row.cached_calls, row.cached_cu]);
     assert.deepEqual(
-      [cachedOf(all.byMethod), cachedOf(all.byKey), cachedOf(all.byTime)],
+      [cachedOf(all.by_method), cachedOf(all.by_key), cachedOf(all.by_time)],
       [
         [
           [7, 7],
@@ -179,9 +181,9 @@ eachStore(({ engine, open }) => {
       ],
     );
     const one = await usageReport(store, { hours: 1, accountId: a.accountId, nowMs: NOW_MS });
-    assert.deepEqual([one.byMethod.length, one.byKey.length, one.byTime[0]?.calls], [1, 1, 10]);
+    assert.deepEqual([one.by_method.length, one.by_key.length, one.by_time[0]?.calls], [1, 1, 10]);
     assert.deepEqual(
-      (await usageReport(store, { hours: 24, accountId: "acc_none", nowMs: NOW_MS })).byTime,
+      (await usageReport(store, { hours: 24, accountId: "acc_none", nowMs: NOW_MS })).by_time,
       [],
     );
   });
@@ -231,28 +233,28 @@ eachStore(({ engine, open }) => {
     const read = (usage: UsageScope) => accountUsage(store, usage, { days: 3, nowMs: NOW_MS });
     const all = await read({ kind: "account", scope: { accountId, profiles: null } });
     assert.deepEqual(
-      all.byTime.map((it) => [new Date(it.atMs).toISOString(), it.calls, it.cu, it.chargeN]),
+      all.by_time.map((it) => [it.at, it.calls, it.cu, it.usd]),
       [
-        ["2026-06-29T00:00:00.000Z", 6, 18, 90_000n],
-        ["2026-06-30T00:00:00.000Z", 11, 33, 165_000n],
+        ["2026-06-29T00:00:00.000Z", 6, 18, usdText(90_000n)],
+        ["2026-06-30T00:00:00.000Z", 11, 33, usdText(165_000n)],
       ],
     );
     assert.deepEqual(
-      all.byMethod.map((it) => [it.method, it.calls]),
+      all.by_method.map((it) => [it.method, it.calls]),
       [
         ["eth_call", 16],
         ["eth_getLogs", 1],
       ],
     );
     assert.deepEqual(
-      all.byKey.map((it) => [it.name, it.calls, it.isRevoked]),
+      all.by_key.map((it) => [it.name, it.calls, it.revoked]),
       [
         ["first", 13, false],
         ["second", 4, true],
       ],
     );
     assert.deepEqual(
-      [all.byTime, all.byMethod, all.byKey].map((rows) => rows.map((row) => row.cachedCalls)),
+      [all.by_time, all.by_method, all.by_key].map((rows) => rows.map((row) => row.cached_calls)),
       [
         [3, 5],
         [8, 0],
@@ -261,13 +263,13 @@ eachStore(({ engine, open }) => {
     );
     const restricted = await read({ kind: "account", scope: { accountId, profiles: ["mine"] } });
     assert.deepEqual(
-      restricted.byKey.map((it) => it.name),
+      restricted.by_key.map((it) => it.name),
       ["second"],
     );
     const none = await read({ kind: "account", scope: { accountId, profiles: ["no-such"] } });
-    assert.deepEqual([none.byTime, none.byKey], [[], []]);
+    assert.deepEqual([none.by_time, none.by_key], [[], []]);
     const own = await read({ kind: "key", keyId: first.id });
-    assert.deepEqual([own.byKey.length, own.byTime.at(-1)?.calls], [1, 11]);
+    assert.deepEqual([own.by_key.length, own.by_time.at(-1)?.calls], [1, 11]);
   });
 
   test(`the purchases of an account are its own and those of accounts that became part of it (${engine})`, async (t) => {

@@ -26,7 +26,7 @@ function lagOf(chain: Partial<ChainDocument>): number | undefined {
   const profile = readDocument(
     { chains: CHAINS, rules: PUBLIC_ONLY },
     { accountId: "acc_a", slug: "mine" },
-    { chains: { mainnet: { max_lag_blocks: 5, providers, ...chain } } },
+    { chains: { mainnet: { max_lag_blocks: 5, block_protection: false, providers, ...chain } } },
   );
   assert.ok(!("kind" in profile));
   return profile.chains.get("ethereum")?.maxLagBlocks;
@@ -41,6 +41,7 @@ test("a provider may state its region; nodes prefer their own, and no profile of
       chains: {
         mainnet: {
           max_lag_blocks: 5,
+          block_protection: false,
           providers: [
             { ...own, name: "near", region: "eu-west" },
             { ...own, name: "somewhere" },
@@ -82,7 +83,7 @@ test("a profile says which view of the chain its callers get, on each of its cha
     const profile = readDocument(
       { chains: CHAINS, rules: PUBLIC_ONLY },
       { accountId: "acc_a", slug: "mine" },
-      { ...more, chains: { mainnet: { max_lag_blocks: 5, providers } } },
+      { ...more, chains: { mainnet: { max_lag_blocks: 5, block_protection: false, providers } } },
     );
     assert.ok(!("kind" in profile));
     return profile.chains.get("ethereum");

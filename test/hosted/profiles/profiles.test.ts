@@ -52,6 +52,7 @@ function documentWith(key: string): ProfileDocument {
     chains: {
       ethereum: {
         max_lag_blocks: 5,
+        block_protection: false,
         providers: [
           {
             name: "mine",

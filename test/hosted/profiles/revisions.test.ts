@@ -53,10 +53,10 @@ function provider(more: Partial<ProviderDocument> = {}): ProviderDocument {
 }
 
 function documentOf(
-  providers: readonly ProviderDocument[],
+  providers: ProviderDocument[],
   { chain = "ethereum", lag = 5 } = {},
 ): ProfileDocument {
-  return { chains: { [chain]: { max_lag_blocks: lag, providers } } };
+  return { chains: { [chain]: { max_lag_blocks: lag, block_protection: false, providers } } };
 }
 
 const partsOf = (store: Store, secret = OLD, previous: string | null = null): ProfileParts => ({

@@ -6,9 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { openStore } from "../../../src/shared/store/store.ts";
-import type { ApiParts } from "../../../src/web/api/api.ts";
 import { isLocalCaller } from "../../../src/web/http/local-caller.ts";
-import { type ServedApi, serveApi } from "../../fakes/hosted.ts";
+import { type Served, type ServedApi, serveApi } from "../../fakes/hosted.ts";
 
 const HERE = "http://127.0.0.1:4000";
 
@@ -59,7 +58,7 @@ test("a loopback address is local, unless a page of another origin sent the requ
     );
 });
 
-async function served(t: TestContext, overrides: Partial<ApiParts>): Promise<ServedApi> {
+async function served(t: TestContext, overrides: Served): Promise<ServedApi> {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-local-"));
   const store = await openStore({ url: "", dataDir });
   t.after(async () => {

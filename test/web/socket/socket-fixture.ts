@@ -139,7 +139,12 @@ export async function createFixture(
       api: { serves: () => false, handle: () => {} },
       sessions: { callerOf: async () => null, operatorBy: () => false },
       isStatusPublic: () => true,
-      baseUrl: () => "http://x",
+      originOf: () => ({
+        address: "127.0.0.1",
+        baseUrl: "http://x",
+        isLocal: false,
+        cookie: { form: null, id: null, isSameOrigin: false, isJson: false },
+      }),
       requestId: () => `req-${++ids}`,
     },
     "127.0.0.1",

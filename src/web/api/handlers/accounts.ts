@@ -1,16 +1,9 @@
 // Handlers of operations that read accounts and agents.
 import type { z } from "zod";
-import { usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import { accountById, accountViewOf } from "../../../hosted/accounts/accounts.ts";
 import type { Restrictions } from "../../../hosted/accounts/connections.ts";
-import {
-  accountUsage,
-  NOTHING_USED,
-  sumOf,
-  type UsageReport,
-  type Used,
-} from "../../../hosted/accounts/usage.ts";
+import { accountUsage } from "../../../hosted/accounts/usage.ts";
 import type { ACCOUNT_OPERATIONS, account } from "../../contract/accounts.ts";
 import type { HandlerParts, StoreHandlers } from "../parts.ts";
 import { profilesOfAccount } from "./profiles-view.ts";
@@ -41,15 +34,12 @@ export const ACCOUNT_HANDLERS: StoreHandlers<keyof typeof ACCOUNT_OPERATIONS> = 
         ? ({ kind: "key", keyId: caller.key.id } as const)
         : ({ kind: "account", scope: caller.agent } as const);
     const usage = await accountUsage(store, scope, { days: query.days, nowMs });
+    const { by_time, by_key, ...sums } = usage;
     return ok({
-      from: instant(usage.fromMs),
+      ...sums,
       to: instant(nowMs),
-      ...usageView(usage),
-      by_day: usage.byTime.map((row) => ({
-        day: instant(row.atMs).slice(0, DAY_CHARS),
-        ...usedView(row),
-      })),
-      by_key: usage.byKey.map((row) => ({ revoked: row.isRevoked, ...keyUsedView(row) })),
+      by_day: by_time.map(({ at, ...used }) => ({ day: at.slice(0, DAY_CHARS), ...used })),
+      by_key: by_key.map(({ account_id: _, ...key }) => key),
     });
   },
 };
@@ -98,27 +88,4 @@ export async function accountView(
     ),
     created_at: instant(found.createdAtMs),
   };
-}
-
-/** The sum of a time, and what each method has used of it. */
-export function usageView({ byTime, byMethod }: UsageReport) {
-  return {
-    totals: usedView(byTime.reduce(sumOf, NOTHING_USED)),
-    by_method: byMethod.map((row) => ({ method: row.method, ...usedView(row) })),
-  };
-}
-
-/** What a key has used. */
-export function keyUsedView(row: UsageReport["byKey"][number]) {
-  return { key_id: row.keyId, name: row.name, key_prefix: row.prefix, ...usedView(row) };
-}
-
-/** An amount of usage as answers show it. */
-export function usedView(used: Used) {
-  return { calls: used.calls, cu: used.cu, usd: usdText(used.chargeN), ...cachedView(used) };
-}
-
-/** The part of an amount of usage that was answered from the cache. */
-export function cachedView({ cachedCalls, cachedCu }: Pick<Used, "cachedCalls" | "cachedCu">) {
-  return { cached_calls: cachedCalls, cached_cu: cachedCu };
 }

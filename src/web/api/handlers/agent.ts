@@ -15,9 +15,9 @@ import {
   balanceView,
   chainOfManaged,
   created,
-  defaultChains,
   keyUrls,
   keyView,
+  managedChains,
   ok,
 } from "./views.ts";
 
@@ -26,7 +26,7 @@ export const AGENT_HANDLERS: StoreHandlers<keyof typeof AGENT_OPERATIONS> = {
   listAgentChains(_, parts) {
     const strategies = [...STRATEGY_NAMES];
     return ok(
-      defaultChains(parts).map((chain) => ({
+      managedChains(parts, DEFAULT_PROFILE).map((chain) => ({
         name: chain.chainName,
         chain_id: chain.chainId,
         strategies,

@@ -1,6 +1,6 @@
 // Handlers of history: an hour and a day from the memory of the service, 90 days from the store;
 // what changed lately; the nodes.
-import { apiFault } from "../../../core/faults/api-fault.ts";
+import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
 import {
   type HistoryQuery,
   historyColumns,
@@ -35,7 +35,7 @@ export const HISTORY_HANDLERS: InstanceHandlers<"getHistory" | "listChanges" | "
     const range = historyRange(query.range, query.points, live.runtime.wallMs());
     const found = await read(live, { ...range, ...asked, classes: realIds });
     if (found === null) return silent();
-    if (typeof found === "string") return unreadable(found);
+    if (typeof found === "string") return UNREADABLE[found];
     const { stepMs } = SPANS[range.span];
     const shownMs = stepMs * range.joined;
     const firstMs = range.firstStep * stepMs;
@@ -68,30 +68,22 @@ function read(
 const RETRY_MS = 10_000;
 
 /** Why 90 days cannot be told of. */
-function unreadable(failure: HoursFailure) {
-  switch (failure) {
-    case "no_store":
-      return apiFault(
-        "unavailable",
-        "this service keeps its data in memory: data_dir cannot be used",
-        {
-          nextAction: "ask for range=day, or give the service a data_dir of its own",
-        },
-      );
-    case "store_silent":
-      return apiFault(
-        "unavailable",
-        "the database does not answer: hours that are not written wait in memory",
-        { retryAfterMs: RETRY_MS, nextAction: "ask for range=day, or later" },
-      );
-    case "busy":
-      return apiFault("unavailable", "too many read 90 days at this moment", {
-        retryAfterMs: RETRY_MS,
-      });
-    case "no_answer":
-      return silent();
-  }
-}
+const UNREADABLE: Readonly<Record<HoursFailure, ApiFault<"unavailable">>> = {
+  no_store: apiFault(
+    "unavailable",
+    "this service keeps its data in memory: data_dir cannot be used",
+    { nextAction: "ask for range=day, or give the service a data_dir of its own" },
+  ),
+  store_silent: apiFault(
+    "unavailable",
+    "the database does not answer: hours that are not written wait in memory",
+    { retryAfterMs: RETRY_MS, nextAction: "ask for range=day, or later" },
+  ),
+  busy: apiFault("unavailable", "too many read 90 days at this moment", {
+    retryAfterMs: RETRY_MS,
+  }),
+  no_answer: silent(),
+};
 
 interface Scope extends Pick<HistoryQuery, "chain" | "provider"> {
   /** Whether providers are shown by alias. */

@@ -125,17 +125,8 @@ const REFUSALS: Readonly<Record<HubRefusal, string>> = {
   too_many_filters: `readers watch with ${MAX_FILTERS} different filters already`,
 };
 
-type FilterQuery = ApiInput<(typeof LIVE_OPERATIONS)["watchEvents"]>["query"];
+type FilterQuery = ApiInput<(typeof LIVE_OPERATIONS)["listDecisions"]>["query"];
 
-function filterOf(query: Omit<FilterQuery, "last_event_id">): CallFilter {
-  return {
-    profile: query.profile ?? null,
-    chain: query.chain ?? null,
-    method: query.method ?? null,
-    provider: query.provider ?? null,
-    key: query.key ?? null,
-    outcome: query.outcome ?? null,
-    failovers: query.failovers === "true",
-    minMs: query.min_ms ?? null,
-  };
+function filterOf({ min_ms: minMs, failovers, ...filter }: Omit<FilterQuery, "limit">): CallFilter {
+  return { ...filter, minMs, failovers: failovers === "true" };
 }

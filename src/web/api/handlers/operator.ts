@@ -4,7 +4,7 @@ import { nanoOf } from "../../../core/billing/payment.ts";
 import { parseUsd, usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import { accountById, creditAccountOnce } from "../../../hosted/accounts/accounts.ts";
-import { NOTHING_USED, sumOf, usageReport } from "../../../hosted/accounts/usage.ts";
+import { usageReport } from "../../../hosted/accounts/usage.ts";
 import type { AuditFindings } from "../../../hosted/audit/audit.ts";
 import { type AuditResult, lastAudit, parseProblems } from "../../../hosted/audit/audit-results.ts";
 import {
@@ -12,22 +12,19 @@ import {
   listAccounts,
   parseAccountCursor,
 } from "../../../hosted/operator/account-list.ts";
-import { type RevenueDay, revenueByDay } from "../../../hosted/operator/revenue.ts";
+import { revenueByDay } from "../../../hosted/operator/revenue.ts";
 import { grantCustomAccess } from "../../../hosted/profiles/custom-access.ts";
 import type { WalletReport } from "../../../payments/payments.ts";
 import { allPurchases } from "../../../payments/purchase/all-purchases.ts";
 import { newId } from "../../../secrets/secret.ts";
 import type { OPERATOR_OPERATIONS } from "../../contract/operator.ts";
 import type { StoreHandlers } from "../parts.ts";
-import { cachedView, keyUsedView, usageView, usedView } from "./accounts.ts";
 import { purchaseBody } from "./purchases.ts";
 import { instant, ok } from "./views.ts";
 
 const MAX_DIFFERENCES = 100;
 /** The suggested delay before the next try to read an audit. */
 const RETRY_MS = 5_000;
-
-const DAY_MS = 86_400_000;
 
 /** The handlers. */
 export const OPERATOR_HANDLERS: StoreHandlers<keyof typeof OPERATOR_OPERATIONS> = {
@@ -59,12 +56,11 @@ export const OPERATOR_HANDLERS: StoreHandlers<keyof typeof OPERATOR_OPERATIONS> 
   },
   async getOperatorUsage({ query: { hours, account = null } }, { store, runtime }) {
     const report = await usageReport(store, { hours, accountId: account, nowMs: runtime.wallMs() });
+    const { by_time, by_key, ...sums } = report;
     return ok({
-      from: instant(report.fromMs),
-      to: instant(report.toMs),
-      ...usageView(report),
-      by_key: report.byKey.map((row) => ({ account_id: row.accountId, ...keyUsedView(row) })),
-      by_hour: report.byTime.map((row) => ({ hour: instant(row.atMs), ...usedView(row) })),
+      ...sums,
+      by_key: by_key.map(({ revoked: _, ...key }) => key),
+      by_hour: by_time.map(({ at, ...used }) => ({ hour: at, ...used })),
     });
   },
   async listAccounts({ query: { search = null, after = null, ...query } }, { store, runtime }) {
@@ -106,15 +102,8 @@ export const OPERATOR_HANDLERS: StoreHandlers<keyof typeof OPERATOR_OPERATIONS> 
       chains: resultView(chains),
     });
   },
-  async getRevenue({ query: { days: count } }, { store, runtime }) {
-    const days = await revenueByDay(store, { days: count, nowMs: runtime.wallMs() });
-    const [first, last] = [days[0]?.dayMs ?? 0, days.at(-1)?.dayMs ?? 0];
-    return ok({
-      from: instant(first),
-      to: instant(last + DAY_MS),
-      days: days.map((day) => ({ day: instant(day.dayMs).slice(0, 10), ...moneyView(day) })),
-      totals: moneyView(days.reduce(sum, NOTHING)),
-    });
+  async getRevenue({ query: { days } }, { store, runtime }) {
+    return ok(await revenueByDay(store, { days, nowMs: runtime.wallMs() }));
   },
   async getOperatorAudit(_, { sharedAudit }) {
     const finished = await sharedAudit.read();
@@ -165,27 +154,4 @@ function differencesOf({ books, money }: AuditFindings) {
 
 function walletView({ balanceWei, ...wallet }: NonNullable<WalletReport["wallet"]>) {
   return { ...wallet, balance_wei: String(balanceWei) };
-}
-
-type Money = Omit<RevenueDay, "dayMs">;
-
-const NOTHING: Money = { ...NOTHING_USED, paidInN: 0n, grantedN: 0n };
-
-function sum(a: Money, b: Money): Money {
-  return {
-    ...sumOf(a, b),
-    paidInN: a.paidInN + b.paidInN,
-    grantedN: a.grantedN + b.grantedN,
-  };
-}
-
-function moneyView(money: Money) {
-  return {
-    calls: money.calls,
-    cu: money.cu,
-    ...cachedView(money),
-    charged_usd: usdText(money.chargeN),
-    paid_in_usd: usdText(money.paidInN),
-    granted_usd: usdText(money.grantedN),
-  };
 }

@@ -2,9 +2,12 @@
 // of each provider.
 import { z } from "zod";
 import {
+  MAX_CHAIN_PROVIDERS,
+  MAX_CHAINS,
   MAX_PROVIDERS,
   type ProfileDocument,
   type ProviderDocument,
+  profileDocument,
   RESERVED_SLUGS,
   shownUrl,
 } from "../../../hosted/profiles/document.ts";
@@ -106,11 +109,11 @@ export function configurationDocument({
   chains,
 }: Pick<HandlerParts, "custom" | "chains">): z.output<typeof shape.configurationSchema> {
   return {
-    schema: { ...z.toJSONSchema(shape.profileDocument, { target: "draft-2020-12", io: "input" }) },
+    schema: { ...z.toJSONSchema(profileDocument, { target: "draft-2020-12", io: "input" }) },
     limits: {
       max_profiles: custom.maxProfiles,
-      max_chains: shape.MAX_CHAINS,
-      max_providers_per_chain: shape.MAX_CHAIN_PROVIDERS,
+      max_chains: MAX_CHAINS,
+      max_providers_per_chain: MAX_CHAIN_PROVIDERS,
       max_providers: MAX_PROVIDERS,
       max_document_bytes: shape.MAX_DOCUMENT_BYTES,
       requests_per_second: custom.requestsPerSecond,

@@ -50,26 +50,19 @@ export function instantOrNull(wallMs: number | null): string | null {
 }
 
 type ChainParts = Pick<HandlerParts, "chains" | "servedChains" | "store" | "custom">;
+type ManagedParts = Pick<HandlerParts, "chains" | "servedChains">;
 
-/**
- * The chains that a new key can call without naming a profile, in the order of the configuration.
- */
-export function defaultChains({
-  chains,
-  servedChains,
-}: Pick<HandlerParts, "chains" | "servedChains">): readonly Chain[] {
-  const served = servedChains(DEFAULT_PROFILE);
-  return chains.filter((chain) => served.includes(chain.chainName));
+/** The chains that a managed profile serves, in the order of the configuration. */
+export function managedChains(parts: ManagedParts, slug: ManagedSlug): readonly Chain[] {
+  const served = parts.servedChains(slug);
+  return parts.chains.filter((chain) => served.includes(chain.chainName));
 }
 
 /** The chain in the URLs of a key whose default profile is managed. */
-export function chainOfManaged(
-  { chains, servedChains }: Pick<ChainParts, "chains" | "servedChains">,
-  slug: ManagedSlug,
-): string {
-  const served = servedChains(slug);
-  const ordered = chains.map((chain) => chain.chainName).filter((name) => served.includes(name));
-  return exampleChain(ordered, servedChains("public")) ?? chains[0]?.chainName ?? "ethereum";
+export function chainOfManaged(parts: ManagedParts, slug: ManagedSlug): string {
+  const names = managedChains(parts, slug).map((chain) => chain.chainName);
+  const example = exampleChain(names, parts.servedChains("public"));
+  return example ?? parts.chains[0]?.chainName ?? "ethereum";
 }
 
 /**

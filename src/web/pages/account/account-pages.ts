@@ -1,5 +1,5 @@
 // The pages for account owners: their routes, limits and error pages. Knows no content of a page.
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
 import { errorText } from "../../../core/fields.ts";
 import {
@@ -8,10 +8,9 @@ import {
   openAddressLimit,
 } from "../../../core/workers/shared-address-limits.ts";
 import { isStoreFailure } from "../../../shared/store/store-failure.ts";
-import type { Api } from "../../api/operation-server.ts";
+import type { Api, ApiRequest } from "../../api/operation-server.ts";
 import { createBound } from "../../http/activity.ts";
 import { readBody } from "../../http/body.ts";
-import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../../http/client-address.ts";
 import { headersOf } from "../../http/respond.ts";
 import { CLAIM_ROUTE } from "./claim-page.ts";
 import { CONNECTION_ROUTE } from "./connect-page.ts";
@@ -20,10 +19,6 @@ import type { AccountPageParts, AccountRoute } from "./parts.ts";
 
 export interface AccountPagesParts extends Omit<AccountPageParts, "misses" | "creations"> {
   readonly log: Pick<Logger, "error" | "warn">;
-  /** Null = the base URL of the request. */
-  readonly publicUrl: string | null;
-  /** IP addresses and CIDR ranges. */
-  readonly trustedProxies: readonly string[];
   /** Accounts that one address may create per hour on these pages. */
   readonly keysPerHour: number;
   /** Opens the limits by address; absent = those of one process. */
@@ -42,7 +37,6 @@ const MAX_READING = 1_024;
 
 /** Creates the pages over a store. */
 export function createAccountPages(parts: AccountPagesParts): Api {
-  const proxies = trustedProxiesOf(parts.trustedProxies);
   const { keysPerHour, openLimit = openAddressLimit } = parts;
   const { openCreationLimit = openAddressLimit } = parts;
   const account: AccountPageParts = {
@@ -56,7 +50,7 @@ export function createAccountPages(parts: AccountPagesParts): Api {
   const underWay = createBound(MAX_UNDER_WAY, BUSY);
   const reading = createBound(MAX_READING, BUSY);
 
-  async function pageOf(request: IncomingMessage): Promise<Page | null> {
+  async function pageOf({ request, baseUrl, address }: ApiRequest): Promise<Page | null> {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     const route = ROUTES.find((candidate) => path.startsWith(candidate.path));
     if (route === undefined) return NOWHERE;
@@ -66,19 +60,18 @@ export function createAccountPages(parts: AccountPagesParts): Api {
     if (request.method !== "POST") return WRONG_METHOD;
     // Slow senders have a limit of their own, so that they do not use up the limit of requests
     // being served.
-    const baseUrl = parts.publicUrl ?? requestBaseUrl(request, proxies);
     const fields = await reading(() => readForm(request, baseUrl));
     if (!(fields instanceof URLSearchParams)) return fields;
-    const address = clientAddress(request, proxies);
     return underWay(() => route.submit(account, { secret, fields, address }));
   }
 
   return {
     serves: (path) => ROUTES.some((route) => path.startsWith(route.path)),
-    handle(request: IncomingMessage, response: ServerResponse, requestId: string): void {
+    handle(arrived) {
+      const { request, response, requestId } = arrived;
       request.on("error", () => {});
       const headers = headersOf(requestId, request.headers["x-request-id"]);
-      void pageOf(request)
+      void pageOf(arrived)
         .catch((error: unknown) => failurePage(parts.log, error, requestId))
         .then((page) => {
           request.resume();

@@ -232,7 +232,10 @@ async function serve({ runtime, admission, payments, store }: Serving) {
       api: { serves: () => false, handle: () => {} },
       sessions: { callerOf: async () => null, operatorBy: () => false },
       isStatusPublic: () => true,
-      baseUrl: () => "http://x",
+      originOf: () => ({
+        ...{ address: "127.0.0.1", baseUrl: "http://x", isLocal: false },
+        cookie: { form: null, id: null, isSameOrigin: false, isJson: false },
+      }),
       requestId: () => "req-1",
     },
     "127.0.0.1",
