@@ -101,16 +101,14 @@ export class SocketCalls {
   /** Serves one message. */
   serve(bytes: Buffer, binary: boolean): void {
     if (this.#over) return;
-    try {
+    this.#guarded(() => {
       // Clients also send JSON in binary messages. Text messages are known to be UTF-8, because
       // `ws` closes a socket that sends invalid text.
       if (binary && !isUtf8(bytes))
         this.#sendFault("null", fault("parse_error", "the binary message is not UTF-8 text"));
       else if (isJson(bytes)) this.#accept(bytes, skipSpace(bytes, 0, bytes.length));
       else this.#sendFault("null", fault("parse_error", "the message is not valid JSON"));
-    } catch (error) {
-      this.#fail(error);
-    }
+    });
   }
 
   /** Starts requests that wait; to be called when something may have made room for them. */
@@ -119,11 +117,7 @@ export class SocketCalls {
     // An answer may come synchronously: the loop that is already running starts the next request.
     if (queue === null || queue.size === 0 || this.#starting) return;
     this.#starting = true;
-    try {
-      this.#startSome(queue);
-    } catch (error) {
-      this.#fail(error);
-    }
+    this.#guarded(() => this.#startSome(queue));
     this.#starting = false;
     if (queue.size === 0) this.#pacer?.stop();
   };
@@ -140,11 +134,7 @@ export class SocketCalls {
 
   /** Refuses requests that wait: the service stops. */
   refuseWaiting(): void {
-    try {
-      this.#clearQueue((request) => this.#endRefused(request, STOPPING));
-    } catch (error) {
-      this.#fail(error);
-    }
+    this.#guarded(() => this.#clearQueue((request) => this.#endRefused(request, STOPPING)));
   }
 
   /** Ends all calls and subscriptions: the caller left, or was disconnected. */
@@ -222,11 +212,7 @@ export class SocketCalls {
 
   #giveUp(request: SocketRequest, waitedMs: number): void {
     this.#queue?.remove(request);
-    try {
-      this.#endRefused(request, waitedTooLong(waitedMs));
-    } catch (error) {
-      this.#fail(error);
-    }
+    this.#guarded(() => this.#endRefused(request, waitedTooLong(waitedMs)));
     if (this.#queue?.size === 0) this.#pacer?.stop();
   }
 
@@ -324,11 +310,7 @@ export class SocketCalls {
   #replied(request: SocketRequest, reply: Reply): void {
     if (this.#over) return reply.written?.(false);
     this.#view.answered(reply);
-    try {
-      this.#write(request, reply);
-    } catch (error) {
-      this.#fail(error);
-    }
+    this.#guarded(() => this.#write(request, reply));
     this.resume();
   }
 
@@ -352,14 +334,12 @@ export class SocketCalls {
     const batch = { ...plan, ...this.#message(request, target), heard };
     const cancel = runBatch(rpc, batch, (body, settle) => {
       if (this.#over) return settle(false);
-      try {
+      this.#guarded(() => {
         this.#end(request);
         if (body === null) settle(true);
         const isSent = body === null || this.#connection.send(body, settle);
         for (const follow of followers) follow(isSent && !this.#over);
-      } catch (error) {
-        this.#fail(error);
-      }
+      });
       this.resume();
     });
     if (request.isOver) return;
@@ -399,9 +379,13 @@ export class SocketCalls {
   }
 
   /** Handles a bug: logs it and fails this socket only. */
-  #fail(error: unknown): void {
-    this.#parts.rpc.observer.log.error({ err: error }, "bug");
-    this.#connection.close(1011, "internal error");
+  #guarded(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#parts.rpc.observer.log.error({ err: error }, "bug");
+      this.#connection.close(1011, "internal error");
+    }
   }
 }
 

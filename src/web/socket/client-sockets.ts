@@ -3,7 +3,7 @@
 import type { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { WebSocketServer } from "ws";
+import { type WebSocket, WebSocketServer } from "ws";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { headerOf } from "../http/client-address.ts";
@@ -75,7 +75,11 @@ export class ClientSockets {
       if (isOldForm) rpc.legacyForms.announce(headers);
       if (refusal !== null)
         return this.#refuse(socket, headers, isOldForm ? withErrorType(refusal) : refusal);
-      if (found.kind === "authenticated") this.#accept({ request, socket, head, headers }, found);
+      if (found.kind !== "authenticated") return;
+      this.#answering = headers;
+      if (this.#server.options.maxPayload !== rpc.limits.maxBodyBytes)
+        this.#server = this.#createServer();
+      this.#server.handleUpgrade(request, socket, head, (ws) => this.#opened(ws, socket, found));
     });
   }
 
@@ -117,20 +121,15 @@ export class ClientSockets {
     runtime.after(CLOSE_MS, () => socket.destroy());
   }
 
-  #accept({ request, socket, head, headers }: Handshake, authenticated: Authenticated): void {
-    this.#answering = headers;
-    if (this.#server.options.maxPayload !== this.#parts.rpc.limits.maxBodyBytes)
-      this.#server = this.#createServer();
-    this.#server.handleUpgrade(request, socket, head, (ws) => {
-      const group = this.#groups[this.#added++ % GROUPS];
-      const left = (): void => {
-        if (group?.delete(opened)) this.open--;
-      };
-      const opened = new ClientSocket(this.#parts, { ws, socket, authenticated, left });
-      group?.add(opened);
-      this.open++;
-      if (!this.#isPinging) this.#pingLater();
-    });
+  #opened(ws: WebSocket, socket: Socket, authenticated: Authenticated): void {
+    const group = this.#groups[this.#added++ % GROUPS];
+    const left = (): void => {
+      if (group?.delete(opened)) this.open--;
+    };
+    const opened = new ClientSocket(this.#parts, { ws, socket, authenticated, left });
+    group?.add(opened);
+    this.open++;
+    if (!this.#isPinging) this.#pingLater();
   }
 
   #each(run: (socket: ClientSocket) => void): void {
@@ -164,13 +163,6 @@ const OPTIONS = {
   maxFragments: 1_024,
   maxBufferedChunks: 16_384,
 } as const;
-
-interface Handshake {
-  readonly request: IncomingMessage;
-  readonly socket: Socket;
-  readonly head: Buffer;
-  readonly headers: Headers;
-}
 
 function requestInfoOf(request: IncomingMessage): RequestInfo {
   const url = (request.url ?? "").slice("/ws".length);

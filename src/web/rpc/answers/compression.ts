@@ -28,18 +28,6 @@ export interface CompressedBody extends BodySink {
   abandon(): void;
 }
 
-/** Permission to compress one answer. Must be used exactly once, by `whole` or by `body`. */
-export interface CompressionJob {
-  readonly encoding: Encoding;
-  /** Compresses a whole answer given in pieces; null = compression failed. */
-  whole(pieces: readonly Buffer[]): Promise<readonly Buffer[] | null>;
-  /**
-   * Compresses everything written to it and passes it to `sink`. Calls `onProgress` whenever the
-   * client has taken a part.
-   */
-  body(sink: BodySink, onProgress: () => void): CompressedBody;
-}
-
 /** Compresses answers off the event loop, a few at a time. */
 export class Compression {
   readonly #proxies: TrustedProxies;
@@ -115,10 +103,14 @@ export function acceptedEncoding(header: string | undefined): Encoding | null {
   return best;
 }
 
-function createJob(encoding: Encoding, release: () => void): CompressionJob {
+/** Permission to compress one answer. Must be used exactly once, by `whole` or by `body`. */
+export type CompressionJob = ReturnType<typeof createJob>;
+
+function createJob(encoding: Encoding, release: () => void) {
   return {
     encoding,
-    async whole(pieces) {
+    /** Compresses a whole answer given in pieces; null = compression failed. */
+    async whole(pieces: readonly Buffer[]): Promise<readonly Buffer[] | null> {
       const work = encoderOf(encoding);
       const parts: Buffer[] = [];
       try {
@@ -132,7 +124,12 @@ function createJob(encoding: Encoding, release: () => void): CompressionJob {
         release();
       }
     },
-    body: (sink, onProgress) => compressedBody(encoding, sink, { onProgress, release }),
+    /**
+     * Compresses everything written to it and passes it to `sink`. Calls `onProgress` whenever the
+     * client has taken a part.
+     */
+    body: (sink: BodySink, onProgress: () => void): CompressedBody =>
+      compressedBody(encoding, sink, { onProgress, release }),
   };
 }
 

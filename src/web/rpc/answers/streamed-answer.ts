@@ -107,7 +107,7 @@ export class StreamedAnswer implements StreamSink {
     const written = borrowed ? () => this.#source.recycle(last) : nothing;
     if (this.#compressed === null) this.#exchange.cork();
     this.#out.write(this.#isVerbatim ? last : last.subarray(0, valueBytes), written);
-    if (!this.#isVerbatim) this.#out.write(closing(this.#evidence()), nothing);
+    if (!this.#isVerbatim) this.#out.write(closing(evidenceOf(this.#reply, this.#parts)), nothing);
     this.#isComplete = true;
     // Compressed bytes are still to be sent: `close` ends the stall timer instead.
     if (this.#compressed === null) this.#stall?.clear();
@@ -148,10 +148,6 @@ export class StreamedAnswer implements StreamSink {
   #cut(): void {
     if (!this.#isComplete) this.#source.cut();
     this.#isComplete = true;
-  }
-
-  #evidence() {
-    return this.#reply.target.meta === "body" ? evidenceOf(this.#reply, this.#parts) : null;
   }
 
   #pause(): void {
