@@ -146,6 +146,8 @@ export async function serveApi(
     settle: () => Promise.resolve(false),
     custom: testCustom(),
     keysPerHour: 8,
+    openLimit: openAddressLimit,
+    openCreationLimit: openAddressLimit,
     limits: { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 3, writesPerMinute: 10_000 },
     paywall: payments === null ? null : new PurchasePaywall({ payments, runtime }),
     audit: async () => ({ books: await audit(store), money: [], unread: [] }),

@@ -1,6 +1,7 @@
 // The pages for people on a real socket over an embedded store, with a simulated clock: what walks
 // with a browser open when time has to pass.
 import { createServer } from "node:http";
+import { openAddressLimit } from "../../src/core/workers/shared-address-limits.ts";
 import { createClaimLink } from "../../src/hosted/accounts/claim-links.ts";
 import { type NewConnection, requestConnection } from "../../src/hosted/accounts/connections.ts";
 import {
@@ -59,6 +60,8 @@ export async function servePeople(
     settings,
     changes,
     keysPerHour: 5,
+    openLimit: openAddressLimit,
+    openCreationLimit: openAddressLimit,
     log: { error: write, warn: write },
     ...given,
   });

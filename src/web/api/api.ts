@@ -2,10 +2,9 @@
 import { AddressLimit } from "../../core/billing/address-limit.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { type ApiFault, apiFault, limited } from "../../core/faults/api-fault.ts";
-import {
-  type OpenAddressLimit,
-  type OpenCreationLimit,
-  openAddressLimit,
+import type {
+  OpenAddressLimit,
+  OpenCreationLimit,
 } from "../../core/workers/shared-address-limits.ts";
 import type { AuditFindings } from "../../hosted/audit/audit.ts";
 import type { Order, RequestMark } from "../../payments/payments.ts";
@@ -57,10 +56,10 @@ export interface ApiParts
   readonly keysPerHour: number;
   /** Absent = the defaults; tests tighten them. */
   readonly limits?: ApiLimits;
-  /** Opens the limits by address; absent = those of one process. */
-  readonly openLimit?: OpenAddressLimit;
-  /** Opens the limits of new keys; absent = those of one process. */
-  readonly openCreationLimit?: OpenCreationLimit;
+  /** Opens the limits by address. */
+  readonly openLimit: OpenAddressLimit;
+  /** Opens the limits of new keys. */
+  readonly openCreationLimit: OpenCreationLimit;
 }
 
 /** Limits of the API. */
@@ -113,10 +112,9 @@ export function createApi(parts: ApiParts): Api {
 }
 
 function boundsOf(
-  { runtime, audit, keysPerHour, ...parts }: ApiParts,
+  { runtime, audit, keysPerHour, openLimit, openCreationLimit }: ApiParts,
   { missesPerMinute, writesPerMinute }: ApiLimits,
 ): HandlerBounds & Pick<ApiAuthenticationParts, "misses"> {
-  const { openLimit = openAddressLimit, openCreationLimit = openAddressLimit } = parts;
   return {
     creations: openCreationLimit("key creations", sizeOf(keysPerHour, HOUR_S)),
     misses: openLimit("API credentials", sizeOf(missesPerMinute, MINUTE_S)),
@@ -163,12 +161,8 @@ async function readerOf(
   asked: OperationRequest,
 ): Promise<ApiCaller | ApiFault> {
   const { auth } = asked.operation;
-  const caller = await callerOf(parts, auth, senderOf(asked, false));
-  return (await settle(parts, caller)) ? callerOf(parts, auth, senderOf(asked, false)) : caller;
-}
-
-function senderOf({ request, address, cookie, params }: OperationRequest, paid: boolean) {
-  return { request, address, cookie, pathKey: params?.["key"] ?? null, paid };
+  const caller = await callerOf(parts, auth, asked);
+  return (await settle(parts, caller)) ? callerOf(parts, auth, asked) : caller;
 }
 
 /**
@@ -180,7 +174,7 @@ async function changerOf(
   asked: OperationRequest,
   paid: boolean,
 ): Promise<ApiCaller | ApiFault> {
-  const caller = await callerOf(parts, asked.operation.auth, senderOf(asked, paid));
+  const caller = await callerOf(parts, asked.operation.auth, { ...asked, paid });
   return caller.kind === "agent" && caller.agent.readOnly
     ? apiFault("forbidden", "the management token may only read")
     : caller;

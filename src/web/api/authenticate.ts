@@ -11,8 +11,8 @@ import type { Runtime } from "../../runtime.ts";
 import { readSecret, type SecretKind } from "../../secrets/secret.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { ApiCaller, Auth, OperatorCaller } from "../contract/operation.ts";
-import type { CookieRequest } from "../http/console-cookie.ts";
 import { bearerOf } from "../http/local-caller.ts";
+import type { RequestOrigin } from "../http/request-origin.ts";
 import { withoutPayment } from "../payment/payment-headers.ts";
 import { type ConsoleSessions, cookieRefusal } from "./console-sessions.ts";
 
@@ -31,12 +31,10 @@ export interface ApiAuthenticationParts extends OperatorCredentials {
 }
 
 /** The parts of a request that identify its caller. */
-export interface CallerRequest {
+export interface CallerRequest extends Pick<RequestOrigin, "cookie" | "address"> {
   readonly request: Pick<IncomingMessage, "headers" | "method">;
-  readonly cookie: CookieRequest;
-  readonly address: string;
-  /** The key in the path; null = none. */
-  readonly pathKey: string | null;
+  /** Of the path; null = malformed. */
+  readonly params: Readonly<Record<string, string>> | null;
   /**
    * True = accept a key in the path that has ended, because the request carries a payment for it.
    */
@@ -84,7 +82,7 @@ export async function callerOf(
 export async function instanceCallerOf(
   credentials: OperatorCredentials,
   auth: readonly Auth[],
-  sender: Omit<CallerRequest, "pathKey">,
+  sender: CallerRequest,
 ): Promise<SessionCaller | null> {
   if (auth.every((way) => way === "none")) return ANYONE;
   const bySession = await sessionCaller(credentials.sessions, auth, sender);
@@ -127,7 +125,7 @@ async function keyInPath(
   parts: ApiAuthenticationParts,
   sender: CallerRequest,
 ): Promise<ApiCaller | ApiFault<"not_found" | "rate_limited">> {
-  const secret = sender.pathKey ?? "";
+  const secret = sender.params?.["key"] ?? "";
   const byKey = readSecret(secret) === "key" ? await keyCaller(parts, sender, secret) : null;
   return byKey ?? NO_KEY_IN_PATH;
 }

@@ -41,12 +41,10 @@ export function checkFields(
   );
   const names = [...rules.keys()].slice(0, MAX_NAMED);
   const advice = names.map((name) => `${name}: ${rules.get(name)}`).join("; ");
+  const all = listed([...rules.keys()]);
   return wrong === "invalid_field"
-    ? apiFault(wrong, `invalid value: ${listed([...rules.keys()])}`, {
-        details: names,
-        nextAction: advice,
-      })
-    : apiFault(wrong, `the document is not right: ${listed([...rules.keys()])}`, {
+    ? apiFault(wrong, `invalid value: ${all}`, { details: names, nextAction: advice })
+    : apiFault(wrong, `the document is not right: ${all}`, {
         details: names,
         nextAction: `${advice}; GET /api/v1/configuration-schema shows what is allowed`,
       });

@@ -74,14 +74,16 @@ type FaultOf<O extends Operation> =
 export type OperationMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Groups of operations in documents. */
-export type OperationTag =
-  | "instance"
-  | "agent"
-  | "keys"
-  | "accounts"
-  | "profiles"
-  | "operator"
-  | "console";
+export const TAGS = {
+  instance: "The instance itself. No credential.",
+  agent: "Anonymous keys, chains and prices. No account.",
+  keys: "Keys of an account.",
+  accounts: "The account and its agents.",
+  profiles: "Custom profiles: your own providers behind this service.",
+  operator: "For the operator of the instance.",
+  console: "Signing in to the console.",
+} as const;
+export type OperationTag = keyof typeof TAGS;
 
 /** A declared answer; `schema` null = no body. */
 export interface OperationAnswer {

@@ -4,7 +4,7 @@
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import type { NamedOperation } from "../contract/contract.ts";
 import { errorEnvelope } from "../contract/instance.ts";
-import { isIdempotent } from "../contract/operation.ts";
+import { isIdempotent, TAGS } from "../contract/operation.ts";
 import { type ErrorEntry, errorEntries, errorUrl, managementError } from "./errors.ts";
 import { type DocumentFacts, rpcForms, type Site, servedOperations } from "./facts.ts";
 import {
@@ -30,7 +30,7 @@ export function openApiDocument(facts: DocumentFacts, { baseUrl, socketUrl }: Si
   const components = new Components();
   const operations = servedOperations(facts);
   const paths = { ...apiPaths(facts, baseUrl, components), ...rpcPaths(facts, components) };
-  const tags = new Set(["rpc", ...operations.map((operation) => operation.tag)]);
+  const tags = new Set(["rpc" as const, ...operations.map((operation) => operation.tag)]);
   return {
     openapi: "3.1.0",
     info: {
@@ -41,7 +41,7 @@ export function openApiDocument(facts: DocumentFacts, { baseUrl, socketUrl }: Si
     },
     servers: [{ url: baseUrl }],
     externalDocs: { description: "A guide for agents", url: baseUrl + DOCUMENT_PATHS.skill },
-    tags: [...tags].map((name) => ({ name, description: TAGS[name] })),
+    tags: [...tags].map((name) => ({ name, description: ALL_TAGS[name] })),
     paths,
     components: {
       schemas: components.schemas.components,
@@ -76,16 +76,7 @@ const DESCRIPTION =
   "`next_action`, those of calls also whether to retry; `x-error-catalog` lists them all. " +
   "Unknown query parameters are ignored. Fields may be added to answers.";
 
-const TAGS: Readonly<Record<string, string>> = {
-  rpc: "JSON-RPC over HTTP.",
-  instance: "The instance itself. No credential.",
-  agent: "Anonymous keys, chains and prices. No account.",
-  keys: "Keys of an account.",
-  accounts: "The account and its agents.",
-  profiles: "Custom profiles: your own providers behind this service.",
-  operator: "For the operator of the instance.",
-  console: "Signing in to the console.",
-};
+const ALL_TAGS = { rpc: "JSON-RPC over HTTP.", ...TAGS } as const;
 
 /** The path items of operations. */
 function apiPaths(facts: DocumentFacts, baseUrl: string, components: Components): Json {

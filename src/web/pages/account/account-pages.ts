@@ -2,10 +2,9 @@
 import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
 import { errorText } from "../../../core/fields.ts";
-import {
-  type OpenAddressLimit,
-  type OpenCreationLimit,
-  openAddressLimit,
+import type {
+  OpenAddressLimit,
+  OpenCreationLimit,
 } from "../../../core/workers/shared-address-limits.ts";
 import { isStoreFailure } from "../../../shared/store/store-failure.ts";
 import type { Api, ApiRequest } from "../../api/operation-server.ts";
@@ -21,10 +20,10 @@ export interface AccountPagesParts extends Omit<AccountPageParts, "misses" | "cr
   readonly log: Pick<Logger, "error" | "warn">;
   /** Accounts that one address may create per hour on these pages. */
   readonly keysPerHour: number;
-  /** Opens the limits by address; absent = those of one process. */
-  readonly openLimit?: OpenAddressLimit;
-  /** Opens the limits of new keys; absent = those of one process. */
-  readonly openCreationLimit?: OpenCreationLimit;
+  /** Opens the limits by address. */
+  readonly openLimit: OpenAddressLimit;
+  /** Opens the limits of new keys. */
+  readonly openCreationLimit: OpenCreationLimit;
 }
 
 const ROUTES: readonly AccountRoute[] = [CLAIM_ROUTE, CONNECTION_ROUTE];
@@ -37,8 +36,7 @@ const MAX_READING = 1_024;
 
 /** Creates the pages over a store. */
 export function createAccountPages(parts: AccountPagesParts): Api {
-  const { keysPerHour, openLimit = openAddressLimit } = parts;
-  const { openCreationLimit = openAddressLimit } = parts;
+  const { keysPerHour, openLimit, openCreationLimit } = parts;
   const account: AccountPageParts = {
     ...parts,
     creations: openCreationLimit("key creations on pages", {
