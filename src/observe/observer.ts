@@ -178,9 +178,15 @@ export class Observer {
     for (const { attempt, failure } of route.traces)
       if (failure !== null && !attempt.provider.guarded)
         this.#noteError(to, route, attempt, failure);
-    const call = { to, route, answer, requestId };
-    if (isRetried(route) || answer.outcome.kind === "fault") this.#warn(call);
-    if (this.log.isLevelEnabled("debug")) this.log.debug(lineOf(call), "request");
+    const isFault = answer.outcome.kind === "fault";
+    if ((isFault || isRetried(route)) && this.log.isLevelEnabled("warn")) {
+      const text = isFault ? "request failed" : "request took more than one attempt";
+      const cause = `${text}: ${to.profile} on ${to.chain}: ${whyOf(route)}`;
+      if (this.#repeats.mayLog(to.profile, cause))
+        this.log.warn({ cause, ...lineOf(route, answer, requestId) }, text);
+    }
+    if (this.log.isLevelEnabled("debug"))
+      this.log.debug(lineOf(route, answer, requestId), "request");
   }
 
   /** Records an error by its category; one that matches no rule also by its shape, and logs it. */
@@ -208,16 +214,6 @@ export class Observer {
       { profile: to.profile, chain: to.chain, ...shape },
       "a provider error that no rule knows; `error_rules` can say what it means",
     );
-  }
-
-  #warn(call: FinishedCall): void {
-    if (!this.log.isLevelEnabled("warn")) return;
-    const { to, route, answer } = call;
-    const { profile, chain } = to;
-    const text =
-      answer.outcome.kind === "fault" ? "request failed" : "request took more than one attempt";
-    const cause = `${text}: ${profile} on ${chain}: ${whyOf(route)}`;
-    if (this.#repeats.mayLog(profile, cause)) this.log.warn({ cause, ...lineOf(call) }, text);
   }
 
   socketOpened(): void {
@@ -278,13 +274,6 @@ function isRetried({ traces }: RoutedCall): boolean {
   );
 }
 
-interface FinishedCall {
-  readonly to: Series;
-  readonly route: RoutedCall;
-  readonly answer: Answer;
-  readonly requestId: string;
-}
-
 /** The result of the first attempt, or why there was none. */
 function whyOf({ traces, plan }: RoutedCall): string {
   const [first] = traces;
@@ -293,8 +282,7 @@ function whyOf({ traces, plan }: RoutedCall): string {
   return `${first.attempt.provider.id} ${first.attempt.verdict?.category ?? "answered"}`;
 }
 
-function lineOf({ route, answer, requestId }: FinishedCall) {
-  const { request, traces, plan } = route;
+function lineOf({ request, traces, plan }: RoutedCall, answer: Answer, requestId: string) {
   return {
     request_id: requestId,
     chain: request.tracker.set.chain.chainName,

@@ -70,11 +70,6 @@ function mayMatch(
   );
 }
 
-/** Whether more of a call than how it began decides whether it matches. */
-function dependsOnEnd({ provider, outcome, failovers, minMs }: CallFilter): boolean {
-  return provider !== undefined || outcome !== undefined || failovers || minMs !== undefined;
-}
-
 // Which calls of a filter the feed takes in each second. The number is bounded, and successful
 // calls get four fifths of it, so that failures find room.
 
@@ -99,6 +94,7 @@ export class CallSample {
   taken = 0;
   readonly #limit: number;
   readonly #goodLimit: number;
+  /** More of a call than how it began decides whether it matches. */
   readonly #takesPlain: boolean;
   /** In the present second. */
   #recordedNow = 0;
@@ -111,7 +107,9 @@ export class CallSample {
     this.isFiltered = this.key !== filterKey(ANY_CALL);
     this.#limit = limitPerSecond;
     this.#goodLimit = Math.ceil(limitPerSecond * GOOD_SHARE);
-    this.#takesPlain = dependsOnEnd(filter);
+    const { provider, outcome, failovers, minMs } = filter;
+    this.#takesPlain =
+      provider !== undefined || outcome !== undefined || failovers || minMs !== undefined;
   }
 
   newSecond(): void {

@@ -240,9 +240,7 @@ export class EventFeed implements PlanRecording {
 
   #rest(): void {
     this.#cancelGather();
-    this.#pendingCalls = [];
-    this.#pendingChanges = [];
-    this.#ended = 0;
+    this.#batch();
   }
 }
 

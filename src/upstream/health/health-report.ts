@@ -1,12 +1,10 @@
 // Reports one provider's health on one transport, for pages and metrics. Changes nothing.
 import { type Breaker, openRemainingMs } from "../../core/provider/breaker.ts";
-import {
-  circuitOf,
-  type Health,
-  limitedForMs,
-  limitedMethods,
-} from "../../core/provider/health.ts";
+import { circuitOf, Health, limitedForMs, limitedMethods } from "../../core/provider/health.ts";
 import { percentiles, providerReading } from "../../core/provider/latency.ts";
+import type { Transport } from "../../core/provider/profile.ts";
+import { unservedNames } from "../../core/provider/unserved-methods.ts";
+import type { ProviderState } from "./provider-state.ts";
 
 /**
  * The states of a provider's circuits, the worst last. Recovered = closed by good probes, and calls
@@ -42,24 +40,21 @@ function stateOf(breaker: Breaker, { hasAnswered }: Pick<Health, "hasAnswered">)
   return breaker.kind === "closed" && breaker.recovery !== undefined ? "recovered" : breaker.kind;
 }
 
-/** What is known of a provider on all its transports; null = unknown. */
-interface ProviderFacts {
-  readonly height: number | null;
-  readonly lagBlocks: number | null;
-  /** Unlisted methods that it does not serve. */
-  readonly unserved: readonly string[];
-  readonly requestsPerSecond: number | null;
-}
-
 /** The health of one provider on one transport, for display; null = unknown. */
 export type HealthReport = ReturnType<typeof reportOf>;
 
-/** The report of one health record at one moment. */
-export function reportOf(health: Health, facts: ProviderFacts, nowMs: number) {
+/** The report of a provider on a transport at one moment; `state` null = it is not known. */
+export function reportOf(
+  state: ProviderState | null,
+  transport: Transport,
+  lagBlocks: number | null,
+  nowMs: number,
+) {
+  const health = state?.[transport] ?? new Health();
+  const unserved = state === null ? [] : unservedNames(state.unserved, nowMs);
   const breaker = circuitOf(health, nowMs);
   const known = providerReading(health.latency, nowMs);
   const { delivered, failed, rateLimited, neutral } = health.outcomes;
-  const { height, lagBlocks, unserved, requestsPerSecond } = facts;
   return {
     breaker: breaker.kind,
     /** The same, with what else its past says of a circuit that is not open. */
@@ -73,7 +68,7 @@ export function reportOf(health: Health, facts: ProviderFacts, nowMs: number) {
     /** Methods with a rate limit of their own. */
     limitedMethods: limitedMethods(health, nowMs),
     cordon: health.wrongChain ? ("wrong_chain" as const) : health.cordon,
-    height,
+    height: state?.sample?.height ?? null,
     lagBlocks,
     /** Attempts since the start, without cancelled ones. */
     calls: delivered + failed + rateLimited + neutral,
@@ -93,7 +88,7 @@ export function reportOf(health: Health, facts: ProviderFacts, nowMs: number) {
       /** What it does not have of old blocks. */
       pruned: health.facts?.pruned(nowMs) ?? [],
       /** Over both transports. */
-      requestsPerSecond,
+      requestsPerSecond: state?.rate.limit(nowMs) ?? null,
     },
   };
 }

@@ -73,16 +73,6 @@ export interface Selection {
   readonly prefer?: ReadonlySet<string> | null | undefined;
 }
 
-/** The providers with a higher head than another. */
-export interface Ahead {
-  /** The highest head known. */
-  readonly head: number;
-  /** Ids of those that have it. */
-  readonly best: ReadonlySet<string>;
-  /** Ids of those that are not ahead. */
-  readonly others: ReadonlySet<string>;
-}
-
 /** Settings of plans. */
 export type PlanSettings = SelectionSettings & RecordSettings;
 
@@ -257,7 +247,7 @@ export class Plans extends ProviderRecords {
    * Who may know more than a provider that does not have what a call asks for: who has the highest
    * head, and who is to be left out. Null = nobody in the best health has a higher head.
    */
-  aheadOf(provider: Provider, call: Call): Ahead | null {
+  aheadOf(provider: Provider, call: Call) {
     const nowMs = this.runtime.now();
     const heightOf = ({ sample, highest }: ProviderState): number =>
       sample !== null && nowMs - sample.atMs < HEAD_FRESH_MS
@@ -281,6 +271,7 @@ export class Plans extends ProviderRecords {
       head = Math.max(head, height);
       if (height === head) best.add(id);
     }
+    // The highest head known, the ids of those that have it, and of those that are not ahead.
     return best.size === 0 ? null : { head, best, others };
   }
 

@@ -15,7 +15,7 @@ import { type ExclusionReason, learnedAtMs } from "../../core/provider/capabilit
 import {
   type AttemptEnding,
   endWaits,
-  Health,
+  type Health,
   NEVER_MS,
   recordCircuitHint,
   recordEffect,
@@ -31,11 +31,7 @@ import {
   transportsOf,
 } from "../../core/provider/profile.ts";
 import { regionPlacement } from "../../core/provider/region.ts";
-import {
-  learnUnserved,
-  type ServedNames,
-  unservedNames,
-} from "../../core/provider/unserved-methods.ts";
+import { learnUnserved, type ServedNames } from "../../core/provider/unserved-methods.ts";
 import { type BlockRef, isHeight, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, methodOf } from "../../core/rpc/method.ts";
 import type { Block } from "../../core/stream/chain-event.ts";
@@ -342,13 +338,7 @@ export class ProviderRecords {
   health(provider: Provider, transport: Transport): HealthReport {
     const nowMs = this.runtime.now();
     const state = this.stateOf(provider);
-    const facts = {
-      height: state?.sample?.height ?? null,
-      lagBlocks: this.#lagOf(state, nowMs),
-      unserved: state === null ? [] : unservedNames(state.unserved, nowMs),
-      requestsPerSecond: state?.rate.limit(nowMs) ?? null,
-    };
-    return reportOf(state?.[transport] ?? new Health(), facts, nowMs);
+    return reportOf(state, transport, this.#lagOf(state, nowMs), nowMs);
   }
 
   /** The same in few words: how far it is behind (null = unknown), and its worst circuit. */

@@ -31,9 +31,9 @@ export type TipListener = (
   reorganised?: { readonly ancestor: number | null },
 ) => void;
 
-/** For how long a provider that refused a block's number is asked by tag alone. */
 /** Almost always: then the time is not read. */
 const NEVER_NEEDED = Number.NEGATIVE_INFINITY;
+/** For how long a provider that refused a block's number is asked by tag alone. */
 const NEEDS_TAG_MS = 600_000;
 /** How often the time of `stillMs` a tip of one operator is believed against two others. */
 const PATIENCES = 4;

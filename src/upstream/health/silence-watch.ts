@@ -98,22 +98,17 @@ export class SilenceWatch {
   /** What an attempt that ends now without an answer says about its provider. */
   silenceOf({ health }: WatchedChannel, out: Outstanding): Silence {
     const askedAtMs = out.sentAtMs ?? out.connectingAtMs;
+    // Until then an answer would have been read: not while this process was busy or suspended,
+    // which says nothing about any provider.
+    const attentiveUntilMs = Math.min(this.#runtime.now(), this.#checkedAtMs + LATE_CHECK_MS);
     return silenceOf(
       {
         askedAtMs,
         heardAtMs: health.heardAtMs,
         usualMs: usualMs(health.latency, out.method, 0.99),
       },
-      this.#attentiveUntilMs(),
+      attentiveUntilMs,
     );
-  }
-
-  /**
-   * The time until which an answer would have been read: not while this process was busy or
-   * suspended, which says nothing about any provider.
-   */
-  #attentiveUntilMs(): number {
-    return Math.min(this.#runtime.now(), this.#checkedAtMs + LATE_CHECK_MS);
   }
 
   #checkLater(): void {

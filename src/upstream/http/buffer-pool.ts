@@ -92,15 +92,12 @@ export class BufferPool implements BorrowedBuffer {
 
   /** Borrows a buffer; it is returned by `recycle`, whole or as any part of it. */
   take(): Buffer {
-    const buffer = this.#spare.pop() ?? this.#make();
+    const spare = this.#spare.pop();
+    if (spare === undefined) this.made++;
+    const buffer = spare ?? Buffer.allocUnsafeSlow(BUFFER_BYTES);
     this.#out.add(buffer.buffer);
     this.out++;
     return buffer;
-  }
-
-  #make(): Buffer {
-    this.made++;
-    return Buffer.allocUnsafeSlow(BUFFER_BYTES);
   }
 
   #nextSlab(): void {

@@ -266,8 +266,9 @@ export class ChainContinuity implements Continuity {
     const log = readLog(event.raw);
     if (log === null) return;
     const owed =
-      this.#isOwed() && holds(state.recent, log.blockNumber, log.blockHash)
-        ? this.#unsureBelow(state, log.blockNumber)
+      this.#incomplete.isOwed(this.#attachedAtMs) &&
+      holds(state.recent, log.blockNumber, log.blockHash)
+        ? this.#incomplete.unsureBelow(state.recent.blocks, log.blockNumber)
         : [];
     if (owed.length > 0) {
       this.#waiting.unshift(event);
@@ -295,7 +296,8 @@ export class ChainContinuity implements Continuity {
   ): Promise<Found> {
     const path = await backfillTo({ ...this.#backfillFrom(source, state), maxBlocks }, head);
     if (typeof path === "string") return path;
-    const owed = this.#unsureBelow(state, path[0]?.number ?? below + 1);
+    const first = path[0]?.number ?? below + 1;
+    const owed = this.#incomplete.unsureBelow(state.recent.blocks, first);
     return this.#link(source, state, { path, asked: [...owed, ...path], pushed });
   }
 
@@ -390,17 +392,9 @@ export class ChainContinuity implements Continuity {
       delivered !== null &&
       (!pushesLogs ||
         this.#incomplete.suspects.has(hash) ||
-        this.#isOwed() ||
+        this.#incomplete.isOwed(this.#attachedAtMs) ||
         heardAtMs - this.#attachedAtMs < APART_MS)
     );
-  }
-
-  #isOwed(): boolean {
-    return this.#incomplete.isOwed(this.#attachedAtMs);
-  }
-
-  #unsureBelow({ recent }: DeliveryState, number: number): readonly Block[] {
-    return this.#incomplete.unsureBelow(recent.blocks, number);
   }
 
   /** Handles a known block that this source pushes too, with logs still to come. */

@@ -2,7 +2,6 @@
 // push. Every query passes the router, so circuits, rate limits and deadlines apply. The newest
 // block of a provider is polled once, however many streams need it. Keeps no continuity.
 import { fault } from "../../core/faults/rpc-fault.ts";
-import type { Counting } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
 import { type Head, inLiveShape, readHead } from "../../core/stream/chain-event.ts";
@@ -10,7 +9,12 @@ import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall, Router } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { Timer } from "../timer-wheel.ts";
-import { OpenQueries, queryProvider, routeServiceCall, type ServiceQuery } from "./service-call.ts";
+import {
+  OpenQueries,
+  type ProviderQuery,
+  queryProvider,
+  routeServiceCall,
+} from "./service-call.ts";
 import type { Source, SourceEvents, SourceRequest, StreamParts } from "./source.ts";
 
 /** What polls work with. */
@@ -22,7 +26,11 @@ const LONGEST_INTERVAL_MS = 4_000;
 const POLLS_PER_BLOCK = 2;
 /** Deadline of one query. */
 const ASK_MS = 5_000;
-const NEWEST = { method: "eth_getBlockByNumber", params: '["latest",false]' } as const;
+const NEWEST = {
+  method: "eth_getBlockByNumber",
+  params: '["latest",false]',
+  deadlineMs: ASK_MS,
+} as const;
 
 /** Opens polled sources; nothing is polled before the first one opens. */
 export class Polls {
@@ -54,7 +62,8 @@ export class Polls {
           return events.opened({ kind: "refused", ...refused });
         }
         const pollOf = (polled: PolledProvider): HeadPoll => this.#pollOf(polled);
-        opened = new PolledSource(router, events, pollOf, { tracker, provider, counts });
+        const channel = { provider, transport: "http" } as const;
+        opened = new PolledSource(router, events, pollOf, { tracker, channel, counts });
         events.opened({ kind: "open", source: opened, route });
       },
     );
@@ -67,7 +76,7 @@ export class Polls {
   #pollOf(polled: PolledProvider): HeadPoll {
     const byProvider = this.#polls.get(polled.tracker) ?? new Map<string, HeadPoll>();
     this.#polls.set(polled.tracker, byProvider);
-    const id = `${polled.counts} ${polled.provider.id}`;
+    const id = `${polled.counts} ${polled.channel.provider.id}`;
     const known = byProvider.get(id);
     if (known !== undefined) return known;
     const poll = new HeadPoll(this.#parts, polled, () => byProvider.delete(id));
@@ -85,20 +94,7 @@ function refusalOf(outcome: Outcome, { traces }: RoutedCall): Outcome {
 }
 
 /** A provider that is polled, and where its health is kept. */
-interface PolledProvider {
-  readonly tracker: Tracker;
-  readonly provider: Provider;
-  readonly counts: Counting;
-}
-
-/** A query to a polled provider, over HTTP. */
-function queryOf(
-  { tracker, provider, counts }: PolledProvider,
-  query: Pick<ServiceQuery, "method" | "params">,
-) {
-  const channel = { provider, transport: "http" } as const;
-  return { ...query, tracker, channel, counts, deadlineMs: ASK_MS };
-}
+type PolledProvider = Pick<ProviderQuery, "tracker" | "channel" | "counts">;
 
 /** One provider as the source of one stream. */
 class PolledSource implements Source {
@@ -117,7 +113,7 @@ class PolledSource implements Source {
     pollOf: (polled: PolledProvider) => HeadPoll,
     polled: PolledProvider,
   ) {
-    this.provider = polled.provider;
+    this.provider = polled.channel.provider;
     this.#queries = new OpenQueries(router);
     this.#events = events;
     this.#pollOf = pollOf;
@@ -126,13 +122,13 @@ class PolledSource implements Source {
   }
 
   query(method: string, params: string): Promise<Buffer | null> {
-    return this.#queries.run(queryOf(this.#polled, { method, params }));
+    return this.#queries.run({ ...this.#polled, method, params, deadlineMs: ASK_MS });
   }
 
   follow(tracker: Tracker, provider: Provider): void {
     if (this.#closed) return;
     const leaveLast = this.#leave;
-    this.#polled = { ...this.#polled, tracker, provider };
+    this.#polled = { ...this.#polled, tracker, channel: { provider, transport: "http" } };
     this.#leave = this.#begin();
     leaveLast();
   }
@@ -192,7 +188,7 @@ class HeadPoll {
 
   #poll(): void {
     let over = false;
-    const route = queryProvider(this.#parts.router, queryOf(this.#polled, NEWEST), (result) => {
+    const route = queryProvider(this.#parts.router, { ...this.#polled, ...NEWEST }, (result) => {
       over = true;
       this.#route = null;
       const head = result === null ? null : readHead(result);

@@ -127,7 +127,8 @@ export class PendingLogs {
     const pending = new PendingBlock(block, source, given, { atMs, held });
     this.#insert(pending);
     if (!held) this.#listener.ready(given ?? []);
-    const mostMs = Math.min(this.#blockTimeMs, MOST_HELD_MS);
+    const { chain } = this.#parts.stream().tracker.set;
+    const mostMs = Math.min(chain.blockTimeMs, MOST_HELD_MS);
     if (held)
       this.#later(pending, mode === "strict" ? mostMs : ORDER_MS, () => this.#overdue(pending));
     this.#later(pending, decisionDelayMs(mode, given !== null, mostMs), () =>
@@ -185,10 +186,6 @@ export class PendingLogs {
 
   get #mode(): LogVerification {
     return this.#parts.stream().tracker.set.logVerification;
-  }
-
-  get #blockTimeMs(): number {
-    return this.#parts.stream().tracker.set.chain.blockTimeMs;
   }
 
   #pendingBlockOf(hash: string): PendingBlock | undefined {
