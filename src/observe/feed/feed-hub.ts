@@ -44,8 +44,8 @@ export interface HubParts {
 export const MAX_READERS = 16;
 /** Most filters at a time, with those that wait for readers who may come back. */
 export const MAX_AUDIENCES = 32;
-/** Characters of events that are kept for readers who come back, for each filter. */
-const MAX_KEPT_CHARS = 1_048_576;
+/** Bytes of the events that are kept for readers of one filter who come back. */
+const MAX_KEPT_BYTES = 1_048_576;
 /** How long a filter is watched without readers, so that one who comes back misses nothing. */
 const LINGER_MS = 15_000;
 /** How long the events of several workers are gathered before they are written. */
@@ -65,8 +65,11 @@ interface PlacedEvent {
 /** The readers of one filter. */
 class Audience {
   readonly filter: CallFilter;
-  /** Number of the last event before this filter was followed. */
-  readonly after: number;
+  /** Number of the last event that readers who come back cannot be given. */
+  after: number;
+  /** What was written last, for these readers. */
+  readonly written: PlacedEvent[] = [];
+  writtenBytes = 0;
   readonly readers = new Set<HubReader>();
   /** In the present second. */
   shown = 0;
@@ -93,11 +96,6 @@ export class FeedHub {
   #lastNumber = 0;
   /** Events that are to be written. */
   #placed: PlacedEvent[] = [];
-  /** What was written last, for readers who come back. */
-  readonly #written: PlacedEvent[] = [];
-  #writtenChars = 0;
-  /** Number of the last event that was kept and is no more. */
-  #dropped = 0;
   readers = 0;
   #watchedElsewhere: readonly CallFilter[] = [];
   #isGathering = false;
@@ -156,13 +154,11 @@ export class FeedHub {
       return { kind: "resync", reason: "unknown_id" };
     const audience = this.#audiences.get(key);
     // Nothing is heard of a filter while nobody watches.
-    if (audience === undefined || number < Math.max(audience.after, this.#dropped))
+    if (audience === undefined || number < audience.after)
       return { kind: "resync", reason: "too_old" };
-    const missed = textsFor(
-      key,
-      this.#written.filter((event) => event.number > number),
-    );
-    return { kind: "continued", bytes: Buffer.from(missed.join("")), events: missed.length };
+    const missed = audience.written.filter((event) => event.number > number);
+    const text = missed.map((event) => event.text).join("");
+    return { kind: "continued", bytes: Buffer.from(text), events: missed.length };
   }
 
   #newAudience(key: string, filter: CallFilter): Audience {
@@ -305,19 +301,13 @@ export class FeedHub {
   #write(): void {
     const placed = this.#placed;
     this.#placed = [];
-    for (const event of placed) this.#keep(event);
-    for (const [key, audience] of this.#audiences) send(audience, textsFor(key, placed));
-  }
-
-  /** Keeps an event for readers who come back; what is too much goes, the oldest first. */
-  #keep(event: PlacedEvent): void {
-    this.#written.push(event);
-    this.#writtenChars += event.text.length;
-    while (this.#writtenChars > MAX_KEPT_CHARS * this.#audiences.size) {
-      const oldest = this.#written.shift();
-      if (oldest === undefined) return;
-      this.#writtenChars -= oldest.text.length;
-      this.#dropped = oldest.number;
+    for (const [key, audience] of this.#audiences) {
+      const own = placed.filter(({ keys }) => keys.includes(key));
+      for (const event of own) keep(audience, event);
+      send(
+        audience,
+        own.map(({ text }) => text),
+      );
     }
   }
 
@@ -353,8 +343,16 @@ export class FeedHub {
   }
 }
 
-function textsFor(key: string, placed: readonly PlacedEvent[]): readonly string[] {
-  return placed.flatMap(({ keys, text }) => (keys.includes(key) ? [text] : []));
+/** Keeps an event for readers who come back; what is too much goes, the oldest first. */
+function keep(audience: Audience, event: PlacedEvent): void {
+  audience.written.push(event);
+  audience.writtenBytes += Buffer.byteLength(event.text);
+  while (audience.writtenBytes > MAX_KEPT_BYTES) {
+    const oldest = audience.written.shift();
+    if (oldest === undefined) return;
+    audience.writtenBytes -= Buffer.byteLength(oldest.text);
+    audience.after = oldest.number;
+  }
 }
 
 function send({ readers }: Audience, texts: readonly string[]): void {

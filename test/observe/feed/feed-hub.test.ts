@@ -186,6 +186,25 @@ test("what is kept for those who come back is bounded, and so are readers", () =
   assert.equal(world.pendingTimers(), 0);
 });
 
+test("a quiet filter keeps its last events however much passes another filter", () => {
+  const world = simulatedWorld(6);
+  const { feed, hub, call } = alone(world);
+  const quiet = join(hub, FAILOVERS);
+  join(hub, ANY_CALL);
+  call(feed, { failedOver: true });
+  world.advance(200);
+  const [seen] = quiet.events();
+  assert.ok(seen?.id != null);
+  const missed = call(feed, { failedOver: true });
+  for (let n = 0; n < 8_000; n++) {
+    call(feed);
+    world.advance(7);
+  }
+  const again = join(hub, FAILOVERS, seen.id);
+  assert.equal(again.start.kind, "continued");
+  assert.deepEqual(again.ids(), [missed]);
+});
+
 test("readers who come and go with ever other filters leave a bounded number of them behind", () => {
   const world = simulatedWorld(5);
   const { feed, hub, call } = alone(world);
