@@ -116,8 +116,8 @@ export async function openRouterNode(
   { store, cluster, changes, claims, onError }: ServiceNode,
   runtime: Runtime,
 ): Promise<() => Promise<void>> {
-  const times = { everyMs: HEARTBEAT_MS, nodeTimeoutMs: ROUTER_NODE_TIMEOUT_MS };
-  const leave = cluster && (await openHeartbeat({ ...cluster, ...times, store, runtime, onError }));
+  const beating = { everyMs: HEARTBEAT_MS, runtime, onError };
+  const leave = cluster && (await openHeartbeat({ ...cluster, ...beating }));
   const endRetention = startRetention({ store, runtime, claims, onError });
   return async () => {
     await within(runtime, CLOSE_MS, endRetention()).catch(onError);

@@ -4,24 +4,22 @@ import type { ProfileRegistry } from "../../upstream/registry/profile-registry.t
 import type { PurgeCache } from "../../web/api/parts.ts";
 import type { OperatorChanges } from "./operator-changes.ts";
 
-/** What this process removes answers with. */
-export interface OwnPurgeParts {
-  readonly cache: CachedAnswers;
-  readonly registry: ProfileRegistry;
-}
-
 /** Removes answers in this process; tells whether they are gone from the second tier as well. */
 export type OwnPurge = (selection: PurgeSelection) => Promise<boolean>;
 
 /** What answers are removed with everywhere. */
-export interface PurgeParts extends Pick<OwnPurgeParts, "registry"> {
+export interface PurgeParts {
+  readonly registry: ProfileRegistry;
   readonly own: OwnPurge;
   readonly hasSecondTier: () => boolean;
   readonly changes: Pick<OperatorChanges, "record">;
 }
 
 /** Creates the removal in this process: profiles that nobody has asked for yet included. */
-export function createOwnPurge({ cache, registry }: OwnPurgeParts): OwnPurge {
+export function createOwnPurge({
+  cache,
+  registry,
+}: Pick<PurgeParts, "registry"> & { readonly cache: CachedAnswers }): OwnPurge {
   return (selection) => {
     for (const { trackers } of registry.profiles)
       for (const tracker of trackers.values()) cache.scopeOf(tracker);

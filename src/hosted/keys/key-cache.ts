@@ -56,12 +56,6 @@ const CHANGED = -1;
 /** Contexts examined to make room for one. */
 const MAX_LOOKED_AT = 1_000;
 
-/** What was read beside the row, and the count of rechecks when it was read. */
-interface KeyReading {
-  readonly own: OwnProfiles | null;
-  readonly rechecks: number;
-}
-
 /** A key that is to be read again. */
 interface QueuedRead extends PromiseWithResolvers<void> {
   readonly keyContext: KeyContext;
@@ -333,7 +327,7 @@ export class KeyCache {
   #contextOf(
     digest: string,
     row: KeyContextRow,
-    { own, rechecks }: KeyReading,
+    { own, rechecks }: { readonly own: OwnProfiles | null; readonly rechecks: number },
   ): KeyContext | Fault {
     const account = this.#accounts.get(row.account_id)?.account ?? accountStateOf(row);
     const known = this.#contexts.get(digest);

@@ -1,21 +1,15 @@
 // The heartbeat of a node that leases no credit: writes a sign of life once a second, finds dead
 // nodes, and joins again after this node was taken for dead.
 import type { Runtime } from "../../runtime.ts";
-import type { Store } from "../store/store.ts";
+import type { Cluster } from "./cluster.ts";
 import { DeadNodeWatch } from "./dead-nodes.ts";
-import type { NodeIdentity } from "./identity.ts";
-import { beat, type Epoch, join, leave, type MayReplace } from "./node-rows.ts";
+import { beat, type Epoch, join, leave } from "./node-rows.ts";
 
 /** What a heartbeat works with. */
-export interface HeartbeatParts {
-  readonly store: Store;
+export interface HeartbeatParts
+  extends Pick<Cluster, "store" | "node" | "replaces" | "processId" | "nodeTimeoutMs"> {
   readonly runtime: Runtime;
-  readonly node: NodeIdentity;
-  /** A living row under this id that it may take over. */
-  readonly replaces: MayReplace;
-  readonly processId: string;
   readonly everyMs: number;
-  readonly nodeTimeoutMs: number;
   readonly onError: (error: unknown) => void;
 }
 
