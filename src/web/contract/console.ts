@@ -147,9 +147,6 @@ export const reloaded = record({
 
 const actionId = pattern(/^act_\w{20}$/).describe("`act_…`");
 
-/** Query of `listActions`. */
-const actionQuery = record(paged(actionId, 100, 50, "actions"));
-
 /** Answer of `listActions`. */
 const actionList = record({
   actions: rows({
@@ -303,7 +300,7 @@ export const CONSOLE_OPERATIONS = operations({ tag: "operator", auth: ["operator
     description:
       "A line for each change and sign-in, the newest first; 10,000 are kept in the store, 1,000 " +
       "without one.",
-    query: actionQuery,
+    query: record(paged(actionId, 100, 50, "actions")),
     answers: { 200: answer("The actions.", actionList) },
   },
   purgeCache: {

@@ -41,9 +41,6 @@ const feedbackReceipt = record({ id: feedbackId }).meta({
   description: "That a report was stored.",
 });
 
-/** Query of `listFeedback`. */
-const feedbackQuery = record(paged(feedbackId, 500, 100, "reports"));
-
 /** Answer of `listFeedback`. */
 const feedbackList = record({
   feedback: rows({
@@ -81,7 +78,7 @@ export const FEEDBACK_OPERATIONS = operations({ tag: "operator", auth: ["operato
     summary: "Read what people said",
     description:
       "The newest first, by pages; the newest 10,000 are kept. Needs the configured operator token.",
-    query: feedbackQuery,
+    query: record(paged(feedbackId, 500, 100, "reports")),
     answers: { 200: answer("The reports.", feedbackList) },
   },
 } as const satisfies OperationRows);

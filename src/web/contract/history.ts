@@ -117,9 +117,6 @@ const providerErrors = record({
   }).describe("Unknown ones first, each part newest first."),
 }).meta({ id: "ProviderErrors", description: "The errors of providers, by shape." });
 
-/** Query of `listStreams`. */
-const streamsQuery = record({ profile: name.optional(), chain: name.optional() });
-
 /** Answer of `listStreams`. */
 const streams = record({
   totals: record({
@@ -261,7 +258,7 @@ export const HISTORY_OPERATIONS = operations({ tag: "operator", auth: ["operator
     endpoint: "GET /api/v1/operator/streams",
     summary: "List the subscriptions upstream",
     description: "With their sources, failovers and lag, of all workers.",
-    query: streamsQuery,
+    query: record({ profile: name.optional(), chain: name.optional() }),
     answers: { 200: answer("The subscriptions.", streams) },
   },
 } as const satisfies OperationRows);

@@ -37,9 +37,6 @@ const rotateRequest = request({
   ),
 }).meta({ id: "RotateRequest", description: "How to replace a key's secret." });
 
-/** Query of `listKeys`. */
-const keyListQuery = record(paged(keyId, 1_000, 1_000, "keys"));
-
 export const estimatedRequests = record({
   cheap_reads: is.count.describe("Calls of 1 CU."),
   standard_reads: is.count.describe("Calls of 3 CU."),
@@ -114,7 +111,7 @@ export const KEY_OPERATIONS = operations({ tag: "keys", auth: ["management_token
     endpoint: "GET /api/v1/keys",
     summary: "List the keys of the account",
     description: "Keys that work, oldest first, by pages.",
-    query: keyListQuery,
+    query: record(paged(keyId, 1_000, 1_000, "keys")),
     answers: { 200: answer("The keys.", keyList) },
   },
   getCurrentKey: {

@@ -127,9 +127,6 @@ export const purchase = publicPurchase.extend(details.partial().shape).meta({
     "else.",
 });
 
-/** Query of `listPurchases`. */
-const purchaseListQuery = record(paged(purchaseId, 100, 50, "purchases"));
-
 /** Answer of `listPurchases`. */
 const purchaseList = record({
   purchases: list(purchase),
@@ -199,7 +196,7 @@ export const PAYMENT_OPERATIONS = operations({ tag: "accounts", auth: ["manageme
     endpoint: "GET /api/v1/purchases",
     summary: "List the payments for the account",
     description: "Those under way and those that failed, too; newest first, by pages.",
-    query: purchaseListQuery,
+    query: record(paged(purchaseId, 100, 50, "purchases")),
     answers: { 200: answer("The purchases.", purchaseList) },
   },
   getPurchase: {

@@ -136,20 +136,15 @@ function resultView(result: AuditResult | null) {
 }
 
 function differencesOf({ books, money }: AuditFindings) {
-  return [
-    ...books.map((difference) => ({
-      check: difference.check,
-      id: difference.id,
-      is_usd: usdText(difference.isN),
-      should_be_usd: usdText(difference.shouldN),
-    })),
-    ...money.map((difference) => ({
-      check: "chain" as const,
-      id: difference.txHash,
-      is_usd: usdText(nanoOf(difference.recordedUnits)),
-      should_be_usd: usdText(nanoOf(difference.movedUnits)),
-    })),
-  ];
+  const ofChains = money.map(({ txHash, recordedUnits, movedUnits }) => ({
+    ...{ check: "chain" as const, id: txHash },
+    ...{ isN: nanoOf(recordedUnits), shouldN: nanoOf(movedUnits) },
+  }));
+  return [...books, ...ofChains].map(({ check, id, isN, shouldN }) => ({
+    ...{ check, id },
+    is_usd: usdText(isN),
+    should_be_usd: usdText(shouldN),
+  }));
 }
 
 function walletView({ balanceWei, ...wallet }: NonNullable<WalletReport["wallet"]>) {

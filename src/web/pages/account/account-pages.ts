@@ -54,13 +54,13 @@ export function createAccountPages(parts: AccountPagesParts): Api {
     if (route === undefined) return NOWHERE;
     const secret = path.slice(route.path.length);
     if (request.method === "GET" || request.method === "HEAD")
-      return underWay(() => route.show(account, secret));
+      return underWay(() => route.show(account, secret, null));
     if (request.method !== "POST") return WRONG_METHOD;
     // Slow senders have a limit of their own, so that they do not use up the limit of requests
     // being served.
     const fields = await reading(() => readForm(request, baseUrl));
     if (!(fields instanceof URLSearchParams)) return fields;
-    return underWay(() => route.submit(account, { secret, fields, address }));
+    return underWay(() => route.show(account, secret, { secret, fields, address }));
   }
 
   return {

@@ -42,8 +42,8 @@ interface LinkPage<Subject extends object> {
 /** The pages whose paths begin in one way. */
 export interface AccountRoute {
   readonly path: string;
-  readonly show: (parts: AccountPageParts, secret: string) => Promise<Page>;
-  readonly submit: (parts: AccountPageParts, sent: SentForm) => Promise<Page>;
+  /** The page of a link with its secret; `sent`: the form that came from it; null = none did. */
+  readonly show: (parts: AccountPageParts, secret: string, sent: SentForm | null) => Promise<Page>;
 }
 
 /** The route of a page; the secret follows its path. */
@@ -53,13 +53,10 @@ export function routeOf<Subject extends object>(
 ): AccountRoute {
   return {
     path,
-    async show(parts, secret) {
+    async show(parts, secret, sent) {
       const found = await find(parts, secret);
-      return "body" in found ? found : form(found, null, parts);
-    },
-    async submit(parts, sent) {
-      const found = await find(parts, sent.secret);
       if ("body" in found) return found;
+      if (sent === null) return form(found, null, parts);
       const done = await submit(parts, found, sent);
       return "body" in done ? done : { ...form(found, done.wrong, parts), status: done.status };
     },
