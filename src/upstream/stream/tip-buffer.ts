@@ -33,7 +33,7 @@ export interface TipBufferParts {
   /** The view whose tip counts; null = nothing is held. */
   readonly view: () => ServedView | null;
   readonly blockTimeMs: () => number;
-  /** Each result is a head: one that its provider has abandoned is told to nobody. */
+  /** Each result is a head: one that its provider replaces while it is held is told to nobody. */
   readonly areHeads: boolean;
   /** Where the stream stands: everything up to there was delivered, or is held here. */
   readonly mark: () => StreamMark | null;
@@ -112,12 +112,12 @@ export class TipBuffer {
       return false;
     }
     this.#reached(tip);
-    this.#dropAbandoned();
     const number = batch.block?.number ?? -1;
+    const replaced = this.#parts.areHeads ? this.#dropFrom(number) : null;
     const last = this.#held.at(-1);
     if (last === undefined && number <= tip) return false;
     if (last !== undefined && number <= last.block.number) this.#append(last, batch);
-    else this.#hold(batch);
+    else this.#hold(batch, replaced);
     while (this.#count > MAX_RESULTS || this.#bytes > MAX_BYTES) this.#due();
     return true;
   }
@@ -139,16 +139,17 @@ export class TipBuffer {
     this.#rest();
   }
 
-  #hold({ results, block, heardAtMs }: EventBatch): void {
+  /** `replaced`: the first of the heads in whose place it is held. */
+  #hold({ results, block, heardAtMs }: EventBatch, replaced: Held | null): void {
     if (block === null) return;
     const { runtime, blockTimeMs } = this.#parts;
-    const dueAtMs = runtime.now() + blockTimeMs();
+    const dueAtMs = replaced?.dueAtMs ?? runtime.now() + blockTimeMs();
     const held: Held = {
       block,
       lowest: block.number,
       dueAtMs,
       heardAtMs,
-      before: this.#before,
+      before: replaced === null ? this.#before : replaced.before,
       results: [],
     };
     this.#held.push(held);
@@ -178,19 +179,22 @@ export class TipBuffer {
   }
 
   /** Whether a head that is held is not the block that is served at its height. */
-  #isContradicted({ block, results }: Held): boolean {
-    if (!this.#parts.areHeads || results.length > 1) return false;
+  #isContradicted({ block }: Held): boolean {
+    if (!this.#parts.areHeads) return false;
     const served = this.#parts.view()?.hashAt(block.number) ?? null;
     return served !== null && served !== block.hash;
   }
 
-  /** Drops heads that neither their provider nor the served branch has any more. */
-  #dropAbandoned(): void {
-    for (let [first] = this.#held; first !== undefined; [first] = this.#held) {
-      if (!this.#isContradicted(first)) return;
-      if (this.#presentBlock(first.block).hash === first.block.hash) return;
-      this.#forgetFirst(first);
-    }
+  /**
+   * Drops held heads from a number on: their provider has another block there now, and nobody was
+   * told of them. Returns the first; null = there is none.
+   */
+  #dropFrom(number: number): Held | null {
+    const at = this.#held.findIndex(({ block }) => block.number >= number);
+    const dropped = at === -1 ? [] : this.#held.splice(at);
+    for (const { results } of dropped) this.#discount(results);
+    if (dropped.length > 0) this.#watch();
+    return dropped[0] ?? null;
   }
 
   #watch(): void {
@@ -221,17 +225,16 @@ export class TipBuffer {
   }
 
   #releaseFirst(): void {
-    const [first] = this.#held;
+    const first = this.#held.shift();
     if (first === undefined) return;
-    this.#forgetFirst(first);
+    this.#discount(first.results);
+    this.#watch();
     this.#parts.deliver(first);
   }
 
-  #forgetFirst({ results }: Held): void {
-    this.#held.shift();
+  #discount(results: readonly Buffer[]): void {
     this.#count -= results.length;
     for (const { length } of results) this.#bytes -= length;
-    this.#watch();
   }
 
   #rest(): void {

@@ -237,6 +237,17 @@ test("a head that its provider takes back before anybody else had it is told to 
   assert.deepEqual(told, ["right", "102"]);
 });
 
+test("heads above one that is taken back are told to nobody either", () => {
+  const { told, head, emit, buffer } = createFixture({ areHeads: true });
+  emit(101, "a101", "a");
+  emit(102, "a102", "a");
+  emit(101, "b101", "b");
+  emit(102, "b102", "b");
+  for (const number of [101, 102]) for (const index of [0, 1] as const) head(index, number, "b");
+  assert.deepEqual(told, ["b101", "b102"]);
+  assert.equal(buffer.isHolding, false);
+});
+
 test("a head that its provider keeps is told after a block time, although others have another", () => {
   const { runtime, told, head, emit } = createFixture({ areHeads: true });
   head(0, 101, "b");
