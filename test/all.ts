@@ -13,7 +13,7 @@ import { HTTP_VARIANT, LIBRARIES } from "./fakes/http-variant.ts";
 import { postgresAvailability, SERVER_URL, startCluster, WITHOUT } from "./fakes/postgres.ts";
 import { makeTemplate } from "./fakes/stores.ts";
 import { FILE_OPTIONS, type FilesResult, runTogether, type TestFiles } from "./file-process.ts";
-import { HTTP_WALKS, inOrder, isUnit, LONGEST_FIRST, partOf } from "./parts.ts";
+import { HTTP_WALKS, inOrder, isUnit, LONGEST_FIRST, MEASURING_MEMORY, partOf } from "./parts.ts";
 import { withTemporaryFolder } from "./temporary-folder.ts";
 
 interface Result {
@@ -105,7 +105,7 @@ async function runChecks(): Promise<readonly Result[]> {
 function testFiles(): readonly string[] {
   const files = globSync(["test/**/*.test.ts", "bench/**/*.test.ts"]);
   if (files.length === 0) throw new Error("no test file found");
-  for (const path of [...LONGEST_FIRST, ...HTTP_WALKS])
+  for (const path of [...LONGEST_FIRST, ...HTTP_WALKS, ...MEASURING_MEMORY])
     if (!existsSync(path)) throw new Error(`test/parts.ts names ${path}, which does not exist`);
   return inOrder(files);
 }
@@ -119,11 +119,13 @@ function units(): readonly string[] {
  * start of its process.
  */
 function unitRuns(): readonly TestRun[] {
-  const folders = Map.groupBy(units(), (path) => path.split("/").slice(0, 2).join("/"));
-  return [...folders].map(([folder, paths]) => {
+  const together = units().filter((path) => !MEASURING_MEMORY.has(path));
+  const folders = Map.groupBy(together, (path) => path.split("/").slice(0, 2).join("/"));
+  const runs = [...folders].map(([folder, paths]) => {
     const name = `'${folder}/**/*.test.ts'`;
     return { name, paths, part: "unit", variables: {} };
   });
+  return [...runs, ...[...MEASURING_MEMORY].map(asIs)];
 }
 
 /** Built once, before the files that open it in a browser run side by side. */

@@ -33,6 +33,15 @@ const SLOW_UNITS: ReadonlySet<string> = new Set([
   "test/web/server/hand-over.test.ts",
 ]);
 
+/** Fast files that measure memory: what others do in their process would count. */
+export const MEASURING_MEMORY: ReadonlySet<string> = new Set([
+  "test/observe/feed/event-feed.test.ts",
+  "test/observe/feed/hostile-calls.test.ts",
+  "test/upstream/stream/filter-quota.test.ts",
+  "test/upstream/stream/kept-events.test.ts",
+  "test/web/discovery/documents.test.ts",
+]);
+
 /** The files that took longest when all were measured, the longest first. */
 export const LONGEST_FIRST: readonly string[] = [
   "test/soak/cluster.test.ts",
