@@ -98,6 +98,9 @@ export class UndiciConnections implements Connections {
   drain(): void {
     this.#retired = true;
     this.#share.close();
+    // A pool finishes what it was given before it closes.
+    for (const { request, handler } of this.#waiting.splice(0))
+      if (!handler.abandoned) this.#dispatch(request, handler);
     this.#close(this.#pool);
     if (this.#probes !== null) this.#close(this.#probes);
   }
@@ -111,7 +114,11 @@ export class UndiciConnections implements Connections {
   }
 
   #send(request: Dispatcher.DispatchOptions, handler: RequestHandler): void {
-    if (!this.isFree()) return this.#wait({ request, handler });
+    if (this.isFree()) this.#dispatch(request, handler);
+    else this.#wait({ request, handler });
+  }
+
+  #dispatch(request: Dispatcher.DispatchOptions, handler: RequestHandler): void {
     this.#out++;
     handler.onOver = () => {
       this.#out--;

@@ -77,3 +77,33 @@ for (const client of ["own", "undici"] as const)
     assert.ok(use.used() <= 1, `${use.used()}`);
     if (client === "own") await until("the others to close", () => node.connections() <= 1);
   });
+
+for (const client of ["own", "undici"] as const)
+  test(`what waits for a connection is answered after its provider was removed (${client})`, async (t) => {
+    const node = await scriptedUpstream(
+      (_, reply) => void setTimeout(() => reply.result('"0x1"'), 20),
+    );
+    const budget = MemoryBudget.unbounded();
+    const parts = { budget, timerWheel: new TimerWheel(realRuntime), client };
+    const limits = { ...HTTP_LIMITS, connectionsPerOrigin: 2 };
+    const http = new HttpUpstream(realRuntime, limits, new SsrfGuard(), parts);
+    t.after(async () => {
+      await http.close();
+      await node.close();
+    });
+    const provider = fakeProvider(0, { url: node.url });
+    const outcomes: string[] = [];
+    for (let n = 0; n < 6; n++)
+      http.send(
+        { provider, ...writeRequest("eth_call", null), mayStream: false },
+        {
+          result: () => void outcomes.push("result"),
+          failed: ({ kind }) => void outcomes.push(kind),
+          stream: () => assert.fail("the answer is short"),
+          broken: (message) => void outcomes.push(message),
+        },
+      );
+    http.retain([]);
+    await until("six outcomes", () => outcomes.length === 6);
+    assert.deepEqual(new Set(outcomes), new Set(["result"]));
+  });
