@@ -6,7 +6,9 @@ import { keccak_256 } from "@noble/hashes/sha3.js";
 import { FULL_MS, remaining, take } from "../../../core/billing/gcra.ts";
 import { keepNewest } from "../../../core/newest.ts";
 import type { Channel } from "../../../core/provider/attempt.ts";
+import type { ExclusionReason } from "../../../core/provider/capability.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
+import type { Plan } from "../../../core/routing/plan.ts";
 import { methodOf } from "../../../core/rpc/method.ts";
 import { writeRequest } from "../../../core/rpc/wire-request.ts";
 import { type Block, type Head, type Log, readLogKeys } from "../../../core/stream/chain-event.ts";
@@ -101,6 +103,14 @@ const ALONE_MS = 60_000;
 const RESERVE = 0.5;
 const LINE_EVERY_MS = 60_000;
 const METHOD = methodOf("eth_getLogs");
+/** Exclusions that do not end by themselves. */
+const LASTING: ReadonlySet<ExclusionReason> = new Set([
+  "other_region",
+  "transport_missing",
+  "method_unsupported",
+  "category_unsupported",
+  "cordoned_by_operator",
+]);
 
 /** Reasons for not checking a block: how each is counted, and the text of the log line. */
 const SKIPPED = {
@@ -344,8 +354,14 @@ export class LogChecks {
         const isSource = ({ provider: { id } }: Channel): number => (sources.has(id) ? 1 : 0);
         return all.toSorted((left, right) => isSource(left) - isSource(right));
       },
-      hasOthers: (sources) =>
-        pin === null && (this.#bound ?? tracker).set.providers.some(({ id }) => !sources.has(id)),
+      hasOthers: (sources) => {
+        const plans = this.#plans(block, { tracker: this.#bound ?? tracker, pin });
+        const others = plans.flatMap(({ candidates, excluded }) => [
+          ...candidates,
+          ...excluded.filter(({ reason }) => !LASTING.has(reason)),
+        ]);
+        return others.some(({ provider }) => !sources.has(provider.id));
+      },
       queryLogs,
       queryAll: (channel) =>
         this.#blockLogs.fetch(keyOf(channel), () =>
@@ -363,15 +379,20 @@ export class LogChecks {
   }
 
   /** Providers that are known to have the block first. */
-  #candidates({ number }: Block, { tracker, pin }: CheckedStream): readonly Channel[] {
-    const call = { methodName: METHOD.name, method: METHOD, ...writeRequest(METHOD.name, null) };
-    const selection = { strategy: "load-balanced", transport: null, pin } as const;
-    const all = [{ kind: "number", number } as const, { kind: "hash" } as const].flatMap(
-      (block) => tracker.plan({ ...call, block }, selection).candidates,
-    );
+  #candidates(block: Block, stream: CheckedStream): readonly Channel[] {
+    const all = this.#plans(block, stream).flatMap(({ candidates }) => candidates);
     // Both plans may hold one and the same channel: each provider is asked once.
     return [...Map.groupBy(all, ({ provider }) => provider.id).values()].flatMap((channels) =>
       channels.slice(0, 1).flatMap((channel) => this.#reachable(channel)),
+    );
+  }
+
+  /** Whom the block can be asked of, by its number and by its hash. */
+  #plans({ number }: Block, { tracker, pin }: CheckedStream): readonly Plan[] {
+    const call = { methodName: METHOD.name, method: METHOD, ...writeRequest(METHOD.name, null) };
+    const selection = { strategy: "load-balanced", transport: null, pin } as const;
+    return [{ kind: "number", number } as const, { kind: "hash" } as const].map((at) =>
+      tracker.plan({ ...call, block: at }, selection),
     );
   }
 
