@@ -94,8 +94,8 @@ export function within<T>(
 }
 
 /**
- * Runs `work` once at a time. Whoever asks during a run shares the next one with all others who do:
- * it begins after this one, so that its result is newer than what they know.
+ * Runs `work` once at a time. All who ask during a run share the next one: it begins after this
+ * one, so that its result is newer than what they know.
  */
 export function shared<T>(work: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | null = null;

@@ -841,6 +841,25 @@ test(
   },
 );
 
+test("where no other provider can ever be asked, the source's own answer confirms its logs", async () => {
+  const unsupportedMethods = new Set(["eth_getLogs"]);
+  const at = createStreamFixture({
+    ...STRICT,
+    providers: [
+      fakeProvider(0, { priority: 0 }),
+      fakeProvider(1, { priority: 1, unsupportedMethods }),
+      fakeProvider(2, { priority: 2, unsupportedMethods }),
+    ],
+  });
+  const ear = at.open(LOGS);
+  await at.pass(3_000);
+  await mineSlowly(at, 10);
+  await at.pass(3_000);
+  ear.audience.settled();
+  assert.ok(ear.events > 0);
+  assert.equal(ear.unconfirmed.size, 0);
+});
+
 test(
   "equal filters are one check, and more than four different ones are one question without a " +
     "filter",

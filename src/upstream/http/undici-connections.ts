@@ -141,7 +141,7 @@ export class UndiciConnections implements Connections {
     while (this.#out < this.#share.limit) {
       const next = this.#waiting.shift();
       if (next === undefined) return;
-      if (!next.handler.abandoned) this.#send(next.request, next.handler);
+      if (!next.handler.abandoned) this.#dispatch(next.request, next.handler);
     }
   }
 

@@ -9,9 +9,20 @@ import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import type { Shares, ShareUse } from "../../../src/upstream/shares.ts";
 import { SsrfGuard } from "../../../src/upstream/ssrf-guard.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import type { AnswerListener } from "../../../src/upstream/transport.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { until } from "../../fakes/service-fixture.ts";
 import { type Replier, scriptedUpstream } from "../../fakes/upstream.ts";
+
+/** Adds to `outcomes` how a request ended. */
+function listenerInto(outcomes: string[]): AnswerListener {
+  return {
+    result: () => void outcomes.push("result"),
+    failed: ({ kind }) => void outcomes.push(kind),
+    stream: () => assert.fail("the answer is short"),
+    broken: (message) => void outcomes.push(message),
+  };
+}
 
 for (const client of ["own", "undici"] as const)
   test(`connections stay within a share that changes (${client})`, async (t) => {
@@ -46,12 +57,7 @@ for (const client of ["own", "undici"] as const)
     const send = () =>
       http.send(
         { provider, ...writeRequest("eth_call", null), mayStream: false },
-        {
-          result: () => void outcomes.push("result"),
-          failed: ({ kind }) => void outcomes.push(kind),
-          stream: () => assert.fail("the answer is short"),
-          broken: (message) => void outcomes.push(message),
-        },
+        listenerInto(outcomes),
       );
     const dispatches = Array.from({ length: 6 }, send);
     const [use] = held;
@@ -96,12 +102,7 @@ for (const client of ["own", "undici"] as const)
     for (let n = 0; n < 6; n++)
       http.send(
         { provider, ...writeRequest("eth_call", null), mayStream: false },
-        {
-          result: () => void outcomes.push("result"),
-          failed: ({ kind }) => void outcomes.push(kind),
-          stream: () => assert.fail("the answer is short"),
-          broken: (message) => void outcomes.push(message),
-        },
+        listenerInto(outcomes),
       );
     http.retain([]);
     await until("six outcomes", () => outcomes.length === 6);

@@ -7,6 +7,7 @@ import { readSubscription } from "../../../src/core/stream/subscription.ts";
 import { readLogs } from "../../../src/upstream/stream/backfill.ts";
 import {
   BlockCheck,
+  type BlockCheckRequest,
   type BlockCheckResult,
 } from "../../../src/upstream/stream/checks/block-check.ts";
 import { BlockLogs } from "../../../src/upstream/stream/checks/block-logs.ts";
@@ -63,14 +64,7 @@ test("a source that is asked alone confirms nothing, unless nobody else could ev
         isAffordable: () => true,
         isRoomy: () => true,
       });
-      const results = Array.from({ length: filters }, (_, n) => {
-        const subscription = readSubscription(["logs", { address: [ADDRESS, `0x${n}${FILL}`] }]);
-        assert.ok(subscription.kind !== "invalid");
-        return new Promise<BlockCheckResult>((resolve) =>
-          check.join({ subscription, source: id, second: "needed" }, resolve),
-        );
-      });
-      check.run();
+      const results = resultsOf(check, filters, { source: id, second: "needed" });
       for (const result of await Promise.all(results)) {
         assert.ok(result.kind === "logs");
         assert.deepEqual([result.firm, result.independent], [!hasOthers, false]);
@@ -101,14 +95,7 @@ test("the logs that a check found do not keep the whole answer", async () => {
       isAffordable: () => true,
       isRoomy: () => true,
     });
-    const results = Array.from({ length: filters }, (_, n) => {
-      const subscription = readSubscription(["logs", { address: [ADDRESS, `0x${n}${FILL}`] }]);
-      assert.ok(subscription.kind !== "invalid");
-      return new Promise<BlockCheckResult>((resolve) =>
-        check.join({ subscription, source: "other", second: "no" }, resolve),
-      );
-    });
-    check.run();
+    const results = resultsOf(check, filters, { source: "other", second: "no" });
     for (const result of await Promise.all(results)) {
       assert.ok(result.kind === "logs");
       assert.deepEqual(
@@ -119,3 +106,20 @@ test("the logs that a check found do not keep the whole answer", async () => {
     }
   }
 });
+
+/** What a check finds for so many different filters. */
+function resultsOf(
+  check: BlockCheck,
+  filters: number,
+  how: Omit<BlockCheckRequest, "subscription">,
+): readonly Promise<BlockCheckResult>[] {
+  const results = Array.from({ length: filters }, (_, n) => {
+    const subscription = readSubscription(["logs", { address: [ADDRESS, `0x${n}${FILL}`] }]);
+    assert.ok(subscription.kind !== "invalid");
+    return new Promise<BlockCheckResult>((resolve) =>
+      check.join({ subscription, ...how }, resolve),
+    );
+  });
+  check.run();
+  return results;
+}
