@@ -81,14 +81,15 @@ export function runWithin(
   return { run: runOnce, cancel };
 }
 
-/** The result of `work`; rejects after `ms`. */
+/** The result of `work`; rejects after `ms` with an error that says `what` took longer. */
 export function within<T>(
   { after }: Pick<Runtime, "after">,
   ms: number,
+  what: string,
   work: Promise<T>,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const cancel = after(ms, () => reject(new Error(`not done within ${ms} ms`)));
+    const cancel = after(ms, () => reject(new Error(`${what} took longer than ${ms} ms`)));
     work.then(resolve, reject).finally(cancel);
   });
 }

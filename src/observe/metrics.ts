@@ -22,7 +22,10 @@ export interface Metric {
   readonly type: "counter" | "gauge" | "histogram";
   readonly labels: readonly string[];
   readonly help: string;
-  /** How the gauges of several workers become one of the service; absent = they are added up. */
+  /**
+   * How the values of several workers are combined into one value of the service; absent = they are
+   * added up.
+   */
   readonly merge?: "max" | "min";
   /** Reads the current series; null = this instance does not have the metric. */
   readonly collect: (readings: Readings) => readonly Sample[] | null;
@@ -49,13 +52,13 @@ const TIER_VALUE = { off: 2, ready: 0, connecting: 1, open: 2 } as const;
 const CHAIN: readonly string[] = ["profile", "chain"];
 const PROVIDER: readonly string[] = [...CHAIN, "provider", "transport"];
 
-/** Reads the samples of a metric, with the labels that it gives them. */
+/** How the samples of a metric are collected, and the names of the labels that they carry. */
 interface Source {
   readonly labels: readonly string[];
   readonly collect: Metric["collect"];
 }
 
-/** A function alone gives no labels. */
+/** Name, help and source of a metric. A function as source stands for samples without labels. */
 type Row = [name: string, help: string, source: Source | Metric["collect"]];
 
 function metric(type: Metric["type"], [name, help, source]: Row): Metric {
@@ -71,12 +74,12 @@ function gauge(...row: Row): Metric {
   return metric("gauge", row);
 }
 
-/** A gauge of which a service of several workers has the highest. */
+/** A gauge whose value for several workers is their highest value. */
 function highest(...row: Row): Metric {
   return { ...gauge(...row), merge: "max" };
 }
 
-/** A gauge of which a service of several workers has the lowest. */
+/** A gauge whose value for several workers is their lowest value. */
 function lowest(...row: Row): Metric {
   return { ...gauge(...row), merge: "min" };
 }
@@ -225,6 +228,11 @@ export const METRICS: readonly Metric[] = [
     labelled(["result"], ({ observer: { batches } }) =>
       byName({ sent: batches.calls, alone: batches.alone }),
     ),
+  ),
+  counter(
+    "svc_upstream_tls_handshakes_total",
+    "TLS handshakes with providers over HTTP/1.1: `full`, or `resumed` from a session before.",
+    labelled(["kind"], ({ observer: { handshakes } }) => byName(handshakes)),
   ),
   counter(
     "svc_refusals_total",
@@ -459,7 +467,7 @@ export const METRICS: readonly Metric[] = [
   ),
   counter(
     "svc_view_reasks_total",
-    "Calls that were asked for again so that all callers keep one view: `missing` = a provider " +
+    "Further calls to providers so that all callers keep one view: `missing` = a provider " +
       "lacked the block, `stale` = nobody had it, so the tag went out as written, `own` = a " +
       "provider did not know a transaction that was sent through this service.",
     labelled(["reason"], ({ observer: { reasks } }) =>
@@ -541,19 +549,19 @@ function oneOrNone(value: number | boolean | undefined): readonly Sample[] | nul
   return value === undefined ? null : one(Number(value));
 }
 
-/** Numbers by the value of their one label. */
+/** One series for each entry, with the name of the entry as its only label value. */
 function byName(numbers: Readonly<Record<string, number>>): readonly NumberSample[] {
   return Object.entries(numbers).map(([name, n]) => [[name], n]);
 }
 
-/** The same; absent = this instance does not have them. */
+/** `byName`; no metric if the instance does not have the numbers. */
 function byNameOrNone(
   numbers: Readonly<Record<string, number>> | null | undefined,
 ): readonly NumberSample[] | null {
   return numbers === null || numbers === undefined ? null : byName(numbers);
 }
 
-/** The same for these names, in this order. */
+/** `byName` for the given names, in the given order. */
 function inOrder<Name extends string>(
   names: readonly Name[],
   numbers: Readonly<Record<Name, number>>,
@@ -561,7 +569,7 @@ function inOrder<Name extends string>(
   return names.map((name) => [[name], numbers[name]]);
 }
 
-/** Samples of rows that are of a profile and chain each. */
+/** Samples of rows, of which each belongs to one profile and chain. */
 function perChain<Of extends { readonly profile: string; readonly chain: string }>(
   rows: readonly Of[],
   samplesOf: (row: Of) => readonly Sample[],
@@ -602,7 +610,10 @@ function perProvider(
   );
 }
 
-/** Collects from every declared limit of every provider; null = not of this one. */
+/**
+ * Collects from every declared limit of every provider. `readingOf` returns null for a limit to
+ * which the metric does not apply.
+ */
 function perBudget(
   readingOf: (
     limit: { readonly limit: number; readonly used: number },
@@ -648,7 +659,7 @@ function requestSamples(series: Series, methods: readonly string[]): readonly Sa
   return samples;
 }
 
-/** Numbers of streams; those with equal labels are added up. */
+/** A number of every stream, added up over streams with equal labels. */
 function perStream(
   reports: Readings["reports"],
   numberOf: (report: Readings["reports"][number]) => number,

@@ -75,6 +75,8 @@ export class Observer {
   readonly refusals = new Map<FaultCode, number>();
   /** Answers whose memory was returned twice. */
   returnsTwice = 0;
+  /** TLS handshakes with providers. */
+  readonly handshakes = { full: 0, resumed: 0 };
   readonly #runtime: Runtime;
   readonly #repeats: RepeatLimiter;
   readonly #series = new Map<string, Series>();

@@ -31,7 +31,14 @@ export interface MetricFacts extends StreamFacts {
   readonly registry: Pick<ProfileRegistry, "profiles">;
   readonly observer: Pick<
     Observer,
-    "allSeries" | "batches" | "reasks" | "refusals" | "returnsTwice" | "sockets" | "splits"
+    | "allSeries"
+    | "batches"
+    | "handshakes"
+    | "reasks"
+    | "refusals"
+    | "returnsTwice"
+    | "sockets"
+    | "splits"
   >;
   readonly legacyForms: { readonly counts: () => Iterable<readonly [form: string, n: number]> };
   /** The current method table. */

@@ -20,10 +20,10 @@ export class TimerWheel {
     this.#turnedAtMs = runtime.now();
   }
 
-  /** Calls `run` once, at least `ms` from now. */
-  set(ms: number, run: () => void): Timer {
+  /** Calls `run` once, at least `ms` after `nowMs`, the time of this turn. */
+  set(ms: number, run: () => void, nowMs = this.#runtime.now()): Timer {
     if (!this.#running) this.#start();
-    const behindMs = Math.max(0, this.#runtime.now() - this.#turnedAtMs);
+    const behindMs = Math.max(0, nowMs - this.#turnedAtMs);
     const ticks = Math.ceil((Math.max(0, ms) + behindMs) / TICK_MS) + 1;
     const slot = this.#slots[(this.#tick + ticks) % SLOTS];
     const entry = new Timer();

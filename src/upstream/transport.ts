@@ -72,9 +72,10 @@ export interface StreamSink {
   data(chunk: Buffer, borrowed: boolean, hasRoom?: boolean): boolean;
   /**
    * Receives the last bytes: the first `valueBytes` belong to the result value, the rest closes the
-   * envelope. If `borrowed`, they must be returned with `recycle` once written.
+   * envelope. True = the sink is done with them. Otherwise, if `borrowed`, they must be returned
+   * with `recycle` once written.
    */
-  end(last: Buffer, valueBytes: number, borrowed: boolean): void;
+  end(last: Buffer, valueBytes: number, borrowed: boolean): boolean;
   /**
    * The answer failed, was invalid or arrived too slowly after it had begun. `byCaller`: because
    * its reader was too slow.

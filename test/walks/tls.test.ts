@@ -12,10 +12,11 @@ import { createServer } from "node:https";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
+import { runsOnLibraries } from "../fakes/http-variant.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { configText, startService } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
-import { scriptedUpstream } from "../fakes/upstream.ts";
+import { KEPT_OPEN_MS, scriptedUpstream } from "../fakes/upstream.ts";
 
 const CERTIFICATE = new URL("../data/tls/certificate.pem", import.meta.url);
 const identity = {
@@ -66,7 +67,9 @@ async function secureUpstream(
   const asked: Asked[] = [];
   let connections = 0;
   const server: Server | Http2SecureServer =
-    http === 1 ? createServer(identity) : createSecureServer({ ...identity, allowHTTP1: false });
+    http === 1
+      ? createServer({ ...identity, keepAliveTimeout: KEPT_OPEN_MS })
+      : createSecureServer({ ...identity, allowHTTP1: false });
   server.on("secureConnection", () => connections++);
   server.on("request", (request, response) => {
     let body = "";
@@ -141,6 +144,27 @@ async function walk(service: Served): Promise<string> {
   );
 }
 
+const ownClientOnly = runsOnLibraries && "undici does not count handshakes";
+test("a connection over TLS that follows another one resumes its session, and metrics count both", {
+  skip: ownClientOnly,
+}, async (t) => {
+  const upstream = await secureUpstream(t, 1, ({ asked, end, cut }) => {
+    end(`{"jsonrpc":"2.0","id":${asked.id},"result":"0xa"}`);
+    setImmediate(cut);
+  });
+  const service = await serve(t, upstream);
+  for (let n = 0; n < 5; n++) assert.match((await call(service, n)).text, /"0xa"/);
+  const metrics = await (await fetch(`${service.url}/metrics`)).text();
+  const counted = (kind: string): number =>
+    Number(new RegExp(`tls_handshakes_total\\{kind="${kind}"\\} (\\d+)`).exec(metrics)?.[1]);
+  assert.ok(
+    counted("full") >= 1 && counted("resumed") >= 3,
+    metrics.match(/.*handshakes.*/g)?.join(),
+  );
+  // A probe may be in the middle of one.
+  assert.ok(Math.abs(counted("full") + counted("resumed") - upstream.connections()) <= 1);
+});
+
 for (const http of [1, 2] as const) {
   test(
     `a provider behind TLS over HTTP/${http} is served, a hundred calls at once, over ` +
@@ -148,10 +172,13 @@ for (const http of [1, 2] as const) {
     async (t) => {
       const upstream = await secureUpstream(t, http, well);
       const service = await serve(t, upstream, TRUST);
+      // So that the handshakes of the others resume its session, which costs little.
+      await until("an answer of the provider", async () => (await walk(service)) === "a:ok 0xa");
+      const before = upstream.asked.length;
       const answers = await Promise.all(Array.from({ length: 100 }, (_, id) => call(service, id)));
       for (const [id, { text }] of answers.entries())
         assert.deepEqual([JSON.parse(text).id, JSON.parse(text).result], [id, "0xa"]);
-      assert.equal(upstream.asked.length, 100);
+      assert.equal(upstream.asked.length, before + 100);
       assert.equal(upstream.asked[0]?.version, http === 1 ? "1.1" : "2.0");
       const opened = upstream.connections();
       for (let n = 0; n < 20; n++) assert.equal(await walk(service), "a:ok 0xa");
@@ -216,12 +243,14 @@ for (const http of [1, 2] as const) {
   );
 }
 
-test("a certificate that is not trusted is a failure before anything was sent", async (t) => {
-  const upstream = await secureUpstream(t, 2, well);
-  const service = await serve(t, upstream, {});
-  assert.equal(await walk(service), "a:unsent b:ok 0xb");
-  assert.equal(upstream.asked.length, 0);
-});
+for (const http of [1, 2] as const) {
+  test(`a certificate over HTTP/${http} that is not trusted is a failure before anything was sent`, async (t) => {
+    const upstream = await secureUpstream(t, http, well);
+    const service = await serve(t, upstream, {});
+    assert.equal(await walk(service), "a:unsent b:ok 0xb");
+    assert.equal(upstream.asked.length, 0);
+  });
+}
 
 const CALMING: readonly (readonly [name: string, answer: (it: Exchange) => void])[] = [
   ["a GOAWAY", ({ asked }) => asked.session?.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)],

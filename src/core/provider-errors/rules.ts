@@ -1,7 +1,7 @@
-// The shapes of provider errors as data: an ordered table in which the first rule that matches
-// names the category. Rules describe families (what is said to be too large, missing, spent or
-// broken), not single messages; words come before codes, since vendors use one code for many
-// things.
+// The shapes of provider errors as data: an ordered table. The first rule that matches an error
+// names its category. A rule describes a family of messages (something is too large, missing, spent
+// or broken), not a single message. Most rules by words stand before rules by codes alone, since
+// vendors use one code for many errors.
 import { FAMILY_RULES, WEAK_FAMILY_RULES } from "./families.ts";
 import {
   ANY,
@@ -33,7 +33,7 @@ const HISTORIC: RuleScope = { methods: ["historic"] };
 const MINED: RuleScope = { methods: ["mined"] };
 const SPENDING: RuleScope = { methods: ["send", "execute", "logs"] };
 
-/** Two of these words near each other, in either order. */
+/** Matches a word of each group, in either order, at most `chars` characters apart. */
 function near(some: string, others: string, chars: number): RegExp {
   return new RegExp(
     `\\b(?:${some})\\b.{0,${chars}}\\b(?:${others})|\\b(?:${others})\\b.{0,${chars}}\\b(?:${some})\\b`,
@@ -68,11 +68,11 @@ const TIMES =
 const TOO_MUCH =
   "\\b(?:limit(?:ed|s)?|exceed(?:s|ed|ing)?|reached|too " +
   "(?:many|fast|high)|capacity|allowance|exhausted|max(?:imum)?|higher than)\\b";
-/** So much in a short time. */
+/** Too much in a second or a minute. */
 const PER_TIME: readonly Phrase[] = [
   new RegExp(`${TOO_MUCH}.{0,64}(?:${TIMES})|(?:${TIMES}).{0,48}${TOO_MUCH}`),
 ];
-/** Words that speak of a rate and of nothing else. */
+/** Words that always mean a rate limit. */
 const PLAIN_RATE: readonly Phrase[] = [
   /\brate ?limit/,
   /too many (?:\w+ )?requests?\b/,
@@ -120,20 +120,22 @@ const LAGGING: readonly Phrase[] = [
   /(?:is|lagging|falling) behind|catching up/,
   /\b(?:upstream|node|provider|our|local)\b.{0,24}\b(?:height|head|slot)\b.{0,24}\b(?:less|lower|behind|below)\b/,
 ];
-/** A chain that is not served; not a method or a tag that this chain lacks. */
+/**
+ * The provider does not serve the chain. Texts about a method or a tag that the chain lacks do not
+ * match.
+ */
 const WRONG_CHAIN: readonly Phrase[] = [
   /^(?!.*\b(?:methods?|tracing|tracers?|trace(?! id)|debug|namespace|feature|tag|eth \w+)\b).*\b(?:(?:unsupported|unknown|unrecogni[sz]ed|no such|invalid) (?:block ?chain|chain|network)\b(?! ?(?:type|state|config|head|data))|(?:block ?chain|chain|network)\b(?: id)?(?: [\w-]+){0,2}? (?:is |was )?(?:not (?:supported|found|configured|recogni[sz]ed|served|known)|does not exist|unsupported|unknown)\b)/,
 ];
-/** A JSON or plain text in which the error is a refusal by name, nothing else. */
+/** A body, JSON or plain, that begins with an error field whose value begins with a refusal. */
 const PLAIN_REFUSAL: readonly Phrase[] = [
   /^\W*(?:error|message|msg|reason|detail)\W{1,4}(?:unauthori[sz]ed|forbidden|access denied|(?:invalid|missing) api ?key)\b/,
 ];
 
-// Ordered: the first match wins. First what carries the caller's own words (a revert reason may
-// read "invalid api key"), then what is about the transaction, then refusals of the provider from
-// the most to the least particular, then codes, then HTTP statuses.
+// Failures without a JSON-RPC error, preceded by the codes of EIP-7966.
 const PLAIN_RULES: readonly Rule[] = [
-  // EIP-7966: 4 = in the pool, not mined in time; 5 = cannot be executed; 6 = gap before its nonce.
+  // EIP-7966: 4 = in the pool but not mined in time, 5 = not executable, 6 = a gap before its
+  // nonce.
   rule("tx_pending", { ...AWAIT, codes: [4] }),
   rule("tx_not_executable", { ...AWAIT, codes: [5, 6] }),
   rule("connection_rate_limit", { kind: "network" }, ["enhance your calm"]),
@@ -141,7 +143,7 @@ const PLAIN_RULES: readonly Rule[] = [
   rule("unsent", { kind: "unsent" }),
   rule("timeout", { kind: "timeout" }),
 
-  // Bodies that are no JSON-RPC answer: the status speaks, and for refusals the words.
+  // Bodies that are not JSON-RPC: the words of a refusal decide first, then the HTTP status.
   rule("rate_limit", body(400, 499), PER_TIME),
   rule("quota_exhausted", body(400, 499), QUOTA_EXHAUSTED),
   rule("quota", body(400, 499), QUOTA),
@@ -159,7 +161,8 @@ const PLAIN_RULES: readonly Rule[] = [
   rule("auth", { ...body(404), ...NO_PAGE }, AUTH),
   rule("auth", { ...body(200, 299), ...INERT }, PLAIN_REFUSAL),
   rule("wrong_chain", { ...body(403, 404), ...LISTED, ...NO_PAGE }, WRONG_CHAIN),
-  // Nothing else is in the body, since a refusal of parameters may repeat what the caller sent.
+  // Only a body without other text matches: a refusal of parameters may repeat what the caller
+  // sent.
   rule("wrong_chain", { ...body(400), ...LISTED }, [
     /^\W*(?:error|message)\W{1,4}(?:unsupported|unknown|invalid) (?:chain|network)\W*$/,
     /^\W*(?:error|message)\W{1,4}(?:chain|network) (?:is )?(?:not (?:found|supported)|unknown)\W*$/,
@@ -196,8 +199,8 @@ const PLAIN_RULES: readonly Rule[] = [
   family("rate_limit", { ...body(418, 499), ...NO_PAGE }, ["usage", "over"], ["credential"]),
   rule("forbidden", body(403)),
   rule("endpoint_missing", body(300, 399)),
-  // Nothing but the status: the door does not take this method. With a page behind it, it is no
-  // door at all.
+  // 405 or 415 with an empty body: the endpoint does not serve the method. A 405 with a page means
+  // that there is no endpoint.
   rule("method_unsupported", body(405), [/^\s*$|^the body is empty$/]),
   rule("method_unsupported", body(415), [/^\s*$|^the body is empty$/]),
   rule("endpoint_missing", body(404, 405)),
@@ -302,12 +305,13 @@ const REQUEST_RULES: readonly Rule[] = [
     /\b(?:submission|submitting|sending|broadcast\w*)\b (?:of \w+ )?(?:is |are )?(?:not (?:allowed|supported|accepted|enabled|permitted|available)|disabled|unsupported)/,
     /\b(?:read|index|query|view) only\b(?! (?:account|sender|address|wallet))/,
   ]),
-  // The method is served, this way of tracing is not.
+  // The provider serves the method, but not this tracer or this way of tracing.
   rule("dialect", TRACES, [
     /\btracer\b.{0,24}\b(?:not (?:found|defined|supported|available)|unknown|unsupported)|\b(?:unknown|unsupported|no such) tracer\b|\b(?:java ?script|js|native|custom|call|prestate)(?: based)? trac(?:er|ing)s? (?:is |are )?(?:not|disabled|unsupported)/,
     /\w+tracer is not defined/,
   ]),
-  // Names the method, so it may hold anything a caller called a method.
+  // These messages repeat the method name, which the caller chose and which may hold any words. So
+  // they are matched before the refusals below.
   rule("method_unsupported", ANY, [
     /\bmethods?\b.{0,120}?\b(?:does not exist|not exist|is not available|not available|not found|not supported|unsupported|not whitelisted|not enabled|disabled|not allowed|not permitted|not implemented|not recogni[sz]ed|unavailable|is blocked|is restricted)\b/,
     /\b(?:unsupported|unknown|unrecogni[sz]ed|no such|invalid|disallowed|restricted) (?:json ?rpc |rpc |service )?method\b/,
@@ -339,8 +343,8 @@ const REQUEST_RULES: readonly Rule[] = [
 ];
 
 /**
- * Refusals by plan that speak of time, and of money that is spent: not the node's time, and not the
- * sender's money.
+ * Refusals for the provider's plan that mention a time limit or spent credits. They stand before
+ * the rules with similar words about timeouts of the node and funds of the sender.
  */
 const PLAN_RULES: readonly Rule[] = [
   rule("rate_limit", ANY, [
@@ -353,8 +357,8 @@ const PLAN_RULES: readonly Rule[] = [
 ];
 
 const TRANSACTION_RULES: readonly Rule[] = [
-  // The tracer replays a mined transaction, which had its funds and nonce: the tracer lacks the
-  // state.
+  // A mined transaction had enough funds and a valid nonce. If its replay lacks them, the tracer
+  // lacks the state.
   rule("trace_state", MINED, [/insufficient ?(?:funds|balance)/, /nonce too (?:low|high)/]),
   rule("tx_pending", SEND, [/was added to the mempool but/]),
   rule("sender_rate_limit", ANY, ["sender is over rate limit"]),
@@ -374,7 +378,8 @@ const TRANSACTION_RULES: readonly Rule[] = [
     /^(?!.*\b(?:account|sender|address)\b).*\b(?:cap|limit|maximum) (?:for|of|on) (?:queued|pending|pooled) (?:transactions|txs)\b/,
   ]),
   rule("nonce_gap", { ...TRANSACTION, when: isAheadOfExpected }),
-  // What is there already may be another transaction: the node is asked for this very one.
+  // Not `tx_known`, which is answered as success: the node may hold another transaction with this
+  // nonce. After `nonce_low` the node is asked for the transaction itself.
   rule("nonce_low", SEND, [
     /\b(?:another|other|different) (?:tx|txn|transaction)\b.{0,48}\balready\b/,
     /\balready\b.{0,48}\b(?:nonce|sender|account)\b|\b(?:nonce|sender|account)\b.{0,48}\balready (?!known|used|been)/,
@@ -408,7 +413,8 @@ const TRANSACTION_RULES: readonly Rule[] = [
     /\b(?:tx|transaction) (?:has |is |was )?(?:already (?:been )?|been )(?:mined|finali[sz]ed|included|executed|confirmed|processed)/,
     /(?:^|: )mined\W*$/,
   ]),
-  // What a sequencer thinks of a nonce is the caller's, whatever the node says around it.
+  // A node that forwards to a sequencer wraps its error. A wrong nonce is the caller's fault even
+  // then.
   rule("nonce_low", ANY, [
     /\b(?:forward|relay|proxy)(?:ed|ing)? (?:the |this )?(?:tx|transaction)\b.{0,160}nonce/,
   ]),
@@ -485,8 +491,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   ]),
 ];
 
-// Largest shapes first: what was found, then how many blocks were asked for, then what the filter
-// names.
+/** A block above the head of the node. */
 const AHEAD: readonly Phrase[] = [
   /beyond (?:the )?(?:current |latest |chain )?(?:head|tip)/,
   "after last accepted block",
@@ -533,7 +538,7 @@ const PRUNED: readonly Phrase[] = [
   /\b(?:block|state|data|height)\b.{0,24}(?:too old|older than)|only (?:the )?(?:last|latest|most recent) [\d,]+ blocks/,
 ];
 
-/** What is said to be too much, and how: "block range ... too wide", "limited to ... blocks". */
+/** Too many blocks: "block range ... too wide", "limited to ... blocks". */
 const RANGE: readonly Phrase[] = [
   /\b(?:from|to) ?block\b.{0,12}\b(?:from|to) ?block\b.{0,24}(?:too |exceed|greater|larger|bigger|less|smaller|max|limit|within|at most)/,
   /range.{0,40}(?:\btoo |exceed|greater|larger|bigger|\blimit|\bmax|\bover )/,
@@ -572,15 +577,15 @@ const LOG_RULES: readonly Rule[] = [
     /contains [\d,]+ (?:filters|addresses|topics)/,
   ]),
   rule("rate_limit", { ...LOGS, ...UNECHOED }, PLAIN_RATE),
-  // Above the head of the node, where it says so as a server; too many blocks, or upside down,
-  // where it says so as a judge of parameters.
+  // "Invalid block range" under -32000, the code of a server: the range ends above the node's head.
+  // Under other codes (the next rule) the range may also be too long, or reversed.
   rule("block_missing", { ...LOGS, codes: [-32000] }, [
     /invalid block range(?!.*\b(?:too|max\w*|exceed\w*|limit\w*)\b)/,
   ]),
   rule("range_unclear", LOGS, [/invalid block range(?!.*\b(?:too|max\w*|exceed\w*|limit\w*)\b)/]),
   rule("pruned", LOGS, PRUNED),
-  // A proxy of our own kind reports the limit of one of its upstreams: not its own limit, so
-  // nothing to learn.
+  // -32012 is the code of a proxy like this service: the limit belongs to one of its upstreams, so
+  // no limit is learned for the proxy itself.
   rule("range_unclear", { ...LOGS, codes: [-32012] }, RANGE),
   rule("block_range", LOGS, RANGE),
 ];
@@ -614,11 +619,12 @@ const REFUSAL_RULES: readonly Rule[] = [
     "malformed blocknumber",
   ]),
   rule("pruned", ANY, PRUNED),
-  // A transaction of a type that this node does not know, in what it was to read.
+  // The node reads data with a transaction whose type it does not know.
   rule("dialect", ANY, [
     /\b(?:tx|transaction) (?:of )?type\b.{0,16}(?:not supported|unsupported|unknown)|(?:unsupported|unknown|invalid) (?:tx|transaction) type/,
   ]),
-  // May echo what the caller sent, so it must not reach the rows that cost a provider its place.
+  // -32602 may echo what the caller sent, so it must not reach the rules below, which can exclude a
+  // provider.
   rule("invalid_params", { ...VAGUE, codes: [-32602] }, [/\bparam/, /\bargument/, /\bpars/]),
   rule("rate_limit", ANY, PER_TIME),
   rule("quota_exhausted", ANY, QUOTA_EXHAUSTED),
@@ -657,7 +663,8 @@ const BLOCK_RULES: readonly Rule[] = [
 ];
 
 const BROKEN_RULES: readonly Rule[] = [
-  // The codes of a limit, of EIP-1474 and of jsonrpsee: a queue or a server that is full for now.
+  // -32005 is the code of a limit in EIP-1474, -32604 that of a busy server in jsonrpsee: a queue
+  // or a server is full for the moment.
   rule("rate_limit", { ...INERT, codes: [-32005, -32604] }, [
     /\b(?:busy|queued?|overloaded|capacity)\b/,
   ]),
@@ -701,7 +708,7 @@ const SIMULATION_CODES: readonly Rule[] = [
   rule("invalid_params", { ...EXECUTE, codes: [-38020, -38021, -38022, -38023, -38026] }),
 ];
 
-/** Codes that repeat an HTTP status, as they are or below -32000. */
+/** Codes made from an HTTP status: the status, the status negated, or -32000 minus the status. */
 const STATUS_CODES: readonly Rule[] = [
   rule("auth", { ...INERT, codes: [401, -401, -32401] }),
   rule("quota", { codes: [402, -402, -32402] }),
@@ -722,8 +729,8 @@ const CODE_RULES: readonly Rule[] = [
   rule("auth", status(401)),
   rule("quota", status(402)),
   rule("server", { ...status(501, 599), ...VAGUE }),
-  // Any code: vendors use -32000, -32003, -32005, -32010, -32603 and many others for what
-  // a node thinks of a transaction.
+  // Any code: vendors report a transaction that a node rejects under -32000, -32003, -32005,
+  // -32010, -32603 and many others.
   rule("tx_rejected", { ...SEND, ...VAGUE }),
   rule("method_unsupported", { codes: [-32004, -32612, -32613, 4200] }),
   rule("range_unclear", { ...LOGS, codes: [-32012, -32005] }),
@@ -737,7 +744,8 @@ const CODE_RULES: readonly Rule[] = [
 ];
 
 const LAST_RULES: readonly Rule[] = [
-  // A caller chooses what is executed, so an odd failure of that says nothing about the provider.
+  // The caller chooses the code that is executed, so an unknown failure to execute it says nothing
+  // about the provider.
   rule("unknown", { ...EXECUTE, ...VAGUE, codes: [-32603] }, [/\w/]),
   rule("server", { ...VAGUE, codes: [-32603] }),
   rule("invalid_params", { ...VAGUE, codes: [-32602] }),
@@ -751,7 +759,12 @@ const LAST_RULES: readonly Rule[] = [
   rule("unknown", VAGUE),
 ];
 
-/** Every known shape, in order: the first match wins, the last row of each kind always matches. */
+/**
+ * Every known shape, in order: the first match wins, and the last rule of each kind always matches.
+ * Rules for errors that hold words of the caller come first (a revert reason may read "invalid api
+ * key"). Then come errors of requests and transactions, refusals of the provider from the most to
+ * the least specific, families of words, codes, and HTTP statuses.
+ */
 export const RULES: readonly Rule[] = [
   ...PLAIN_RULES,
   ...EXECUTION_RULES,

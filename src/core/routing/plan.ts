@@ -290,16 +290,16 @@ function areAllCapable(considered: readonly Considered[]): boolean {
   return true;
 }
 
-/** The tier of each; null = all are in the best one, as almost always: tiers change nothing. */
+/** The tier of each; null = all have closed circuits and stand in one: tiers change nothing. */
 function tiersOf(considered: readonly Considered[]): readonly number[] | null {
-  const tiers: number[] = [];
-  let isMixed = false;
+  let tier: number | null = null;
   for (const each of considered) {
-    const tier = positionOf(each);
-    tiers.push(tier);
-    isMixed ||= tier !== 1;
+    const position = positionOf(each);
+    if (each.breaker.kind !== "closed" || (tier ?? position) !== position)
+      return considered.map(positionOf);
+    tier = position;
   }
-  return isMixed ? tiers : null;
+  return null;
 }
 
 function circuitReason(breaker: Breaker): ExclusionReason | null {

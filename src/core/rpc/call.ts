@@ -1,6 +1,6 @@
 // A call: one JSON-RPC request for one chain, as the router sees it, and the blocks that it reads.
 // Knows neither HTTP nor the caller's envelope, except the bytes to forward.
-import { elementAt, OPEN_ARRAY, OPEN_OBJECT, QUOTE, type Span } from "./json.ts";
+import { elementAt, OPEN_ARRAY, OPEN_OBJECT, QUOTE, type Span, startsWith } from "./json.ts";
 import { type Method, methodOf } from "./method.ts";
 import { type WireRequest, writeRequest } from "./wire-request.ts";
 
@@ -68,6 +68,7 @@ export function readBlockRef(bytes: Buffer, params: Span, method: Method): Block
 export function readBlockAt(bytes: Buffer, span: Span, method: Method): BlockRef {
   const kind = method.block?.kind ?? "block";
   const c = bytes[span.start];
+  if (kind === "block" && isLatest(bytes, span)) return NO_BLOCK;
   if (kind === "block" && c === QUOTE)
     return readBlock(bytes.toString("latin1", span.start + 1, span.end - 1));
   if (c !== OPEN_OBJECT || span.end - span.start > MAX_OBJECT_BYTES) return NO_BLOCK;
@@ -80,6 +81,12 @@ export function readBlockAt(bytes: Buffer, span: Span, method: Method): BlockRef
   return { kind: "range", from: readBound(value["fromBlock"]), to: readBound(value["toBlock"]) };
 }
 
+/** Whether a value is the tag of nearly all calls that name one. */
+export function isLatest(bytes: Buffer, { start, end }: Span): boolean {
+  return end - start === LATEST.length && startsWith(bytes, start, LATEST);
+}
+
+const LATEST = '"latest"';
 const MAX_OBJECT_BYTES = 1_000_000;
 const HEX = /^0x[0-9a-fA-F]{1,13}$/;
 

@@ -41,19 +41,68 @@ export interface InvalidRequest {
 /** Checks and reads one request between `start` and `end`, in one pass. */
 export function readRequest(bytes: Buffer, start: number, end: number): Envelope | InvalidRequest {
   if (bytes[start] !== json.OPEN_OBJECT) return noObject(bytes, start, end);
-  const reading = new Reading();
+  const reading = new Reading(json.MAX_DEPTH - 1);
+  const stop = readMembers(reading, bytes, start, end);
+  if (stop === -1 || json.skipSpace(bytes, stop, end) !== end) return NOT_JSON;
+  return reading.result(start, stop);
+}
+
+/**
+ * The first requests of the array that opens at `open`, at most `most` of them, checked and read in
+ * one pass; null = what is there is not one JSON array, or not all.
+ */
+export function readRequests(
+  bytes: Buffer,
+  open: number,
+  most: number,
+): readonly (Envelope | InvalidRequest)[] | null {
+  const requests: (Envelope | InvalidRequest)[] = [];
+  const end = bytes.length;
+  let likely: string | null = null;
+  let at = json.skipSpace(bytes, open + 1, end);
+  let isOpen = bytes[at] !== json.CLOSE_ARRAY;
+  while (isOpen) {
+    const start = at;
+    if (bytes[start] === json.OPEN_OBJECT && requests.length < most) {
+      const reading = new Reading(json.MAX_DEPTH - 2, likely);
+      at = readMembers(reading, bytes, start, end);
+      if (at === -1) return null;
+      const request = reading.result(start, at);
+      requests.push(request);
+      if (request.kind === "request") likely = likelyAfter(request, likely);
+    } else {
+      at = json.skipValue(bytes, start, end, json.MAX_DEPTH - 1);
+      if (at === -1) return null;
+      if (requests.length < most) requests.push(NO_OBJECT);
+    }
+    if (bytes[at] !== json.COMMA) at = json.skipSpace(bytes, at, end);
+    isOpen = bytes[at] === json.COMMA && at < end;
+    if (isOpen && bytes[++at] !== json.OPEN_OBJECT) at = json.skipSpace(bytes, at, end);
+  }
+  const isClosed = at < end && bytes[at] === json.CLOSE_ARRAY;
+  return isClosed && json.skipSpace(bytes, at + 1, end) === end ? requests : null;
+}
+
+/** The method that the next request of a batch likely names: one whose bytes are its characters. */
+function likelyAfter({ method }: Envelope, likely: string | null): string | null {
+  return method === likely || !WORD.test(method) ? likely : method;
+}
+
+/** Reads the members of the object that opens at `start`: offset after it; -1 = it is not JSON. */
+function readMembers(reading: Reading, bytes: Buffer, start: number, end: number): number {
+  const { depth } = reading;
   let at = bytes[start + 1] === json.QUOTE ? start + 1 : json.skipSpace(bytes, start + 1, end);
   let isOpen = bytes[at] !== json.CLOSE_OBJECT;
   while (isOpen) {
     const name = bytes[at] === json.QUOTE ? nameAt(bytes, at, end) : null;
-    if (name === null) return NOT_JSON;
+    if (name === null) return -1;
     let valueStart = at + name.length;
     if ((bytes[valueStart] ?? 0) <= json.SPACE) valueStart = json.skipSpace(bytes, valueStart, end);
     const isArray = bytes[valueStart] === json.OPEN_ARRAY && name.bit === PARAMS;
     const valueEnd = isArray
       ? json.skipArray(bytes, valueStart, end, reading.noteElements())
-      : json.skipValue(bytes, valueStart, end, json.MAX_DEPTH - 1);
-    if (valueEnd === -1 || valueStart >= end) return NOT_JSON;
+      : json.skipValue(bytes, valueStart, end, depth);
+    if (valueEnd === -1 || valueStart >= end) return -1;
     if (++reading.members <= json.MAX_MEMBERS) {
       if (name.bit === OTHER) reading.takeOther(bytes, at, valueStart, valueEnd);
       else reading.take(bytes, name.bit, valueStart, valueEnd);
@@ -62,14 +111,16 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
     isOpen = bytes[at] === json.COMMA && at < end;
     if (isOpen && bytes[++at] !== json.QUOTE) at = json.skipSpace(bytes, at, end);
   }
-  const isClosed = at < end && bytes[at] === json.CLOSE_OBJECT;
-  if (!isClosed || json.skipSpace(bytes, at + 1, end) !== end) return NOT_JSON;
-  return reading.result(start, at + 1);
+  return at < end && bytes[at] === json.CLOSE_OBJECT ? at + 1 : -1;
 }
 
 /** What was read of a request so far. */
 class Reading {
   members = 0;
+  /** How deep a value of a member may be. */
+  readonly depth: number;
+  /** A method of word characters that it may name, so that no new text is made; null = none. */
+  readonly #likely: string | null;
   #seen = 0;
   #id: string | null = null;
   #idStart = -1;
@@ -83,6 +134,11 @@ class Reading {
   #notify = false;
   #problem = "";
 
+  constructor(depth: number, likely: string | null = null) {
+    this.depth = depth;
+    this.#likely = likely;
+  }
+
   /** Takes the value of a member of every request. */
   take(bytes: Buffer, member: number, start: number, end: number): void {
     const again = (this.#seen & member) !== 0;
@@ -94,7 +150,9 @@ class Reading {
       this.#idStart = start;
       this.#idEnd = end;
     } else if (member === METHOD) {
-      this.#method = readMethod(bytes, start, end);
+      this.#method = this.#isLikely(bytes, start, end)
+        ? this.#likely
+        : readMethod(bytes, start, end);
     } else if (member === VERSION) {
       this.#version = isVersion(bytes, start, end);
     } else if (member === PARAMS) {
@@ -112,11 +170,21 @@ class Reading {
     if (json.startsWith(bytes, quote, META)) this.#notify = isText(bytes, start, end, NOTIFY);
   }
 
+  #isLikely(bytes: Buffer, start: number, end: number): boolean {
+    const likely = this.#likely;
+    return (
+      likely !== null &&
+      end - start === likely.length + 2 &&
+      bytes[start] === json.QUOTE &&
+      json.startsWith(bytes, start + 1, likely)
+    );
+  }
+
   /** Where the elements of `params` are noted. */
   noteElements(): json.NotedElements {
     const spans: json.Span[] = [];
     this.#elements = spans;
-    return { spans, most: MAX_NOTED, depth: json.MAX_DEPTH - 2 };
+    return { spans, most: MAX_NOTED, depth: this.depth - 1 };
   }
 
   /** The request between `start` and `end`. */
@@ -148,7 +216,7 @@ class Reading {
 function noObject(bytes: Buffer, start: number, end: number): InvalidRequest {
   const valueEnd = start < end ? json.skipValue(bytes, start, end, json.MAX_DEPTH) : -1;
   if (valueEnd === -1 || json.skipSpace(bytes, valueEnd, end) !== end) return NOT_JSON;
-  return invalid(null, "a request is a JSON object");
+  return NO_OBJECT;
 }
 
 /** `id`: null or empty = it has no usable one. */
@@ -156,6 +224,7 @@ function invalid(id: string | null, message: string): InvalidRequest {
   return { kind: "invalid", isJson: true, id: id || "null", message };
 }
 
+const NO_OBJECT = invalid(null, "a request is a JSON object");
 const NOT_JSON: InvalidRequest = {
   kind: "invalid",
   isJson: false,
@@ -169,6 +238,7 @@ const MAX_NOTED = 16;
 const META = '"svc_meta"';
 const NOTIFY = '"notify"';
 const MAX_METHOD_CHARS = 128;
+const WORD = /^\w+$/;
 
 // Members as bits, so that "seen twice" is one test. OTHER has no bit: repeating an unknown member
 // harms nobody.
@@ -235,12 +305,21 @@ function readId(bytes: Buffer, start: number, end: number): string {
   const c = bytes[start];
   if (c === json.QUOTE) return bytes.toString("utf8", start, end);
   const text = bytes.toString("latin1", start, end);
+  if (areDigits(bytes, start, end)) return text;
   return text === "null" || /^-?\d+$/.test(text) ? text : "";
+}
+
+function areDigits(bytes: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const c = bytes[at] ?? 0;
+    if (c < 0x30 || c > 0x39) return false;
+  }
+  return true;
 }
 
 function readMethod(bytes: Buffer, start: number, end: number): string | null {
   if (bytes[start] !== json.QUOTE || end - start > 6 * MAX_METHOD_CHARS + 2) return null;
   const text = bytes.toString("latin1", start + 1, end - 1);
-  const method = /^\w+$/.test(text) ? text : String(JSON.parse(bytes.toString("utf8", start, end)));
+  const method = WORD.test(text) ? text : String(JSON.parse(bytes.toString("utf8", start, end)));
   return method.length > 0 && method.length <= MAX_METHOD_CHARS ? method : null;
 }

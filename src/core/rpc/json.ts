@@ -92,16 +92,6 @@ export function skipArray(bytes: Buffer, open: number, end: number, noted: Noted
   return -1;
 }
 
-/**
- * The first elements of the array that opens at `open`, at most `most` of them; null = what is
- * there is not one JSON array, or not all.
- */
-export function readArray(bytes: Buffer, open: number, most: number): readonly Span[] | null {
-  const spans: Span[] = [];
-  const end = skipArray(bytes, open, bytes.length, { spans, most, depth: MAX_DEPTH - 1 });
-  return end !== -1 && skipSpace(bytes, end, bytes.length) === bytes.length ? spans : null;
-}
-
 /** Offsets of one element of a valid JSON array; null = it has fewer. */
 export function elementAt(bytes: Buffer, start: number, end: number, index: number): Span | null {
   let at = start + 1;

@@ -44,12 +44,15 @@ export type Handling = "route" | "local" | "blocked" | "socket_only" | "filter";
  */
 export type DeadlineClass = "cheap" | "standard" | "default" | "traceTx" | "traceBlock";
 
-/** Where the row of a method comes from: this table, or the configuration; all others share one. */
+/**
+ * Where the row of a method comes from: the built-in table or the configuration. Methods in neither
+ * share the rows for unlisted and for blocked methods.
+ */
 export type Listing = "built_in" | "configured" | "unlisted";
 
 /**
- * What a node must have kept to answer about an old block. Nodes drop each resource by itself: a
- * refusal of one says nothing of the others.
+ * Kinds of data that a node must have kept to answer about an old block. Nodes drop each kind
+ * separately: a refusal for one kind says nothing about the others.
  */
 export const RESOURCES = [
   "state",
@@ -65,8 +68,8 @@ export const RESOURCES = [
 export type Resource = (typeof RESOURCES)[number];
 
 /**
- * The answer of a method that submits a raw transaction: its hash, its receipt (EIP-7966), or
- * another format.
+ * The answer of a method that submits a raw transaction: the hash of the transaction, its receipt
+ * (EIP-7966), or another format.
  */
 export type TransactionAnswer = "hash" | "receipt" | "other";
 
@@ -84,32 +87,37 @@ export interface Method {
   readonly replaySafe: boolean;
   readonly deadline: DeadlineClass;
   readonly block: BlockParam | null;
-  /** What a node must have kept to answer about an old block. */
+  /** The data that a node must have kept to answer about an old block. */
   readonly resource: Resource;
   readonly handling: Handling;
-  /** The answer if it submits a raw transaction; null = it does not submit one. */
+  /**
+   * The form of the answer if the method submits a raw transaction; null = it does not submit one.
+   */
   readonly transaction: TransactionAnswer | null;
   /** Equal concurrent calls may share one answer. */
   readonly coalesce: boolean;
-  /** `null` means that the node does not have it: others may. */
+  /** The answer `null` means that this node lacks the object. Other nodes may have it. */
   readonly mayBeMissing: boolean;
-  /** A read that may be asked of a second provider while the first one takes long. */
+  /** A read that may be sent to a second provider while the first one takes long. */
   readonly hedge: boolean;
-  /** A read with a short answer, which may be asked together with others in one request. */
+  /** A read with a short answer, which may be sent in one request with other calls. */
   readonly batch: boolean;
-  /** How its answers may be kept; null = they are not. */
+  /** How its answers may be cached; null = they are not cached. */
   readonly cache: CacheRule | null;
-  /** What its answers are and name of what was asked for; null = nothing that is known. */
+  /**
+   * Which object its answers hold, for the comparison with the request; null = they are not
+   * compared.
+   */
   readonly naming: Naming | null;
-  /** A block that is left out means the newest one at every node. */
+  /** If the call leaves out the block, every node takes the newest one. */
   readonly fillsBlock: boolean;
-  /** Its block parameter may be an EIP-1898 object, where the node takes one. */
+  /** Nodes that support EIP-1898 accept a block hash as its block parameter. */
   readonly takesHash: boolean;
-  /** The method that asks for the same by the hash of the block; null = there is none. */
+  /** The method that reads the same by the hash of the block; null = there is none. */
   readonly byHashName: string | null;
 }
 
-/** What a row may say beyond its category, price and deadline. */
+/** Columns that a row may leave out. */
 interface RowOptions {
   readonly block?: BlockParam;
   readonly replaySafe?: false;
@@ -117,7 +125,7 @@ interface RowOptions {
   readonly transaction?: TransactionAnswer;
 }
 
-/** The columns that a row of the table says itself; the others follow from them and the name. */
+/** The columns that the table states. The other columns of a method follow from these. */
 interface Row extends RowOptions {
   readonly name: string;
   readonly category: Category;
@@ -125,7 +133,7 @@ interface Row extends RowOptions {
   readonly deadline: DeadlineClass;
 }
 
-/** Rows that differ in their names alone. */
+/** Makes rows that differ only in their names. */
 function rows(
   category: Category,
   cu: number,
@@ -141,23 +149,25 @@ const filterAt = (at: number): { readonly block: BlockParam } => ({
 });
 
 const write = { replaySafe: false } as const;
-/** Served by the service's own filters, which have state. */
+/** Served by the service's own filters. Not replay-safe: a call creates or changes a filter. */
 const ownFilter = { replaySafe: false, handling: "filter" } as const;
 const broadcast = (transaction: TransactionAnswer) => ({ ...write, transaction });
 
-/** The names in a text. */
+/** Splits a text into names at white space. */
 function namesIn(text = ""): readonly string[] {
   return text.trim().split(/\s+/);
 }
 
-/** The same value for each of the names in a text. */
+/** Pairs each name in a text with the same value. */
 function each<const Value>(
   value: Value,
 ): (names: TemplateStringsArray) => readonly [string, Value][] {
   return ([names]) => namesIn(names).map((name) => [name, value]);
 }
 
-/** Categories of reads with short answers that are the same for all callers at one time. */
+/**
+ * Categories of reads with short answers. At a given time the answers are the same for all callers.
+ */
 const COALESCED: ReadonlySet<Category> = new Set([
   "core",
   "state",
@@ -166,7 +176,7 @@ const COALESCED: ReadonlySet<Category> = new Set([
   "eip4844",
 ]);
 
-/** Transactions, receipts and blocks. */
+/** Methods that answer `null` for a transaction, receipt or block that the node lacks. */
 const MAY_BE_MISSING: ReadonlySet<string> = new Set(
   namesIn(`eth_getTransactionByHash eth_getTransactionReceipt eth_getRawTransactionByHash
     eth_getBlockByHash eth_getBlockByNumber eth_getHeaderByHash eth_getHeaderByNumber
@@ -175,10 +185,13 @@ const MAY_BE_MISSING: ReadonlySet<string> = new Set(
     eth_getRawTransactionByBlockHashAndIndex`),
 );
 
-/** Categories of calls that are too expensive to be asked twice, or differ between providers. */
+/**
+ * Categories of calls that are too expensive to send twice, or whose answers differ between
+ * providers.
+ */
 const NOT_HEDGED: ReadonlySet<Category> = new Set(["logs", "debug", "trace", "mempool", "txpool"]);
 
-/** Reads whose answers are long, or may keep those beside them waiting. */
+/** Reads with long or slow answers, which would delay the other calls of their batch. */
 const NOT_BATCHED: ReadonlySet<string> = new Set(
   namesIn(`eth_getBlockReceipts eth_getBlockAccessList eth_simulateV1 eth_callMany
     eth_getBlobSidecars eth_getBlobSidecarByTxHash`),
@@ -190,7 +203,10 @@ const byBlock = (params: number, more: { named?: true; needsBlock?: true } = {})
   ...more,
 });
 
-/** Methods whose answers may be kept. Nodes differ in which block an estimate without one takes. */
+/**
+ * Methods whose answers may be cached. Gas estimates and access lists need a named block, since
+ * nodes differ in the block that they take otherwise.
+ */
 const CACHE_RULES: ReadonlyMap<string, CacheRule> = new Map([
   ...each({ kind: "head" })`eth_blockNumber eth_gasPrice eth_maxPriorityFeePerGas eth_baseFee
     eth_blobBaseFee eth_config`,
@@ -211,7 +227,7 @@ const CACHE_RULES: ReadonlyMap<string, CacheRule> = new Map([
   ...each({ kind: "logs" })`eth_getLogs`,
 ] satisfies readonly [string, CacheRule][]);
 
-/** What answers are and name of what was asked for: only what holds on every chain. */
+/** Which object an answer holds. Only methods whose answers have this form on every chain. */
 const NAMING: ReadonlyMap<string, Naming> = new Map([
   ...each("block")`eth_getBlockByNumber eth_getHeaderByNumber eth_getBlockByHash
     eth_getHeaderByHash`,
@@ -224,7 +240,7 @@ const NAMING: ReadonlyMap<string, Naming> = new Map([
     eth_getTransactionCount eth_getCode eth_getStorageAt eth_call eth_estimateGas`,
 ] satisfies readonly [string, Naming][]);
 
-/** What is asked for by the number of a block can be asked for by its hash. */
+/** Methods that read by block number, with the method that reads the same by block hash. */
 const BY_HASH: ReadonlyMap<string, string> = new Map([
   ["eth_getBlockByNumber", "eth_getBlockByHash"],
   ["eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash"],
@@ -232,8 +248,8 @@ const BY_HASH: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * The resource of single methods, and of categories. Of what nobody knows: `state`, which is
- * dropped first.
+ * The resource of single methods and of categories. All other methods count as `state`, the data
+ * that nodes drop first.
  */
 const RESOURCE_OF: ReadonlyMap<string, Resource> = new Map([
   ...each("blocks")`core network eip1559 eip4844`,
@@ -259,9 +275,8 @@ const RESOURCE_OF: ReadonlyMap<string, Resource> = new Map([
 ] satisfies readonly [string, Resource][]);
 
 /**
- * Every method, by the standard, chain or vendor that it comes from. Of chains and vendors those
- * that are replay-safe or have a block parameter. Their category stays `unknown` where no provider
- * declares any.
+ * Every listed method, by the standard, chain or vendor that it comes from. Where no provider
+ * declares support for a group of methods by category, the category is `unknown`.
  */
 const ROWS: readonly Row[] = [
   // Sources: ethereum/execution-apis (eth_*), geth (debug_*, txpool_*), reth (debug_*, trace_*),
@@ -294,7 +309,7 @@ const ROWS: readonly Row[] = [
     eth_simulateV1 eth_callMany`,
   ...rows("state", 3, "default")`eth_fillTransaction`,
   ...rows("core", 5, "default", broadcast("hash"))`eth_sendRawTransaction`,
-  // EIP-7966 waits for the receipt.
+  // EIP-7966: the provider answers once it has the receipt.
   ...rows("core", 3, "traceTx", broadcast("receipt"))`eth_sendRawTransactionSync`,
   ...rows("logs", 15, "default", filterAt(0))`eth_getLogs`,
   ...rows("filters", 5, "default", { ...ownFilter, ...filterAt(0) })`eth_newFilter`,
@@ -314,7 +329,7 @@ const ROWS: readonly Row[] = [
   ...rows("debug", 3, "traceTx")`debug_storageRangeAt debug_getRawTransaction debug_getBadBlocks
     debug_getModifiedAccountsByHash debug_getModifiedAccountsByNumber`,
   ...rows("debug", 15, "traceTx", blockAt(0))`debug_getBlockReceipts`,
-  // `debug_executionWitness` and `debug_intermediateRoots` carry a block out again.
+  // `debug_executionWitness` and `debug_intermediateRoots` execute a whole block again.
   ...rows("debug", 100, "traceBlock", blockAt(0))`debug_traceBlockByNumber debug_traceChain
     debug_executionWitness`,
   ...rows("debug", 100, "traceBlock")`debug_traceBlockByHash debug_traceBlock
@@ -415,7 +430,9 @@ const ROWS: readonly Row[] = [
   ...rows("eip4844", 3, "standard")`eth_getBlobSidecarByTxHash`,
 ];
 
-/** The row of unlisted methods: 3 CU, sent once, deadline ten seconds. */
+/**
+ * The row that unlisted methods share. Not replay-safe, since an unlisted method may be a write.
+ */
 export const UNKNOWN_METHOD: Method = {
   name: "unknown",
   index: 0,
@@ -440,8 +457,8 @@ export const UNKNOWN_METHOD: Method = {
 };
 
 /**
- * The row of all names that are refused unless the configuration allows them: they are for
- * operators of nodes, use keys that a node holds, or belong to a wallet.
+ * The row that blocked methods share. A configuration may list those for operators of nodes and for
+ * development nodes, but not those of wallets and those that use keys held by a node.
  */
 const BLOCKED_METHOD: Method = {
   ...UNKNOWN_METHOD,
@@ -455,12 +472,12 @@ const BLOCKED_METHOD: Method = {
 const NEVER_ALLOWED = /^(?:personal|wallet)_/;
 const FOR_OPERATORS =
   /^(?:(?:admin|engine|miner|les|testing)_|debug_bundler_|debug_(?:setHead|dumpBlock|standardTrace\w*ToFile)$|eth_(?:resend|signUserOperation|getWork|submitWork|submitHashrate)$)/;
-/** What changes a development node at will. */
+/** Methods that only development nodes have. Most change the node at will. */
 const FOR_DEVELOPMENT = /^(?:anvil|hardhat|evm)_|^tenderly_set/;
-/** Of these, those that only read. */
+/** Methods of development nodes that only read. */
 const READS_OF_DEVELOPMENT = /^(?:anvil|hardhat)_(?:nodeInfo|metadata|dumpState|get\w+)$/;
 
-/** The places before are those of unlisted and of blocked methods. */
+/** The index of the first built-in row, after the rows for unlisted and for blocked methods. */
 const FIRST_BUILT_IN = 2;
 
 /** Every row of the built-in table, by `index`. */
@@ -468,21 +485,24 @@ export const METHODS: readonly Method[] = [UNKNOWN_METHOD, BLOCKED_METHOD, ...bu
 
 /** Most methods that a configuration may add. */
 export const MAX_ADDED_METHODS = 64;
-/** Length of every per-method array: the built-in rows and those that configurations may add. */
+/**
+ * Length of every per-method array: the built-in rows, and room for methods that a configuration
+ * adds.
+ */
 export const METHOD_SLOTS = METHODS.length + MAX_ADDED_METHODS;
 
 const BY_NAME: ReadonlyMap<string, Method> = new Map(
   METHODS.slice(FIRST_BUILT_IN).map((method) => [method.name, method]),
 );
 
-/** The built-in row of a method name; unlisted names share the default row. */
+/** The built-in row of a method name. Unlisted names share one row, and blocked names another. */
 export function methodOf(name: string): Method {
   return BY_NAME.get(name) ?? (isBlocked(name) ? BLOCKED_METHOD : UNKNOWN_METHOD);
 }
 
 /**
- * The row of a method on a chain: what only development nodes have is an unlisted method on the
- * chains of those.
+ * The row of a method on a chain. Methods of development nodes are blocked, except on development
+ * chains, where they count as unlisted.
  */
 export function methodOn(method: Method, name: string, isDevelopment: boolean): Method {
   return isDevelopment && method === BLOCKED_METHOD && FOR_DEVELOPMENT.test(name)
@@ -491,8 +511,8 @@ export function methodOn(method: Method, name: string, isDevelopment: boolean): 
 }
 
 /**
- * Whether a method changes a development node at will: several nodes that hold one chain would no
- * longer agree.
+ * Whether a method changes the state of one development node: several nodes that serve one chain
+ * would no longer agree.
  */
 export function changesOneNode(name: string): boolean {
   return FOR_DEVELOPMENT.test(name) && !READS_OF_DEVELOPMENT.test(name);
@@ -503,10 +523,10 @@ export function mayBeConfigured(name: string): boolean {
   return methodOf(name).origin === "unlisted" && !NEVER_ALLOWED.test(name);
 }
 
-/** Why a name is refused, as a part of a sentence, and what its caller can do. */
+/** Why a name is refused, as a part of a sentence, and what the caller can do. */
 export function reasonForBlocking(name: string): {
   readonly reason: string;
-  /** Absent = sign elsewhere. */
+  /** Absent = the caller must sign elsewhere. */
   readonly nextAction?: string;
 } {
   if (name.startsWith("wallet_"))

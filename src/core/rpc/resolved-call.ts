@@ -2,7 +2,7 @@
 // number, or by its hash where that says the same more exactly. All other bytes stay as the caller
 // wrote them.
 
-import type { BlockResolution, Call, View } from "./call.ts";
+import { type BlockResolution, type Call, isLatest, type View } from "./call.ts";
 import * as json from "./json.ts";
 import { hexOf } from "./range-call.ts";
 import { type WireRequest, writeRequest } from "./wire-request.ts";
@@ -156,10 +156,12 @@ function replaced(
   return call;
 }
 
-function tagIn(body: Buffer, { start, end }: json.Span): ViewTag | null {
+function tagIn(body: Buffer, span: json.Span): ViewTag | null {
+  if (isLatest(body, span)) return "latest";
+  const { start, end } = span;
   if (body[start] !== json.QUOTE || end - start > LONGEST_TAG) return null;
   const text = body.toString("latin1", start + 1, end - 1);
-  return text === "latest" || text === "safe" || text === "finalized" ? text : null;
+  return text === "safe" || text === "finalized" ? text : null;
 }
 
 const LONGEST_TAG = "finalized".length + 2;

@@ -40,9 +40,12 @@
     (local $w0 v128) (local $w1 v128) (local $w2 v128) (local $w3 v128)
     ;; Bits of the bytes within strings, of brackets that open and of those that close.
     (local $in i64) (local $o i64) (local $c i64)
-    ;; The depth, and all bits if the bytes before ended within a string.
-    (local $d i32) (local $s i64)
+    ;; The depth, and all bits if the bytes before ended within a string; `$q` has the quotes, each
+    ;; pair of them cancelled, of blocks that are not counted in it yet.
+    (local $d i32) (local $s i64) (local $q v128)
     (local $closed i32)
+    ;; Brackets that close and are still to be looked at, the first of them, and how many were.
+    (local $left i64) (local $bit i64) (local $closes i32)
     (local.set $d (global.get $depth))
     (local.set $s (i64.sub (i64.const 0) (i64.extend_i32_u (global.get $inString))))
     (block $done
@@ -52,6 +55,22 @@
         (local.set $v1 (v128.load offset=16 (local.get $at)))
         (local.set $v2 (v128.load offset=32 (local.get $at)))
         (local.set $v3 (v128.load offset=48 (local.get $at)))
+        ;; Most blocks have no bracket and no backslash: only their quotes count. With the bit set,
+        ;; these are above 0x7a, as few other bytes are.
+        (if (i32.eqz (i32.or (global.get $escaped) (v128.any_true (i8x16.sub_sat_u
+              (i8x16.max_u
+                (i8x16.max_u (v128.or (local.get $v0) (v128.const i8x16 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20)) (v128.or (local.get $v1) (v128.const i8x16 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20)))
+                (i8x16.max_u (v128.or (local.get $v2) (v128.const i8x16 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20)) (v128.or (local.get $v3) (v128.const i8x16 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20 0x20))))
+              (v128.const i8x16 0x7a 0x7a 0x7a 0x7a 0x7a 0x7a 0x7a 0x7a 0x7a 0x7a 0x7a 0x7a 0x7a 0x7a 0x7a 0x7a)))))
+          (then
+            (local.set $q (v128.xor (local.get $q) (v128.xor
+              (v128.xor (i8x16.eq (local.get $v0) (v128.const i8x16 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22)) (i8x16.eq (local.get $v1) (v128.const i8x16 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22)))
+              (v128.xor (i8x16.eq (local.get $v2) (v128.const i8x16 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22)) (i8x16.eq (local.get $v3) (v128.const i8x16 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22 0x22))))))
+            (local.set $at (i32.add (local.get $at) (i32.const 64)))
+            (br $next)))
+        (local.set $s (i64.xor (local.get $s) (i64.sub (i64.const 0) (i64.extend_i32_u
+          (i32.and (i32.popcnt (i8x16.bitmask (local.get $q))) (i32.const 1))))))
+        (local.set $q (v128.const i64x2 0 0))
         ;; A backslash is rare.
         (if (i32.or (global.get $escaped) (v128.any_true (v128.or (v128.or (i8x16.eq (local.get $v0) (v128.const i8x16 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c)) (i8x16.eq (local.get $v1) (v128.const i8x16 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c))) (v128.or (i8x16.eq (local.get $v2) (v128.const i8x16 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c)) (i8x16.eq (local.get $v3) (v128.const i8x16 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c 0x5c))))))
           (then
@@ -85,19 +104,26 @@
               (i64.ne (local.get $c) (i64.const 0))
               (i32.le_s (local.get $d) (i32.wrap_i64 (i64.popcnt (local.get $c)))))
           (then
-            (global.set $depth (local.get $d))
-            (global.set $inString (i64.ne (local.get $s) (i64.const 0)))
-            (local.set $closed (call $slow (local.get $at) (i32.add (local.get $at) (i32.const 64))))
-            (if (i32.ne (local.get $closed) (i32.const -1)) (then (return (local.get $closed))))
-            (local.set $d (global.get $depth))
-            (local.set $s (i64.sub (i64.const 0) (i64.extend_i32_u (global.get $inString))))
-            (local.set $at (i32.add (local.get $at) (i32.const 64)))
-            (br $next)))
+            ;; It ends at the first bracket where as many closed as were open and opened before it.
+            (local.set $left (local.get $c))
+            (local.set $closes (i32.const 0))
+            (loop $close
+              (local.set $closes (i32.add (local.get $closes) (i32.const 1)))
+              (local.set $bit (i64.ctz (local.get $left)))
+              (if (i32.eq (local.get $closes) (i32.add (local.get $d) (i32.wrap_i64 (i64.popcnt
+                    (i64.and (local.get $o) (i64.sub (i64.shl (i64.const 1) (local.get $bit)) (i64.const 1)))))))
+                (then
+                  (global.set $depth (i32.const 0))
+                  (return (i32.add (local.get $at) (i32.add (i32.wrap_i64 (local.get $bit)) (i32.const 1))))))
+              (local.set $left (i64.and (local.get $left) (i64.sub (local.get $left) (i64.const 1))))
+              (br_if $close (i64.ne (local.get $left) (i64.const 0))))))
         (local.set $d (i32.add (local.get $d) (i32.wrap_i64
           (i64.sub (i64.popcnt (local.get $o)) (i64.popcnt (local.get $c))))))
         (local.set $s (i64.shr_s (local.get $in) (i64.const 63)))
         (local.set $at (i32.add (local.get $at) (i32.const 64)))
         (br $next)))
+    (local.set $s (i64.xor (local.get $s) (i64.sub (i64.const 0) (i64.extend_i32_u
+      (i32.and (i32.popcnt (i8x16.bitmask (local.get $q))) (i32.const 1))))))
     (global.set $depth (local.get $d))
     (global.set $inString (i64.ne (local.get $s) (i64.const 0)))
     (call $slow (local.get $at) (local.get $end))))

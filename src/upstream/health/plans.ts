@@ -1,5 +1,5 @@
-// What plans read of the routing state of one provider set: who may be asked for a call, in which
-// order, and how long to wait where nobody may. Changes nothing.
+// Plans for calls to one provider set, made from its routing state: which providers may be asked,
+// in which order, and how long to wait if none may be asked now. Changes nothing.
 import type { Channel, Counting } from "../../core/provider/attempt.ts";
 import {
   HEAD_FRESH_MS,
@@ -65,18 +65,21 @@ export interface Selection {
   readonly pin: Provider | null;
   /** What the outcome of the call counts for; absent = everything. */
   readonly counts?: Counting | undefined;
-  /** True = what the plan is made from is kept with it. */
+  /** True = the plan keeps the inputs that it was made from. */
   readonly record?: boolean;
-  /** The view at which the call is answered: who lacks its tip is asked last. Absent = none. */
+  /**
+   * The view of the chain in which the call is answered. Providers that lack its newest block are
+   * asked last. Absent = none.
+   */
   readonly view?: View | null | undefined;
-  /** Ids of providers that stand before all others of their tier. Absent = nobody does. */
+  /** Ids of providers that are asked before the others of their tier. Absent = none. */
   readonly prefer?: ReadonlySet<string> | null | undefined;
 }
 
 /** Settings of plans. */
 export type PlanSettings = SelectionSettings & RecordSettings;
 
-/** What plans read of one provider set. */
+/** Makes plans for calls to one provider set. */
 export class Plans extends ProviderRecords {
   readonly #safe: Draw;
   readonly #unsafe: Draw;
@@ -93,21 +96,23 @@ export class Plans extends ProviderRecords {
   }
 
   /**
-   * Plans a call: the providers to try, in order. A pin yields at most that provider: its limits
-   * and the strategy are ignored, its circuit is not.
+   * Plans a call: the providers to try, in order. With a pin the plan holds at most the pinned
+   * provider. A pin overrides the strategy and what the provider can serve, but not its circuit,
+   * cordon or budget.
    */
-  plan(call: Call, selection: Selection): Plan {
+  plan(call: Call, selection: Selection, nowMs = this.runtime.now()): Plan {
     const { counts = "all", pin, transport } = selection;
-    if (counts === "all") return this.#plan(call, selection);
-    if (counts === "answers") return withOpenCircuits(this.#plan(call, selection), transport);
-    // The provider and its transport are chosen already.
+    if (counts === "all") return this.#plan(call, selection, nowMs);
+    if (counts === "answers")
+      return withOpenCircuits(this.#plan(call, selection, nowMs), transport);
+    // `limits` and `nothing`: the provider and its transport are chosen already.
     const chosen = pin === null || transport === null ? [] : [{ provider: pin, transport }];
     return { candidates: chosen, excluded: [] };
   }
 
-  #plan(call: Call, selection: Selection): Plan {
+  #plan(call: Call, selection: Selection, nowMs: number): Plan {
     const { strategy, pin, prefer = null } = selection;
-    const query = this.#queryOf(call, selection);
+    const query = this.#queryOf(call, selection, nowMs);
     const usual = call.method.replaySafe ? this.#safe : this.#unsafe;
     const drawn: number[] | null = selection.record === true ? [] : null;
     const draw = drawn === null ? usual : recording(usual, drawn);
@@ -124,7 +129,7 @@ export class Plans extends ProviderRecords {
     const { block, methodName } = call;
     const { settings, replaySafe } = usual;
     const readings = this.#readingsFor(considered, query);
-    // Not the call itself: its body is its caller's.
+    // The inputs leave out the call itself, since its body is private to the caller.
     const inputs = {
       block,
       methodName,
@@ -138,7 +143,7 @@ export class Plans extends ProviderRecords {
     return { ...made, inputs };
   }
 
-  /** What each strategy that reads latencies would look at, but for the one of the call. */
+  /** The latency readings that other strategies would use, by strategy. */
   #readingsFor(considered: readonly Considered[], query: PlanQuery): PlanInputs["readings"] {
     const readings = new Map<Strategy, readonly (Reading | null)[]>();
     for (const { name, minCalls } of STRATEGIES)
@@ -152,7 +157,7 @@ export class Plans extends ProviderRecords {
     return readings;
   }
 
-  /** What a strategy would look at that needs so many calls. */
+  /** The latency reading for a strategy that needs `minCalls` calls. */
   #readingOf(
     { provider, transport }: Considered,
     { call, view }: PlanQuery,
@@ -182,8 +187,9 @@ export class Plans extends ProviderRecords {
   }
 
   /**
-   * The largest block ranges (last minus first block) that those who could serve a call over a
-   * range accept, each once, largest first; infinite = no limit is known. Empty = nobody could.
+   * The largest block ranges (last minus first block) that the providers able to serve a call
+   * accept, each once, largest first; infinite = a provider has no known limit. Empty = no provider
+   * could serve the call.
    */
   rangeLimits(call: Call): readonly number[] {
     const nowMs = this.runtime.now();
@@ -202,9 +208,10 @@ export class Plans extends ProviderRecords {
       else if (reason === "lagging") lagging.push(state);
       isSure ||= reason === null && breaker.kind === "closed";
     }
-    // As a plan does: those that lag are asked where no circuit of the others is closed.
+    // As in a plan: lagging providers are asked only if no other provider has a closed circuit.
     if (!isSure) usable.push(...lagging);
-    // A backup is not asked for more because it would take more.
+    // A backup is not preferred for a larger limit: backups count only if no other provider is
+    // usable.
     const usual = usable.filter(({ provider }) => !provider.backup);
     const limits = (usual.length === 0 ? usable : usual).map(({ provider, http, ws }) => {
       const facts = http?.facts ?? ws?.facts ?? null;
@@ -213,21 +220,22 @@ export class Plans extends ProviderRecords {
     return [...new Set(limits)].sort((left, right) => right - left);
   }
 
-  /** Whether the provider's own limits let a call be sent to it now. */
+  /** Whether the provider's budget allows a call of this method now. */
   hasRoom(provider: Provider, { methodName }: Pick<Call, "methodName">): boolean {
     const budget = this.stateOf(provider)?.budget ?? null;
     return budget === null || budget.shortageOf(methodName, this.runtime.now()) === null;
   }
 
-  /**
-   * The latency (ms) within which this share of answers to such calls arrived; null = unknown.
-   */
+  /** The latency (ms) within which a share of the answers to a method arrived; null = unknown. */
   usualMs({ provider, transport }: Channel, method: Method, share: number): number | null {
     const health = this.healthOf({ provider, transport });
     return health === null ? null : usualMs(health.latency, method, share);
   }
 
-  /** Whether a call may be asked of the provider beside another: it is in the best health. */
+  /**
+   * Whether the provider is healthy enough to be asked in addition to another provider, by a hedge
+   * or a recheck.
+   */
   mayBeAskedBeside({ provider, transport }: Channel, method: Method): boolean {
     const state = this.stateOf(provider);
     const health = state?.[transport] ?? null;
@@ -244,8 +252,10 @@ export class Plans extends ProviderRecords {
   }
 
   /**
-   * Who may know more than a provider that does not have what a call asks for: who has the highest
-   * head, and who is to be left out. Null = nobody in the best health has a higher head.
+   * For a call whose data `provider` lacks: which providers may have the data. `head`: the highest
+   * head of the providers in the best health; `best`: ids of the providers that have this head;
+   * `others`: ids of providers that must be left out. Null = no provider in the best health has a
+   * higher head.
    */
   aheadOf(provider: Provider, call: Call) {
     const nowMs = this.runtime.now();
@@ -271,7 +281,6 @@ export class Plans extends ProviderRecords {
       head = Math.max(head, height);
       if (height === head) best.add(id);
     }
-    // The highest head known, the ids of those that have it, and of those that are not ahead.
     return best.size === 0 ? null : { head, best, others };
   }
 
@@ -292,8 +301,11 @@ export class Plans extends ProviderRecords {
     return isFutureBlock(number, samples, this.set.chain, this.runtime.now());
   }
 
-  #queryOf(call: Call, { strategy, transport, pin, view: at }: Selection): PlanQuery {
-    const nowMs = this.runtime.now();
+  #queryOf(
+    call: Call,
+    { strategy, transport, pin, view: at }: Selection,
+    nowMs = this.runtime.now(),
+  ): PlanQuery {
     const { maxLagBlocks, archivalThreshold } = this.set;
     const view: SetView = { nowMs, head: this.head(nowMs), archivalThreshold, maxLagBlocks };
     const pinned = pin !== null;
@@ -316,8 +328,8 @@ export class Plans extends ProviderRecords {
   }
 
   /**
-   * A list that ends before its range looks like a whole one: who lacks the last block is asked
-   * only where nobody is known to have it.
+   * A list of results that ends before its range looks complete. So a provider that lacks the last
+   * block is excluded if another provider is known to have it.
    */
   #thatReach(
     all: readonly Considered[],
@@ -342,7 +354,7 @@ export class Plans extends ProviderRecords {
     if (state.ws === null) return this.#considerOn(state, "http", query);
     if (state.http === null) return this.#considerOn(state, "ws", query);
     const first = this.#considerOn(state, "http", query);
-    // Nothing is better than a healthy provider.
+    // A healthy HTTP channel cannot be beaten by the WebSocket.
     if (
       first.reason === null &&
       first.breaker.kind === "closed" &&
@@ -400,8 +412,8 @@ export class Plans extends ProviderRecords {
   }
 
   /**
-   * Whether others are asked before one at which calls hang. Its trial stands in its own place;
-   * where calls hang at all, there is none.
+   * Whether a provider at which calls hang is asked after the others. A read that is due as its
+   * trial is not moved back, unless calls hang at all other usable providers too.
    */
   #isAskedLater({ provider }: ProviderState, stall: StallRecord, query: PlanQuery): boolean {
     const { call, view } = query;
@@ -438,7 +450,10 @@ export class Plans extends ProviderRecords {
     };
   }
 
-  /** When a provider can serve a call on one transport, if at all; a panic waits for no circuit. */
+  /**
+   * When a provider can serve a call on one transport, or why it cannot. In a panic an open circuit
+   * causes no wait.
+   */
   #awaitedOn(
     state: ProviderState,
     transport: Transport,
@@ -449,7 +464,8 @@ export class Plans extends ProviderRecords {
     if (health === null) return { reason: "transport_missing", waitMs: 0 };
     const { call, view, pinned } = query;
     const { nowMs } = view;
-    // Conditions that a probe may end are worth waiting for.
+    // A probe may end a wrong chain or a cordon, so these cause a wait and are no reason against
+    // the provider.
     const now = this.#conditionOf(state, transport, health, query);
     const condition = { ...now, wrongChain: false, cordoned: false };
     const reason = pinned
@@ -472,8 +488,8 @@ export class Plans extends ProviderRecords {
   }
 
   /**
-   * Whether some providers may be asked apart from their circuits, and the circuits of all of them
-   * are open.
+   * Whether only circuits keep all providers from being asked: some providers may be asked but for
+   * their circuits, and all these circuits are open.
    */
   #allOpen(nowMs: number): boolean {
     const askable = this.states
@@ -487,14 +503,15 @@ export class Plans extends ProviderRecords {
   }
 }
 
-/** The last block that a call reads, if it names it by number. */
+/** The number of the last block that a call reads; null = the call names no number. */
 function lastBlock(block: BlockRef): number | null {
   if (block.kind === "number") return block.number;
   return block.kind === "range" ? block.to : null;
 }
 
 /**
- * How long (ms) a trial may keep its caller waiting: as long as answers to such calls usually take.
+ * How long (ms) a trial may keep its caller waiting: the time within which 95 % of the answers to
+ * the method arrive, within bounds.
  */
 export function patienceMs(health: Health, method: Method): number {
   return Math.min(
@@ -512,12 +529,12 @@ function circuitWaitMs(breaker: Breaker, trialMs: number, nowMs: number): number
 
 const LONGEST_TRIAL_MS = 1_000;
 const SHORTEST_TRIAL_MS = 20;
-/** When a provider that refuses the service is probed again. */
+/** Time from one probe of a cordoned provider to the next. */
 const CORDON_PROBE_MS = 120_000;
 /** The shortest `retry_after_ms`. */
 const LEAST_WAIT_MS = 100;
 
-/** Whether it is usable, and calls do not hang at it. */
+/** Whether a channel is usable, and calls do not hang there. */
 function isFlowing(health: Health | null, nowMs: number): boolean {
   return health !== null && !health.stall.isStalled(nowMs) && isUsable(health, nowMs);
 }
@@ -527,13 +544,15 @@ interface PlanQuery {
   readonly call: Call;
   readonly view: SetView;
   readonly strategy: Strategy;
-  /** Calls that the strategy needs of a provider to read its latency; null = it reads none. */
+  /**
+   * Calls that the strategy needs of a provider to read its latency; null = it reads no latency.
+   */
   readonly minCalls: number | null;
-  /** Its method has no row of its own, so refusals are learned by name. */
+  /** The method has no built-in row, so refusals are learned by name. */
   readonly isByName: boolean;
   readonly pinned: boolean;
   readonly transport: Transport | null;
-  /** The view at which the call is answered; null = none. */
+  /** The view of the chain in which the call is answered; null = none. */
   readonly at: View | null;
 }
 
@@ -561,7 +580,7 @@ function isRangeLimited({ provider, http, ws }: ProviderState, nowMs: number): b
   );
 }
 
-/** The same draw, which notes the random numbers that it gives. */
+/** A draw that appends its random numbers to `drawn`. */
 function recording(draw: Draw, drawn: number[]): Draw {
   const random = (): number => {
     const number = draw.random();
@@ -571,7 +590,10 @@ function recording(draw: Draw, drawn: number[]): Draw {
   return { ...draw, random };
 }
 
-/** The plan of a call that asks those with an open circuit as well, after all others. */
+/**
+ * Adds the providers with an open circuit to a plan, after all others; does nothing without a fixed
+ * transport.
+ */
 function withOpenCircuits({ candidates, excluded }: Plan, transport: Transport | null): Plan {
   if (transport === null) return { candidates, excluded };
   const isOpen = ({ reason }: Plan["excluded"][number]): boolean =>

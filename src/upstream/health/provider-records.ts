@@ -1,6 +1,6 @@
-// What is recorded of the providers of one set: by probes, pushed heads, reports of blocks, what
-// other processes found, and operators. Tells its listeners what changes. Plans nothing and counts
-// no attempt.
+// The records of the providers of one set, from probes, pushed heads, reports of blocks, hints of
+// other processes, and operators. Notifies listeners of changes. Plans nothing and counts no
+// attempt.
 
 import type { Channel, Effect, Verdict } from "../../core/provider/attempt.ts";
 import {
@@ -48,7 +48,7 @@ import {
 } from "./provider-state.ts";
 import type { WatchedChannel } from "./silence-watch.ts";
 
-/** Hears of changes in a provider set. */
+/** Is notified of changes in a provider set. */
 export interface TrackerListener {
   /** No provider is usable any more. */
   outage(): void;
@@ -57,23 +57,25 @@ export interface TrackerListener {
    * At most once a second per provider.
    */
   quiet(provider: Provider, transport: Transport): void;
-  /** A call was told that the provider refuses the service, or is of another chain. */
+  /** An error of a call says that the provider refuses the service or is of another chain. */
   suspected(channel: Channel): void;
   /** A circuit opened or closed, or a cordon began or ended. */
   changed(change: HealthChange): void;
-  /** A provider has said something of itself in answer to a call; no failure was counted. */
+  /** An error of a call told something about its provider, without being counted as a failure. */
   observed(channel: Channel, observation: Observation): void;
 }
 
-/** What a provider said of itself: a limit, its credentials, what it lacks. */
+/**
+ * What an error told about its provider: a limit, refused credentials, something it does not have.
+ */
 export interface Observation {
   readonly effect: Effect;
-  /** As the caller wrote it. */
+  /** The method as the caller wrote it. */
   readonly methodName: string;
   readonly block: BlockRef;
 }
 
-/** What another worker has found out about a provider by its own calls. */
+/** What another worker learned about a provider from its own calls. */
 export type HealthHint =
   | { readonly kind: "opened" | "closed" }
   | ({ readonly kind: "observed" } & Observation);
@@ -85,25 +87,25 @@ export interface HealthChange extends Channel {
   readonly cause: string;
 }
 
-/** How a provider is, over its transports. */
+/** The state of a provider in short, over its transports. */
 export type ProviderSummary = ReturnType<ProviderRecords["summary"]>;
 
-/** A tag whose block providers are asked for. */
+/** A block tag that providers are asked to resolve. */
 export type NamedTag = "safe" | "finalized";
 
-/** How far (ms) the heads that a provider pushes may be behind those that it answers polls with. */
+/** How far (ms) the pushed heads of a provider may be behind its answers to polls. */
 const SOCKET_TRAILS_MS = 2_000;
-/** So often running it is found to be further behind. */
+/** So many polls in a row must find the pushed heads further behind before these are ignored. */
 const POLLS_AHEAD = 2;
 
 /** The records of the providers of one set. */
 export class ProviderRecords {
   readonly set: ProviderSet;
-  /** The id of the profile that it belongs to. */
+  /** The id of the profile of the set; empty = none. */
   readonly profileId: string;
-  /** The same with the name of the chain. */
+  /** The id of the profile and the name of the chain. */
   readonly key: string;
-  /** What the providers tell of their blocks. */
+  /** What the providers have reported about blocks. */
   readonly blocks: KnownBlocks;
   protected readonly runtime: Runtime;
   protected readonly states: readonly ProviderState[];
@@ -140,14 +142,15 @@ export class ProviderRecords {
     return () => void this.listeners.delete(listener);
   }
 
-  /** The live state of the provider with the same id, for a successor. */
+  /** The live state of the provider with the same id, for the tracker that replaces this one. */
   inherit(provider: Provider): ProviderState | null {
     return this.states.find((state) => state.provider.id === provider.id) ?? null;
   }
 
   /**
-   * Records an event of a provider's socket, without a call: changes its circuit and limits, counts
-   * no attempt. `incident` is the event itself, which may also have failed calls.
+   * Records a failure of a provider's socket outside of a call: changes the circuit and limits,
+   * counts no attempt. `incident` identifies the event: together with the calls that it failed, it
+   * counts once toward the circuit.
    */
   recordSocket(provider: Provider, verdict: Verdict, incident?: object): void {
     const channel = this.channelOf({ provider, transport: "ws" });
@@ -159,9 +162,9 @@ export class ProviderRecords {
   }
 
   /**
-   * Records a probe: height, latency, wrong chain, end of a cordon; a good one makes an open
-   * circuit half-open, and some in a row close one that no call tries. Never changes a success
-   * rate.
+   * Records a probe: height, latency, wrong chain, end of a cordon. A good probe makes an open
+   * circuit half-open, and several in a row close a circuit that no call has tried. Never changes a
+   * success rate.
    */
   recordProbe({ provider, transport, latencyMs, result }: Probe): void {
     const state = this.stateOf(provider);
@@ -196,7 +199,7 @@ export class ProviderRecords {
     this.#compare(state, result.height);
   }
 
-  /** A socket that trails what its provider answers to polls vouches for nothing. */
+  /** Forgets the pushed blocks of a socket that trails behind the answers to polls. */
   #compare(state: ProviderState, height: number): void {
     if (state.pushedNumber === -1) return;
     const mostAhead = Math.max(1, SOCKET_TRAILS_MS / Math.max(1, this.set.chain.blockTimeMs));
@@ -213,7 +216,7 @@ export class ProviderRecords {
     if (isNew) this.#notifyOutage();
   }
 
-  /** What a provider told of its blocks does not count any more. */
+  /** Forgets what a provider has reported about blocks. */
   #forget(state: ProviderState): void {
     this.#sample(state, null);
     state.finalized = null;
@@ -221,7 +224,7 @@ export class ProviderRecords {
     this.blocks.clear(state);
   }
 
-  /** Records what another worker has found out; opens no circuit. */
+  /** Records a hint of another worker. A hint opens no circuit. */
   recordHint(provider: Provider, transport: Transport, hint: HealthHint): void {
     const channel = this.channelOf({ provider, transport });
     if (channel === null) return;
@@ -234,12 +237,15 @@ export class ProviderRecords {
     recordEffect(channel.health, method, effect, this.ending(block));
   }
 
-  /** A call alone excludes nobody, whatever was said to it: a probe is asked. */
+  /** Has listeners probe the provider: the error of a call alone never excludes it. */
   protected suspect(channel: WatchedChannel): void {
     for (const listener of [...this.listeners]) listener.suspected?.(channel);
   }
 
-  /** Learns from a refusal for the rate of all requests, or of an unlisted method. */
+  /**
+   * Learns from refusals: a rate, if all requests were refused for it, and unserved names of
+   * unlisted methods.
+   */
   protected learn(provider: Provider, effect: Effect, unlisted: string | null): void {
     const state = this.stateOf(provider);
     if (state === null) return;
@@ -261,7 +267,7 @@ export class ProviderRecords {
     this.blocks.clear(state);
   }
 
-  /** Records a pushed head; without `block` its hash is not known. */
+  /** Records a pushed head. Without `block` the hash of the head is unknown. */
   recordHead(provider: Provider, height: number, block?: Block): void {
     const state = this.stateOf(provider);
     if (state === null || state.ws?.wrongChain === true || !isHeight(height)) return;
@@ -284,7 +290,7 @@ export class ProviderRecords {
     this.blocks.reported(state, tag, height);
   }
 
-  /** A provider has answered at a block: its head is at least this. */
+  /** Records that a provider has answered at a block, so that its head is at least this high. */
   hasBlock(provider: Provider, number: number): void {
     const state = this.stateOf(provider);
     if (state === null) return;
@@ -294,15 +300,18 @@ export class ProviderRecords {
     this.#sample(state, { height: number, atMs: this.runtime.now(), polled: true });
   }
 
-  /** An answer of a provider named a block: its head is at least this, the tip stays as it is. */
+  /**
+   * Records that an answer named a block, so that the provider has it. Does not change the
+   * consensus.
+   */
   namedBlock(provider: Provider, number: number): void {
     const state = this.stateOf(provider);
     if (state !== null && state.cordon === null) this.#raiseHighest(state, number);
   }
 
   /**
-   * A provider has said that it does not have a block. Where it says so of its own head twice
-   * running, it is asked for that by tag from now on.
+   * Records that a provider has said that it lacks a block. If it refuses two different blocks up
+   * to its own head without an answer between, it is asked by tag for a while.
    */
   lacksBlock(provider: Provider, number: number): void {
     const state = this.stateOf(provider);
@@ -341,7 +350,10 @@ export class ProviderRecords {
     return reportOf(state, transport, this.#lagOf(state, nowMs), nowMs);
   }
 
-  /** The same in few words: how far it is behind (null = unknown), and its worst circuit. */
+  /**
+   * The state of a provider in short: how far it is behind (blocks; null = unknown), and the worst
+   * circuit of its transports.
+   */
   summary(provider: Provider) {
     const nowMs = this.runtime.now();
     const state = this.stateOf(provider);
@@ -357,34 +369,34 @@ export class ProviderRecords {
     return lagBlocks(state?.sample ?? null, this.head(nowMs), this.set.chain, nowMs);
   }
 
-  /** What was sent of what may be sent to the provider; null = it has no limits. */
+  /** The use of the provider's declared limits; null = it has no limits. */
   budget(provider: Provider): BudgetReport | null {
     return this.stateOf(provider)?.budget?.report() ?? null;
   }
 
-  /** Reports of the methods with fresh readings. */
+  /** Reports of the methods with fresh latency readings. */
   methods(provider: Provider, transport: Transport): readonly MethodReport[] {
     const health = this.healthOf({ provider, transport });
     return health === null ? [] : methodReadings(health.latency, this.runtime.now());
   }
 
   /**
-   * Whether some provider is usable: its circuit is not open, and it is not excluded for its chain
-   * or credentials.
+   * Whether some provider is usable: its circuit is not open, and neither its chain, its
+   * credentials, its region nor an operator excludes it.
    */
   isUsable(): boolean {
     const nowMs = this.runtime.now();
     return this.states.some((state) => state.isUsable(nowMs));
   }
 
-  /** Why this node asks the provider by a pin only; null = it asks it like any other. */
+  /** Why this node asks the provider only if a call pins it; null = the provider needs no pin. */
   refusalOf(provider: Provider): ExclusionReason | null {
     return this.stateOf(provider)?.region.reason ?? null;
   }
 
   /**
-   * Takes a provider out of use, or (null) back: while it is cordoned it gets probes only, and its
-   * blocks do not count.
+   * Takes a provider out of use, or (null) puts it back. A cordoned provider is only probed, and
+   * its blocks do not count.
    */
   setCordon(provider: Provider, cordon: ProviderCordon | null): void {
     const state = this.stateOf(provider);
@@ -400,24 +412,29 @@ export class ProviderRecords {
     this.#notifyOutage();
   }
 
-  /** Null = an operator lets it be used. */
+  /** The operator's cordon of a provider; null = none. */
   cordonOf(provider: Provider): ProviderCordon | null {
     return this.stateOf(provider)?.cordon ?? null;
   }
 
-  /** Ends its waits: an open circuit is half-open, and what a refusal began no longer holds. */
+  /**
+   * Ends the waits of a provider: an open circuit becomes half-open, and limits and cordons that
+   * refusals began no longer hold.
+   */
   endWaits(provider: Provider): void {
     const state = this.stateOf(provider);
     for (const health of [state?.http, state?.ws]) if (health) endWaits(health, this.runtime.now());
   }
 
-  /** The live record of a provider, to be read; null = it is not of this set. */
+  /** The live state of a provider, to be read only; null = the provider is not in this set. */
   stateOf(provider: Provider): ProviderState | null {
     const state = this.states[provider.index];
     return state?.provider.id === provider.id ? state : this.inherit(provider);
   }
 
-  /** That of one of its transports. */
+  /**
+   * The live health of a provider on one transport; null = unknown provider or no such transport.
+   */
   healthOf({ provider, transport }: Channel): Health | null {
     return this.stateOf(provider)?.[transport] ?? null;
   }
@@ -430,14 +447,14 @@ export class ProviderRecords {
     return { block, head: this.#consensus.height, nowMs, random: this.runtime.random };
   }
 
-  /** Whether a provider other than this one may be asked, on a transport that is like this. */
+  /** Whether another provider may be asked, on a transport for which `isSo` holds. */
   protected hasOther({ id }: Provider, nowMs: number, isSo = isUsable): boolean {
     return this.states.some((state) => state.provider.id !== id && state.isUsable(nowMs, isSo));
   }
 
   /**
-   * Tells what changed of a channel since `before`, and moves the attempts away from one whose
-   * circuit has opened.
+   * Notifies listeners of what changed in a channel since `before`. If its circuit has opened,
+   * moves its attempts in flight to other providers.
    */
   protected follow(channel: WatchedChannel, before: Circuit, cause: string): void {
     const { health } = channel;
@@ -472,7 +489,7 @@ export class ProviderRecords {
     for (const listener of [...this.listeners]) listener.outage?.();
   }
 
-  /** It has this block, unless nobody could have it yet. */
+  /** Raises the highest known block of a provider, unless no provider could have the block yet. */
   #raiseHighest(state: ProviderState, number: number): void {
     if (number <= state.highest) return;
     const tip = this.blocks.servedTip();
@@ -501,10 +518,10 @@ export class ProviderRecords {
 /** The cause of an opened circuit whose provider did not answer. */
 export const SILENCE = "silence";
 
-/** What may change of a channel by something that is recorded. */
+/** The part of a channel's health whose changes listeners are notified of. */
 export type Circuit = Pick<Health, "breaker" | "cordon">;
 
-/** The circuit of a channel now, to be compared with it later. */
+/** The circuit and cordon of a channel now, to be compared later. */
 export function conditionOf({ health: { breaker, cordon } }: WatchedChannel): Circuit {
   return { breaker, cordon };
 }

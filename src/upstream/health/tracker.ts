@@ -1,6 +1,6 @@
-// The routing state of one provider set, and the only mutable one. What plans read of it is
-// `plans.ts`, what is recorded without an attempt `provider-records.ts`; this file is what attempts
-// ask for and report. Sends nothing.
+// The routing state of one provider set: the only mutable state of routing. `plans.ts` makes plans
+// from it, `provider-records.ts` records events other than attempts, and this file admits attempts
+// and records their start and end. Sends nothing.
 import { type Attempt, type Counting, counted, type Effect } from "../../core/provider/attempt.ts";
 import { admitted } from "../../core/provider/breaker.ts";
 import {
@@ -28,33 +28,37 @@ import { type PlanSettings, Plans, patienceMs } from "./plans.ts";
 import { conditionOf, type Observation, SILENCE } from "./provider-records.ts";
 import { type Outstanding, SilenceWatch, type WatchedChannel } from "./silence-watch.ts";
 
-/** How an attempt in flight ended, besides its verdict. */
+/** The end of an attempt in flight. */
 export interface AttemptEnd {
   readonly attempt: Attempt;
   readonly call: Pick<Call, "method" | "methodName" | "block">;
-  /** `answered`: by the provider. `failed`: on the way to it. `cut`: by the service itself. */
+  /**
+   * What ended the attempt. `answered`: an answer of the provider. `failed`: a failure on the way
+   * to the provider. `cut`: the service itself.
+   */
   readonly by: "answered" | "failed" | "cut";
+  readonly nowMs: number;
 }
 
 /** Settings of a tracker. */
 export interface TrackerSettings extends PlanSettings {
-  /** Divides bounds of the set between workers; absent = there are no others. */
+  /** Divides limits of the set between workers; absent = this process is the only worker. */
   readonly shares?: Shares;
-  /** Hears of every attempt at its end; absent = nobody does. */
+  /** Called at the end of every attempt. */
   readonly onAttempt?: AttemptListener | undefined;
 }
 
-/** Hears of attempts at their end. */
+/** Called at the end of an attempt. */
 export type AttemptListener = (attempt: Attempt, method: Method) => void;
 
-/** Most concurrent calls while every circuit of a set is open. */
+/** Most concurrent calls of all workers together while every circuit of a set is open. */
 const PANIC_SLOTS = 4;
 /** Least interval between reachability checks of a provider. */
 const ASK_EVERY_MS = 1_000;
 
 /** The routing state of one provider set. */
 export class Tracker extends Plans {
-  /** What this worker may ask of the set beyond one call a call. */
+  /** The budget of hedges, in credits. */
   readonly extraCalls: ExtraCalls;
   /** The budget of rechecks after an answer of `null`, in calls. */
   readonly rechecks: ExtraCalls;
@@ -62,7 +66,7 @@ export class Tracker extends Plans {
   readonly #panicShare: Allowance;
   readonly #onAttempt: AttemptListener | undefined;
   #panicking = 0;
-  /** Since this was last asked for. */
+  /** Calls that found no free slot since the demand for slots was last read. */
   #panicsRefused = 0;
 
   constructor(set: ProviderSet, runtime: Runtime, settings: TrackerSettings, previous?: Tracker) {
@@ -89,8 +93,9 @@ export class Tracker extends Plans {
   }
 
   /**
-   * Requests permission to send; false = the circuit is open or its trial is in flight. The end of
-   * the attempt releases the permission. What counts for little is not held back by a circuit.
+   * Requests permission to send an attempt. False = the circuit is open, its trial is in flight, or
+   * the provider lacks the transport. The end of the attempt releases the permission. Attempts that
+   * count for `answers` or `nothing` are always admitted.
    */
   admit(provider: Provider, transport: Transport, counts: Counting = "all"): boolean {
     if (counts === "answers" || counts === "nothing") return true;
@@ -105,9 +110,10 @@ export class Tracker extends Plans {
   }
 
   /**
-   * Records the start of an attempt: from now on its provider may be found silent. Returns how long
-   * (ms) it may keep its caller waiting if it is a trial: of a circuit that is not closed, or of a
-   * provider at which calls hang. Null = it is none.
+   * Records the start of an attempt. From now on the provider may be found silent. For a trial,
+   * returns how long (ms) the caller may be kept waiting; null = the attempt is no trial. An
+   * attempt is a trial if its circuit is not closed, or if calls hang at the provider and a trial
+   * is due.
    */
   begin(out: Outstanding): number | null {
     const state = this.stateOf(out.provider);
@@ -121,13 +127,13 @@ export class Tracker extends Plans {
     return isTrial ? patienceMs(health, out.method) : null;
   }
 
-  /** Records the end of an attempt that began. True = its provider was silent. */
-  end(out: Outstanding, { attempt, call, by }: AttemptEnd): boolean {
+  /** Records the end of an attempt that `begin` recorded. True = the provider was silent. */
+  end(out: Outstanding, { attempt, call, by, nowMs }: AttemptEnd): boolean {
     const { watched: channel } = out;
     if (channel === null) return false;
     if (out.counts !== "all") {
       const counting = counted(attempt, out.counts);
-      if (counting !== null) this.#record(channel, counting, call, this.runtime.now());
+      if (counting !== null) this.#record(channel, counting, call, nowMs);
       return false;
     }
     const { health } = channel;
@@ -136,7 +142,6 @@ export class Tracker extends Plans {
     this.#onAttempt?.(attempt, call.method);
     const { verdict, latencyMs } = attempt;
     if (by !== "cut" || verdict === null) {
-      const nowMs = this.runtime.now();
       if (by === "answered") health.heardAtMs = nowMs;
       this.#record(channel, attempt, call, nowMs);
       return false;
@@ -153,9 +158,9 @@ export class Tracker extends Plans {
   }
 
   /**
-   * Records a finished attempt that did not begin here. `block` is what the call read, so that
-   * refused ranges and tags are learned; `name` is the method as the caller wrote it, so that
-   * refusals of unlisted methods are learned by name.
+   * Records a finished attempt that `begin` did not record. `block` is the block that the call
+   * read, so that refused ranges and tags are learned; `name` is the method as the caller wrote it,
+   * so that refusals of unlisted methods are learned by name.
    */
   record(
     method: Method,
@@ -190,7 +195,10 @@ export class Tracker extends Plans {
       this.follow(channel, { breaker, cordon }, verdict?.category ?? "success");
   }
 
-  /** A provider serves an unlisted method. */
+  /**
+   * Records that a provider served an unlisted method. The first time in the set, this confirms the
+   * refusals of the method by other providers.
+   */
   #noteServed(provider: Provider, name: string): void {
     const state = this.stateOf(provider);
     if (state === null) return;
@@ -199,21 +207,24 @@ export class Tracker extends Plans {
       for (const other of this.states) confirmUnserved(other.unserved, name);
   }
 
-  /** The provider has answered something other than an attempt. */
+  /**
+   * Records that the provider sent something before or without the end of an attempt: it is
+   * reachable.
+   */
   heard(provider: Provider, transport: Transport): void {
     const health = this.healthOf({ provider, transport });
     if (health !== null) health.heardAtMs = this.runtime.now();
   }
 
-  /** A query sent at `sinceMs` was not answered. */
+  /** Records that a reachability query sent at `sinceMs` was not answered. */
   recordUnheard(provider: Provider, transport: Transport, sinceMs: number): void {
     const channel = this.channelOf({ provider, transport });
     const nowMs = this.runtime.now();
     if (channel === null || channel.health.heardAtMs >= sinceMs) return;
     const { unheardSinceMs } = channel;
     channel.unheardSinceMs = sinceMs;
-    // The last usable provider is given more time: otherwise calls would be refused that a short
-    // pause would only have delayed.
+    // The last usable provider is taken for silent only after a second unanswered query: otherwise
+    // calls would be refused that a short pause would only have delayed.
     const isSecond = unheardSinceMs !== NEVER_MS && channel.health.heardAtMs < unheardSinceMs;
     if (!isSecond && !this.hasOther(provider, nowMs)) return;
     const before = conditionOf(channel);
@@ -235,7 +246,7 @@ export class Tracker extends Plans {
     this.#panicking -= 1;
   }
 
-  /** Handles an attempt that has met silence for longer than usual and is still in flight. */
+  /** Counts an attempt in flight whose provider has been silent for longer than usual. */
   #silent(channel: WatchedChannel, out: Outstanding): void {
     const before = conditionOf(channel);
     const outMs = this.runtime.now() - out.startedAtMs;
@@ -259,8 +270,8 @@ export class Tracker extends Plans {
 }
 
 /**
- * Counts a silent attempt. True = it has counted, by itself or with the others of its batch: one
- * request that is not answered is one silence.
+ * Counts a silent attempt. True = the attempt has counted, alone or with its batch: a batch without
+ * an answer is one silence.
  */
 function countSilence(
   health: Health,

@@ -7,9 +7,9 @@ import type { BorrowedBuffer } from "../transport.ts";
 
 /**
  * Size of a buffer: long answers are read in large pieces, since each write to the caller may have
- * to wake it. Half of it costs a third more for an answer of 1 MiB.
+ * to wake it. Half of it costs a sixth more for an answer of 1 MiB.
  */
-export const BUFFER_BYTES = 266_240;
+export const BUFFER_BYTES = 525_312;
 /**
  * Size of the scratch buffer, whose content is read or copied before the next read. An answer of 64
  * KiB fits with its head; a buffer holds that much plus one more read.

@@ -2,7 +2,7 @@
 
 import type { LookupFunction } from "node:net";
 import type { Allowance, ShareUse } from "../shares.ts";
-import type { AnswerHandler, RequestBody } from "./http1-connection.ts";
+import type { AnswerHeaders } from "./answer-failure.ts";
 
 /** Bounds of the connections to one origin. */
 export interface ConnectionLimits {
@@ -22,10 +22,52 @@ export interface ConnectionParts {
   readonly shareOf: (use: ShareUse) => Allowance;
 }
 
-/** Hears the answer to a request, and tells when it needs no connection any more. */
-export interface RequestHandler extends AnswerHandler {
+/** Lets a handler control the answer that it receives. */
+export interface DispatchControl {
+  abort(reason: Error): void;
+  pause(): void;
+  resume(): void;
+}
+
+/** Hears one answer: the used part of undici's dispatch handler, and what our own client asks. */
+export interface RequestHandler {
+  onRequestStart(controller: DispatchControl): void;
+  onResponseStart(controller: DispatchControl, status: number, headers: AnswerHeaders): void;
+  /**
+   * Whether it keeps chunks: then each read goes into memory of its own. Otherwise a chunk is valid
+   * during the call only. Read after each call.
+   */
+  readonly keepsChunks: boolean;
+  /** The request waits for a busy connection; set to false once a connection has taken it. */
+  queued: boolean;
+  /** Its caller has left, so that the request need not be sent. */
+  readonly abandoned: boolean;
+  /**
+   * Receives a chunk. True = done with it. Otherwise, with `keepsChunks`, it is kept and returned
+   * once with `recycle`. `last`: the body ends with this chunk, and `onResponseEnd` follows at
+   * once.
+   */
+  onResponseData(controller: DispatchControl, chunk: Buffer, last?: boolean): boolean;
+  /**
+   * Called when the answer is complete, before `onResponseEnd`. False = it is not the answer to
+   * this request, and the connection must not be used again.
+   */
+  onResponseComplete(): boolean;
+  onResponseEnd(): void;
+  onResponseError(controller: DispatchControl | null, error: Error): void;
   /** Called once when the connection is done with the request. */
   onOver: () => void;
+}
+
+/**
+ * A request body; when it is written, the text from `idStart` to `idEnd` is replaced by `id`
+ * (ASCII).
+ */
+export interface RequestBody {
+  readonly bytes: Buffer;
+  readonly id: string;
+  readonly idStart: number;
+  readonly idEnd: number;
 }
 
 /** Sends one request with a path and a set of headers; a probe may use an extra connection. */

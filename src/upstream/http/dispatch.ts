@@ -35,9 +35,8 @@ import {
 } from "./answer-failure.ts";
 import { AnswerPace, type Clock } from "./answer-pace.ts";
 import { type BufferPool, SCRATCH_BYTES, SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
-import type { RequestHandler } from "./connections.ts";
+import type { DispatchControl, RequestHandler } from "./connections.ts";
 import { GatheredBody } from "./gathered-body.ts";
-import type { DispatchControl } from "./http1-connection.ts";
 
 /** Bounds of an answer. */
 export interface AnswerLimits {
@@ -386,7 +385,7 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     this.#held = EMPTY;
     const isBorrowed = last !== null && piece.buffer === last.buffer;
     if (last !== null && !isBorrowed) this.#buffers.reuse(last);
-    this.#sink?.end(piece, end, isBorrowed);
+    if (this.#sink?.end(piece, end, isBorrowed) === true && isBorrowed) this.#buffers.reuse(piece);
   }
 
   #break(message: string): void {

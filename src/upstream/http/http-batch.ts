@@ -21,10 +21,9 @@ import {
   retryAfterIn,
 } from "./answer-failure.ts";
 import { SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
-import type { RequestHandler } from "./connections.ts";
+import type { DispatchControl, RequestHandler } from "./connections.ts";
 import type { AnswerParts } from "./dispatch.ts";
 import { GatheredBody } from "./gathered-body.ts";
-import type { DispatchControl } from "./http1-connection.ts";
 
 /** The answer that is expected. */
 export interface ExpectedBatch {

@@ -28,7 +28,9 @@ import {
 } from "./connections.ts";
 import { type AnswerLimits, type AnswerParts, HttpDispatch } from "./dispatch.ts";
 import { HttpBatch } from "./http-batch.ts";
+import { coded } from "./http1-connection.ts";
 import { Origin } from "./origin.ts";
+import type { OnHandshake } from "./tls-client.ts";
 import { UndiciConnections } from "./undici-connections.ts";
 
 /** Bounds of the HTTP transport. */
@@ -51,8 +53,10 @@ export const HTTP_LIMITS: HttpLimits = {
 export interface HttpParts {
   readonly budget: MemoryBudget;
   readonly timerWheel: TimerWheel;
-  /** The client for plain HTTP; absent = `own`. TLS always uses undici. */
+  /** The client; absent = `own`. */
   readonly client?: "own" | "undici";
+  /** Called after each TLS handshake of the client `own`. */
+  readonly onHandshake?: OnHandshake;
   /** Divides connections between workers; absent = this process is the whole service. */
   readonly shares?: Shares;
   /** Memory for answers; left out = its own. */
@@ -189,7 +193,7 @@ export class HttpUpstream implements Upstream {
     if (known !== undefined && passed.length === 0) return known;
     const url = new URL(provider.url ?? "");
     const origin = originKey(provider);
-    const connections = this.#origins.get(origin) ?? this.#connect(url, provider.guarded);
+    const connections = this.#origins.get(origin) ?? this.#connect(url, origin, provider.guarded);
     this.#origins.set(origin, connections);
     const headers = Object.entries({
       "content-type": "application/json",
@@ -203,7 +207,7 @@ export class HttpUpstream implements Upstream {
     return route;
   }
 
-  #connect(url: URL, guarded: boolean): Connections {
+  #connect(url: URL, origin: string, guarded: boolean): Connections {
     const { client, shares = WHOLE_SHARES } = this.#parts;
     const [limits, guard] = [this.#limits, this.#guard];
     const refusal = guarded ? guard.refusal(url.origin) : null;
@@ -211,9 +215,23 @@ export class HttpUpstream implements Upstream {
     const lookup = guarded ? guard.lookup : null;
     const key = `connections ${guarded ? "guarded " : ""}${url.origin}`;
     const shareOf = (use: ShareUse): Allowance => shares.of(key, limits.connectionsPerOrigin, use);
-    return url.protocol === "https:" || client === "undici"
-      ? new UndiciConnections(url.origin, { limits, lookup, shareOf })
-      : new Origin(url, { ...this.#answerParts, runtime: this.#runtime, limits, lookup, shareOf });
+    const parts = { limits, lookup, shareOf };
+    if (client === "undici") return new UndiciConnections(url.origin, parts);
+    const successor = (): Connections => {
+      // The provider was removed meanwhile.
+      if (this.#origins.get(origin) !== own) return noConnections(coded("closed", "ECLOSED"));
+      // First, since a share belongs to one pool at a time.
+      own.drain();
+      const next = new UndiciConnections(url.origin, parts, true);
+      this.#origins.set(origin, next);
+      this.#routes = new WeakMap();
+      return next;
+    };
+    const { buffers } = this.#answerParts;
+    const { onHandshake = () => {} } = this.#parts;
+    const all = { ...parts, runtime: this.#runtime, buffers, successor, onHandshake };
+    const own = new Origin(url, all);
+    return own;
   }
 }
 

@@ -2,44 +2,10 @@
 // about framing ends the connection.
 import { connect, type LookupFunction, type Socket } from "node:net";
 import type { Runtime } from "../../runtime.ts";
-import type { AnswerHeaders } from "./answer-failure.ts";
-import { type BufferPool, HEADROOM_BYTES } from "./buffer-pool.ts";
+import { BUFFER_BYTES, type BufferPool, HEADROOM_BYTES } from "./buffer-pool.ts";
+import type { DispatchControl, HeaderField, RequestBody, RequestHandler } from "./connections.ts";
 import { ChunkedBody, mayBecomeHead, type ResponseHead, readHead } from "./response-head.ts";
-
-/** Lets a handler control the answer that it receives. */
-export interface DispatchControl {
-  abort(reason: Error): void;
-  pause(): void;
-  resume(): void;
-}
-
-/** Hears one answer: the used part of undici's dispatch handler, and `onResponseComplete`. */
-export interface AnswerHandler {
-  onRequestStart(controller: DispatchControl): void;
-  onResponseStart(controller: DispatchControl, status: number, headers: AnswerHeaders): void;
-  /**
-   * Whether it keeps chunks: then each read goes into memory of its own. Otherwise a chunk is valid
-   * during the call only. Read after each call.
-   */
-  readonly keepsChunks: boolean;
-  /** The request waits for a busy connection; set to false once a connection has taken it. */
-  queued: boolean;
-  /** Its caller has left, so that the request need not be sent. */
-  readonly abandoned: boolean;
-  /**
-   * Receives a chunk. True = done with it. Otherwise, with `keepsChunks`, it is kept and returned
-   * once with `recycle`. `last`: the body ends with this chunk, and `onResponseEnd` follows at
-   * once.
-   */
-  onResponseData(controller: DispatchControl, chunk: Buffer, last?: boolean): boolean;
-  /**
-   * Called when the answer is complete, before `onResponseEnd`. False = it is not the answer to
-   * this request, and the connection must not be used again.
-   */
-  onResponseComplete(): boolean;
-  onResponseEnd(): void;
-  onResponseError(controller: DispatchControl | null, error: Error): void;
-}
+import type { TlsClient } from "./tls-client.ts";
 
 /** What a connection gets from its pool: where to connect, memory to read into, and callbacks. */
 export interface PoolHooks {
@@ -49,12 +15,31 @@ export interface PoolHooks {
     readonly connectTimeoutMs: number;
     readonly runtime: Runtime;
     readonly lookup: LookupFunction | null;
+    /** Null = plain text. */
+    readonly tls: TlsClient | null;
   };
   readonly buffers: BufferPool;
   readonly requests: RequestWriter;
   /** The connection has finished an answer and may be used again. */
   free(connection: Http1Connection): void;
   gone(connection: Http1Connection): void;
+  /** The provider speaks HTTP/2 alone. `request` was not sent; null = there is none. */
+  refused(request: UnsentRequest | null): void;
+}
+
+/** How requests of one path and one set of headers begin. */
+export interface PreparedHead {
+  readonly path: string;
+  readonly headers: readonly HeaderField[];
+  /** Request line and headers, up to and including `content-length: `. */
+  readonly text: string;
+}
+
+/** A request that is not sent yet. */
+export interface UnsentRequest {
+  readonly head: PreparedHead;
+  readonly body: RequestBody;
+  readonly handler: RequestHandler;
 }
 
 /** Request bodies up to this size are sent in one write together with their head. */
@@ -74,9 +59,13 @@ export class Http1Connection implements DispatchControl {
   readonly #pool: PoolHooks;
   readonly #socket: Socket;
   #phase: Phase = "idle";
-  #handler: AnswerHandler | null = null;
+  /** Connected, and over TLS the provider has proved who it is. */
+  #isOpen = false;
+  /** Ends the wait for that: one bound for the name, the connection and the handshake. */
+  readonly #endWait: () => void;
+  #handler: RequestHandler | null = null;
   /** The request to send once connected. */
-  #unsent: { readonly head: string; readonly body: RequestBody } | null = null;
+  #unsent: UnsentRequest | null = null;
   /** The body of a short request, written at the end of this turn; null = there is none. */
   #unwritten: RequestBody | null = null;
   /** The head of the last short request, as text and as bytes: nearly all have the same. */
@@ -98,6 +87,13 @@ export class Http1Connection implements DispatchControl {
    * answers that are not kept in place.
    */
   #reading: Buffer | null = null;
+  /**
+   * Parts of the body for a handler that keeps chunks, copied behind each other until the end of
+   * this turn: TLS gives no more than 16 KiB at a time.
+   */
+  #copy: Buffer | null = null;
+  #copied = 0;
+  readonly #onCopyTurnEnd = (): void => this.#giveCopied(false);
   /** The handler kept the buffer: the next read needs another. */
   #given = false;
   /** True during a read; the next buffer is chosen after it. */
@@ -106,21 +102,22 @@ export class Http1Connection implements DispatchControl {
 
   constructor(pool: PoolHooks) {
     this.#pool = pool;
-    const { host, port, connectTimeoutMs, lookup } = pool.options;
-    this.#socket = connect({
+    const { host, port, connectTimeoutMs, runtime, lookup, tls } = pool.options;
+    const options = {
       host,
       port,
       noDelay: true,
       ...(lookup === null ? {} : { lookup }),
       onread: {
         buffer: () => this.#nextBuffer(),
-        callback: (bytes, buffer) => this.#read(bytes, buffer),
+        callback: (bytes: number, buffer: Uint8Array) => this.#read(bytes, buffer),
       },
-    });
-    this.#socket.setTimeout(connectTimeoutMs, () =>
-      this.abort(coded("no connection in time", "ETIMEDOUT")),
+    };
+    this.#socket = tls === null ? connect(options) : tls.connect(options);
+    this.#endWait = runtime.after(connectTimeoutMs, () =>
+      this.#lost(coded("no connection in time", "ETIMEDOUT")),
     );
-    this.#socket.once("connect", () => this.#connected());
+    this.#socket.once(tls === null ? "connect" : "secureConnect", () => this.#connected());
     this.#socket.on("error", (error) => this.#lost(error));
     this.#socket.on("end", () => this.#ended());
     this.#socket.on("close", () => this.#lost(coded("the connection was closed", "ECONNRESET")));
@@ -130,11 +127,12 @@ export class Http1Connection implements DispatchControl {
    * Sends a request. False = its handler gave up while it waited: nothing was sent, and the
    * connection stays free.
    */
-  send(head: string, body: RequestBody, handler: AnswerHandler): boolean {
+  send(request: UnsentRequest): boolean {
+    const { head, body, handler } = request;
     this.#handler = handler;
     handler.queued = false;
-    if (this.#socket.connecting) {
-      this.#unsent = { head, body };
+    if (!this.#isOpen) {
+      this.#unsent = request;
       return true;
     }
     this.#phase = "offered";
@@ -142,7 +140,7 @@ export class Http1Connection implements DispatchControl {
     if (this.#handler !== handler) return false;
     this.#phase = "head";
     this.#interimHeads = 0;
-    this.#write(head, body);
+    this.#write(head.text, body);
     return true;
   }
 
@@ -165,11 +163,10 @@ export class Http1Connection implements DispatchControl {
 
   #connected(): void {
     const unsent = this.#unsent;
-    const handler = this.#handler;
     this.#unsent = null;
-    this.#socket.setTimeout(0);
-    if (unsent !== null && handler !== null && !this.send(unsent.head, unsent.body, handler))
-      this.#rest();
+    this.#isOpen = true;
+    this.#endWait();
+    if (unsent !== null && !this.send(unsent)) this.#rest();
   }
 
   #write(head: string, body: RequestBody): void {
@@ -192,9 +189,12 @@ export class Http1Connection implements DispatchControl {
     const body = this.#unwritten;
     this.#unwritten = null;
     if (body === null) return;
-    const { requests } = this.#pool;
+    const { requests, options } = this.#pool;
+    const isBusy = this.#socket.writableLength > 0;
     this.#socket.write(requests.bytesOf(this.#requestHead, body));
-    if (this.#socket.writableLength > 0) requests.leave();
+    // TLS encrypts the bytes at once, unless an earlier write is unfinished, and counts them as
+    // written later. The kernel may leave a part of them.
+    if (options.tls === null ? this.#socket.writableLength > 0 : isBusy) requests.leave();
   }
 
   /**
@@ -202,8 +202,8 @@ export class Http1Connection implements DispatchControl {
    * chunks.
    */
   #nextBuffer(): Buffer {
-    const { buffers } = this.#pool;
-    const own = this.#handler?.keepsChunks === true;
+    const { buffers, options } = this.#pool;
+    const own = options.tls === null && this.#handler?.keepsChunks === true;
     if (this.#reading !== null && (this.#given || !own)) {
       if (!this.#given) buffers.reuse(this.#reading);
       this.#reading = null;
@@ -223,8 +223,12 @@ export class Http1Connection implements DispatchControl {
   }
 
   #take(arrived: Buffer): void {
-    // These bytes cannot answer a request that has not been sent completely.
-    if (this.#unwritten !== null || this.#socket.writableLength > 0)
+    const isPlain = this.#pool.options.tls === null;
+    if (!isPlain && this.#headText === "" && beginsHttp2(arrived))
+      return this.#lost(coded("the provider speaks HTTP/2 alone", HTTP2_ALONE));
+    // These bytes cannot answer a request that has not been sent completely. TLS counts a request
+    // as written only after its answer may be here: see `#finish`.
+    if (this.#unwritten !== null || (isPlain && this.#socket.writableLength > 0))
       return this.#lost(coded("bytes before the request was written", "EPROTO"));
     let bytes = arrived;
     while (bytes.length > 0) {
@@ -303,7 +307,7 @@ export class Http1Connection implements DispatchControl {
   #takeCounted(bytes: Buffer): Buffer {
     const part = bytes.length <= this.#remaining ? bytes : bytes.subarray(0, this.#remaining);
     this.#remaining -= part.length;
-    const rest = bytes.subarray(part.length);
+    const rest = part === bytes ? NOTHING : bytes.subarray(part.length);
     // Decided before the handler has the chunk: it may move on the memory once it is done.
     const surplus = rest.length;
     this.#give(part, this.#remaining === 0);
@@ -321,15 +325,28 @@ export class Http1Connection implements DispatchControl {
     if (!handler.keepsChunks) handler.onResponseData(this, part, last);
     else if (this.#reading !== null && part.buffer === this.#reading.buffer)
       this.#given = !handler.onResponseData(this, part, last);
-    else this.#giveCopy(handler, part, last);
+    else this.#giveCopy(part, last);
   }
 
-  #giveCopy(handler: AnswerHandler, part: Buffer, last: boolean): void {
-    const { buffers } = this.#pool;
-    const buffer = buffers.take();
-    part.copy(buffer, HEADROOM_BYTES);
-    const copy = buffer.subarray(HEADROOM_BYTES, HEADROOM_BYTES + part.length);
-    if (handler.onResponseData(this, copy, last)) buffers.reuse(buffer);
+  #giveCopy(part: Buffer, last: boolean): void {
+    const { buffers, options } = this.#pool;
+    if (HEADROOM_BYTES + this.#copied + part.length > BUFFER_BYTES) this.#giveCopied(false);
+    if (this.#copy === null) {
+      this.#copy = buffers.take();
+      if (options.tls !== null) options.runtime.atTurnEnd(this.#onCopyTurnEnd);
+    }
+    part.copy(this.#copy, HEADROOM_BYTES + this.#copied);
+    this.#copied += part.length;
+    if (last || options.tls === null) this.#giveCopied(last);
+  }
+
+  #giveCopied(last: boolean): void {
+    const copy = this.#copy;
+    if (copy === null) return;
+    const bytes = copy.subarray(HEADROOM_BYTES, HEADROOM_BYTES + this.#copied);
+    this.#copy = null;
+    this.#copied = 0;
+    if (this.#handler?.onResponseData(this, bytes, last) !== false) this.#pool.buffers.reuse(copy);
   }
 
   /** Joins the data of all chunks of one read, so that one buffer is passed on as one piece. */
@@ -358,10 +375,14 @@ export class Http1Connection implements DispatchControl {
 
   /** Finishes the answer; `surplus` = bytes that came after it. */
   #finish(surplus: number): void {
+    this.#giveCopied(true);
     const handler = this.#handler;
     this.#handler = null;
     const expected = handler === null || handler.onResponseComplete();
-    if (expected && this.#keepAlive && surplus === 0 && this.#phase !== "over") this.#rest();
+    // The provider has answered before it read all of a long request.
+    const isUnread = this.#socket.writableLength > ONE_WRITE_BYTES;
+    const mayStay = expected && this.#keepAlive && surplus === 0 && !isUnread;
+    if (mayStay && this.#phase !== "over") this.#rest();
     else this.#lost(IDLE);
     handler?.onResponseEnd();
   }
@@ -386,16 +407,46 @@ export class Http1Connection implements DispatchControl {
     this.#phase = "over";
     this.#unwritten = null;
     const handler = this.#handler;
+    const unsent = this.#unsent;
     this.#handler = null;
+    this.#unsent = null;
     this.#socket.destroy();
     if (!this.#isReading && this.#reading !== null) {
       this.#pool.buffers.recycle(this.#reading);
       this.#reading = null;
     }
+    // The handler is gone, so that this returns the memory.
+    this.#giveCopied(false);
+    if (!this.#isOpen) {
+      this.#endWait();
+      this.#pool.options.tls?.forget();
+    }
+    // First, so that no waiting request gets a connection of its own that is refused as well.
+    const isRefused = this.#pool.options.tls !== null && isHttp1Refusal(error);
+    if (isRefused) this.#pool.refused(unsent);
     this.#pool.gone(this);
-    handler?.onResponseError(this, error);
+    if (!isRefused || unsent === null) handler?.onResponseError(this, error);
   }
 }
+
+const HTTP2_ALONE = "EHTTP2";
+
+/** Whether a connection ended because the provider speaks other protocols than HTTP/1.1. */
+function isHttp1Refusal({ code }: Error & { readonly code?: unknown }): boolean {
+  if (typeof code !== "string") return false;
+  return code === HTTP2_ALONE || code.endsWith("ALERT_NO_APPLICATION_PROTOCOL");
+}
+
+/**
+ * Whether a server that ignored the protocols of the handshake begins with the SETTINGS frame of
+ * HTTP/2: its length in three bytes, type 4, no flags, stream 0.
+ */
+function beginsHttp2(bytes: Buffer): boolean {
+  return bytes.length >= FRAME_HEAD_BYTES && bytes[0] === 0 && bytes.readUIntBE(3, 6) === SETTINGS;
+}
+
+const FRAME_HEAD_BYTES = 9;
+const SETTINGS = 0x040000000000;
 
 const NOTHING = Buffer.alloc(0);
 const CR = 0x0d;
@@ -404,17 +455,6 @@ const LF = 0x0a;
 /** An error with a code, like node's own. */
 export function coded(message: string, code: string): Error {
   return Object.assign(new Error(message), { code });
-}
-
-/**
- * A request body; when it is written, the text from `idStart` to `idEnd` is replaced by `id`
- * (ASCII).
- */
-export interface RequestBody {
-  readonly bytes: Buffer;
-  readonly id: string;
-  readonly idStart: number;
-  readonly idEnd: number;
 }
 
 const FIRST_BYTES = 4_096;

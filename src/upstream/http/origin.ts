@@ -1,26 +1,29 @@
-// HTTP/1.1 to one plain-text origin: a bounded pool of keep-alive connections, one request at a
-// time on each, read through one shared buffer. Accepts only answers with unambiguous framing;
-// anything else ends the connection. Knows nothing of JSON-RPC or providers.
+// HTTP/1.1 to one origin, in plain text or over TLS: a bounded pool of keep-alive connections, one
+// request at a time on each, read through one shared buffer. Accepts only answers with unambiguous
+// framing; anything else ends the connection. Knows nothing of JSON-RPC or providers.
 import { bareHost } from "../../core/public-address.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Allowance } from "../shares.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import type { ConnectionParts, Connections, HeaderField, Send } from "./connections.ts";
 import {
-  type AnswerHandler,
   coded,
   Http1Connection,
   IDLE,
   type PoolHooks,
-  type RequestBody,
   RequestWriter,
+  type UnsentRequest,
 } from "./http1-connection.ts";
+import { type OnHandshake, TlsClient } from "./tls-client.ts";
 
 /** What connections to an origin are made with. */
 export interface OriginParts extends ConnectionParts {
   readonly runtime: Runtime;
   /** Memory that answers are read into. */
   readonly buffers: BufferPool;
+  /** Makes the connections to use from now on, since the provider speaks HTTP/2 alone. */
+  readonly successor: () => Connections;
+  readonly onHandshake: OnHandshake;
 }
 
 /** Extra connections, which only probes may open. */
@@ -31,33 +34,33 @@ const PROBE_CONNECTIONS = 2;
  */
 const SWEEP_MS = 1_000;
 
-interface QueuedRequest {
-  readonly head: string;
-  readonly body: RequestBody;
-  readonly handler: AnswerHandler;
-}
-
-/** Connections to the origin of a plain `http:` URL. */
+/** Connections to the origin of a URL. */
 export class Origin implements Connections, PoolHooks {
   readonly options: PoolHooks["options"];
   readonly buffers: BufferPool;
   readonly requests = new RequestWriter();
   readonly #host: string;
-  readonly #share: Allowance;
+  readonly #makeSuccessor: () => Connections;
+  /** Serves requests in place of this pool; null = the provider speaks HTTP/1.1, so far. */
+  #successor: Connections | null = null;
+  #share: Allowance;
   readonly #maxWaiting: number;
   readonly #idle: Http1Connection[] = [];
   readonly #all = new Set<Http1Connection>();
-  #queue: QueuedRequest[] = [];
+  #queue: UnsentRequest[] = [];
   #cancelSweep: (() => void) | null = null;
   #retired = false;
   #destroyed = false;
 
-  constructor(url: URL, { limits, runtime, lookup, buffers, shareOf }: OriginParts) {
+  constructor(url: URL, parts: OriginParts) {
+    const { limits, runtime, lookup, buffers, shareOf, successor, onHandshake } = parts;
     const { connectTimeoutMs, maxWaiting } = limits;
-    const [host, port] = [bareHost(url.hostname), Number(url.port || "80")];
-    this.options = { host, port, connectTimeoutMs, runtime, lookup };
+    const tls = url.protocol === "https:" ? new TlsClient(runtime.now, onHandshake) : null;
+    const port = Number(url.port || (tls === null ? "80" : "443"));
+    this.options = { host: bareHost(url.hostname), port, connectTimeoutMs, runtime, lookup, tls };
     this.buffers = buffers;
     this.#host = url.host;
+    this.#makeSuccessor = successor;
     this.#maxWaiting = maxWaiting;
     this.#share = shareOf({
       used: () => this.#all.size,
@@ -70,29 +73,27 @@ export class Origin implements Connections, PoolHooks {
     const lines = [["host", this.#host] as const, ...headers]
       .map(([name, value]) => `${name}: ${value}\r\n`)
       .join("");
-    const head = `POST ${path} HTTP/1.1\r\n${lines}content-length: `;
-    return (body, handler, isProbe) => this.send(head, body, handler, isProbe);
+    const head = { path, headers, text: `POST ${path} HTTP/1.1\r\n${lines}content-length: ` };
+    return (body, handler, isProbe) => this.#send({ head, body, handler }, isProbe);
   }
 
-  /** Nothing to do: `onResponseComplete` has already ended the connection. */
-  readonly distrust = (): void => {};
+  /** Here `onResponseComplete` has already ended the connection. */
+  readonly distrust = (): void => this.#successor?.distrust();
 
-  /**
-   * Sends `head` (request line and headers, up to and including `content-length: `) and `body`; a
-   * probe over an extra connection if all usual ones are busy.
-   */
-  send(head: string, body: RequestBody, handler: AnswerHandler, isProbe = false): void {
+  /** Sends a request; a probe over an extra connection if all usual ones are busy. */
+  #send(request: UnsentRequest, isProbe = false): void {
+    const { handler } = request;
     if (this.#destroyed)
       return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
     const most = this.#share.limit + (isProbe ? PROBE_CONNECTIONS : 0);
     const connection = this.#takeIdle() ?? this.#connect(most);
-    if (connection !== null && !connection.send(head, body, handler)) this.free(connection);
+    if (connection !== null && !connection.send(request)) this.free(connection);
     if (connection !== null) return;
     if (this.#queue.length >= this.#maxWaiting)
       this.#queue = this.#queue.filter(({ handler: waiting }) => !waiting.abandoned);
     if (this.#queue.length >= this.#maxWaiting)
       return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
-    this.#queue.push({ head, body, handler });
+    this.#queue.push(request);
   }
 
   /** Whether a request would be sent without waiting for another one's answer. */
@@ -106,7 +107,7 @@ export class Origin implements Connections, PoolHooks {
       next !== undefined;
       next = this.#next()
     ) {
-      if (connection.send(next.head, next.body, next.handler)) return;
+      if (connection.send(next)) return;
     }
     if (this.#retired || this.#isBeyond()) connection.abort(IDLE);
     else this.#idle.push(connection);
@@ -117,7 +118,16 @@ export class Origin implements Connections, PoolHooks {
     const at = this.#idle.indexOf(connection);
     if (at !== -1) this.#idle.splice(at, 1);
     const next = this.#destroyed || !this.isFree() ? undefined : this.#next();
-    if (next !== undefined) this.send(next.head, next.body, next.handler);
+    if (next !== undefined) this.#send(next);
+  }
+
+  /** Gives everything that is not sent to the successor, which serves all later requests. */
+  refused(request: UnsentRequest | null): void {
+    this.#successor ??= this.#makeSuccessor();
+    const waiting = this.#queue.splice(0);
+    for (const { head, body, handler } of request === null ? waiting : [request, ...waiting])
+      if (!handler.abandoned)
+        this.#successor.prepare(head.path, head.headers)(body, handler, false);
   }
 
   /** The number of connections there may be has changed. */
@@ -126,14 +136,17 @@ export class Origin implements Connections, PoolHooks {
     while (this.#all.size < this.#share.limit) {
       const next = this.#next();
       if (next === undefined) return;
-      this.send(next.head, next.body, next.handler);
+      this.#send(next);
     }
   }
 
   /** Sends nothing more: idle connections end now, the others after their answer. */
   drain(): void {
     this.#retired = true;
+    // Requests that wait are still sent, over as many connections as before.
+    const limit = Math.max(1, this.#share.limit);
     this.#share.close();
+    this.#share = { limit, close() {} };
     for (const connection of [...this.#idle]) connection.abort(IDLE);
   }
 
@@ -154,7 +167,7 @@ export class Origin implements Connections, PoolHooks {
   }
 
   /** Takes the longest-waiting request that was not abandoned. */
-  #next(): QueuedRequest | undefined {
+  #next(): UnsentRequest | undefined {
     let next = this.#queue.shift();
     while (next?.handler.abandoned === true) next = this.#queue.shift();
     return next;

@@ -1,8 +1,9 @@
 // Connections made by undici: TLS (HTTP/1.1 and HTTP/2), and plain HTTP/1.1 if configured. Undici's
 // timeouts are off: the router enforces deadlines, with one clock.
 
-import type { LookupFunction } from "node:net";
-import type { Dispatcher } from "undici";
+import { TLSSocket } from "node:tls";
+import type { buildConnector as Connect, Dispatcher } from "undici";
+import buildConnector from "undici/lib/core/connect.js";
 import Pool from "undici/lib/dispatcher/pool.js";
 import { withWireId } from "../../core/rpc/wire-request.ts";
 import type { Allowance } from "../shares.ts";
@@ -32,7 +33,7 @@ interface WaitingRequest {
 export class UndiciConnections implements Connections {
   readonly #origin: string;
   readonly #limits: ConnectionLimits;
-  readonly #lookup: LookupFunction | null;
+  readonly #connect: Connect.connector;
   #pool: Pool;
   /** Extra pool for probes while all connections are busy; null = not needed so far. */
   #probes: Pool | null = null;
@@ -46,10 +47,15 @@ export class UndiciConnections implements Connections {
   readonly #share: Allowance;
   #waiting: WaitingRequest[] = [];
 
-  constructor(origin: string, { limits, lookup, shareOf }: ConnectionParts) {
+  /** `isHttp2`: what negotiates no protocol speaks HTTP/2, as was found out before. */
+  constructor(origin: string, { limits, lookup, shareOf }: ConnectionParts, isHttp2 = false) {
     this.#origin = origin;
     this.#limits = limits;
-    this.#lookup = lookup;
+    const connect = buildConnector({
+      timeout: limits.connectTimeoutMs,
+      ...(lookup === null ? {} : { lookup }),
+    });
+    this.#connect = isHttp2 ? http2By(connect) : connect;
     this.#share = shareOf({
       used: () => this.#out,
       wanted: () => this.#out + this.#waiting.length,
@@ -66,8 +72,7 @@ export class UndiciConnections implements Connections {
       bodyTimeout: 0,
       keepAliveTimeout: IDLE_MS,
       keepAliveMaxTimeout: MAX_IDLE_MS,
-      connectTimeout: this.#limits.connectTimeoutMs,
-      ...(this.#lookup === null ? {} : { connect: { lookup: this.#lookup } }),
+      connect: this.#connect,
     });
   }
 
@@ -155,4 +160,14 @@ export class UndiciConnections implements Connections {
     const closed = (): void => void this.#closing.delete(pool);
     pool.close().then(closed, closed);
   }
+}
+
+/** Connects in the same way, and takes connections without a negotiated protocol for HTTP/2. */
+function http2By(connect: Connect.connector): Connect.connector {
+  return (options, done) =>
+    connect(options, (...made) => {
+      const [, socket] = made;
+      if (socket instanceof TLSSocket) socket.alpnProtocol ||= "h2";
+      done(...made);
+    });
 }

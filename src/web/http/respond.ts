@@ -1,8 +1,9 @@
 // Writes HTTP answers: the headers that every answer carries, small bodies in one write, and
 // refusals as JSON-RPC errors.
-import { type ServerResponse, STATUS_CODES } from "node:http";
+import type { ServerResponse } from "node:http";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import { hasConsoleCookie } from "./console-cookie.ts";
+import { STATUS_CODES } from "./node-http.ts";
 import { renderFault } from "./render-fault.ts";
 
 /** Header names and values in turn. */

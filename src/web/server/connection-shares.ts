@@ -31,7 +31,8 @@ export class ConnectionShares {
     if (isBusy && own >= SHARE_OF_ADDRESS * this.#most && !this.#isExempt(address)) return false;
     this.#total++;
     this.#open.set(network, own + 1);
-    socket.once("close", () => this.#closed(network));
+    // `on`, not `once`, which would keep three more objects of each connection.
+    socket.on("close", () => this.#closed(network));
     return true;
   }
 

@@ -1,6 +1,6 @@
 // Listens on `server.metrics_listen` and serves only `/metrics`, with real provider ids.
-import { createServer } from "node:http";
 import { METRICS_TYPE } from "../../observe/metric-families.ts";
+import { createServer } from "../http/node-http.ts";
 import { portOf } from "./server.ts";
 
 /** The address to listen on, and the page to serve. */

@@ -1,12 +1,13 @@
 // Node's HTTP server as the service configures it: takes connections that other code accepted,
 // bounds hostile clients, and dispatches requests and WebSocket handshakes.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import { ConnectionRequests } from "../http/connection-requests.ts";
+import { createServer } from "../http/node-http.ts";
 import { headersOf, refusalText } from "../http/respond.ts";
 import { ClientSockets, isHandshake } from "../socket/client-sockets.ts";
 import { handleRequest, originForm, type RequestParts } from "./request-handler.ts";

@@ -31,7 +31,11 @@ export interface WebServer {
   drain(): Promise<void>;
 }
 
-const BACKLOG = 1_024;
+/**
+ * Connections that may wait to be accepted: callers of one that does not fit try again after a
+ * second. The kernel allows no more than its `net.core.somaxconn`, 4,096 unless configured.
+ */
+const BACKLOG = 16_384;
 
 /** Starts listening; rejects if the address is not available. */
 export function listen(parts: ServerParts, host: string, port: number): Promise<WebServer> {

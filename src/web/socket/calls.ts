@@ -90,10 +90,18 @@ export class SocketCalls {
     this.#memory = { budget: parts.rpc.budget, caller: authenticated.caller };
     this.#payment = callPaymentOf(parts.rpc.admission, authenticated.keyContext);
     this.#target = authenticated.target;
-    const marks = new SeenBlocks();
+    let marks: SeenBlocks | null = null;
     const { wishes, keyContext: key } = authenticated;
     const { consistency: usual } = parts.rpc;
-    this.#view = new CallerView({ wishes, key, usual, marks: () => marks });
+    this.#view = new CallerView({
+      wishes,
+      key,
+      usual,
+      marks() {
+        marks ??= new SeenBlocks();
+        return marks;
+      },
+    });
     this.#revision = parts.rpc.resolver.revision;
     this.#subscriptionMethods = new ClientSubscriptions(parts, connection);
   }
@@ -112,7 +120,7 @@ export class SocketCalls {
   }
 
   /** Starts requests that wait; to be called when something may have made room for them. */
-  readonly resume = (): void => {
+  resume(): void {
     const queue = this.#queue;
     // An answer may come synchronously: the loop that is already running starts the next request.
     if (queue === null || queue.size === 0 || this.#starting) return;
@@ -120,12 +128,12 @@ export class SocketCalls {
     this.#guarded(() => this.#startSome(queue));
     this.#starting = false;
     if (queue.size === 0) this.#pacer?.stop();
-  };
+  }
 
   /** Starts as many as may be started; those that are answered at once could be very many. */
   #startSome(queue: RequestQueue): void {
     for (let n = 0; queue.first !== null && this.#mayStart(); n++) {
-      if (n === STARTS_PER_TURN) return this.#parts.rpc.runtime.atTurnEnd(this.resume);
+      if (n === STARTS_PER_TURN) return this.#parts.rpc.runtime.atTurnEnd(() => this.resume());
       const { first } = queue;
       queue.remove(first);
       this.#start(first);
@@ -226,15 +234,13 @@ export class SocketCalls {
     if (this.#pacer === null || !request.reserveWait()) return false;
     this.#held += request.held - held;
     this.#watchMemory();
-    if (!this.#pacer.wait(token, { deadlineMs, itemsLeft: this.#waiting }, this.resume))
-      return false;
+    const itemsLeft = (): number => this.#queue?.size ?? 0;
+    if (!this.#pacer.wait(token, { deadlineMs, itemsLeft }, () => this.resume())) return false;
     request.cancel = null;
     this.#underWay?.delete(request);
     this.#wait(request);
     return true;
   }
-
-  readonly #waiting = (): number => this.#queue?.size ?? 0;
 
   #start(request: SocketRequest): void {
     this.#underWay ??= new Set();

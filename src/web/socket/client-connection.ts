@@ -18,14 +18,41 @@ export interface ClientSocketParts extends CallParts {
   readonly slowReaders: SlowReaders;
 }
 
+/** Hears what `ws` says of one connection. */
+interface WebSocketListener {
+  onMessage(bytes: Buffer, binary: boolean): void;
+  onPing(data: Buffer): void;
+  onPong(data: Buffer): void;
+  onClosed(code: number): void;
+}
+
+/**
+ * A connection of `ws` with one listener for all its events: listeners of its own for each event
+ * would take half a kilobyte of every idle socket.
+ */
+export class CallerWebSocket extends WebSocket {
+  listener: WebSocketListener | null = null;
+
+  // Errors are followed by a close.
+  override emit(event: string | symbol, ...[first, second]: readonly unknown[]): boolean {
+    const { listener } = this;
+    if (event === "close") listener?.onClosed(Number(first));
+    else if (!Buffer.isBuffer(first)) return false;
+    else if (event === "message") listener?.onMessage(first, second === true);
+    else if (event === "ping") listener?.onPing(first);
+    else if (event === "pong") listener?.onPong(first);
+    return listener !== null;
+  }
+}
+
 /** A WebSocket after its handshake. */
 export interface OpenedSocket {
-  readonly ws: WebSocket;
+  readonly ws: CallerWebSocket;
   /** The TCP or TLS connection below it. */
   readonly socket: Socket;
   readonly authenticated: Authenticated;
   /** Called once when it has ended. */
-  readonly left: () => void;
+  readonly left: (socket: ClientSocket) => void;
 }
 
 /** Reading pauses while more than this waits to be sent. */
@@ -52,11 +79,11 @@ const OUR_FAULT: ReadonlySet<number> = new Set([1011, 1012]);
 const PING = "\x89\x00";
 
 /** One client WebSocket after its handshake. */
-export class ClientSocket implements ClientConnection, SlowReader {
+export class ClientSocket implements ClientConnection, SlowReader, WebSocketListener {
   readonly #parts: ClientSocketParts;
-  readonly #ws: WebSocket;
+  readonly #ws: CallerWebSocket;
   readonly #socket: Socket;
-  readonly #left: () => void;
+  readonly #left: (socket: ClientSocket) => void;
   readonly #caller: CallerIdentity;
   readonly calls: SocketCalls;
   readonly #unregister: (() => void) | null;
@@ -69,7 +96,8 @@ export class ClientSocket implements ClientConnection, SlowReader {
   #partialHeld = 0;
   #partialOf = "";
   /** What was written since everything had been sent. */
-  #written = { writes: 0, bytes: 0 };
+  #writes = 0;
+  #writtenBytes = 0;
   /** Much waits to be sent: nothing is read, and no waiting request is started. */
   #isBehind = false;
   /** Requests hold as much memory as those of a socket may: nothing is read. */
@@ -98,11 +126,7 @@ export class ClientSocket implements ClientConnection, SlowReader {
             this.close(END_CODE, reason),
           ) ?? null);
     parts.rpc.observer.socketOpened();
-    ws.on("message", (data: Buffer, binary: boolean) => this.#message(data, binary));
-    ws.on("ping", (data: Buffer) => this.#ping(data));
-    ws.on("pong", (data: Buffer) => this.#pong(data));
-    ws.on("close", (code: number) => this.#closed(code));
-    ws.on("error", nothing);
+    ws.listener = this;
     // Runs before `ws` reads the bytes: a message that they complete resets the count.
     socket.prependListener("data", (chunk: Buffer) => this.#hold(this.#partial + chunk.length));
     socket.on("drain", () => this.#drained());
@@ -197,17 +221,17 @@ export class ClientSocket implements ClientConnection, SlowReader {
     this.#ws.terminate();
   }
 
-  #message(bytes: Buffer, binary: boolean): void {
+  onMessage(bytes: Buffer, binary: boolean): void {
     this.#hold(0);
     if (!this.#over) this.calls.serve(bytes, binary);
   }
 
-  #ping(data: Buffer): void {
+  onPing(data: Buffer): void {
     this.#hold(Math.max(0, this.#partial - data.length - CONTROL_BYTES));
     if (!this.#over && this.#socket.writableLength < MUCH_UNSENT_BYTES) this.#ws.pong(data);
   }
 
-  #pong(data: Buffer): void {
+  onPong(data: Buffer): void {
     this.#missedPongs = 0;
     this.#hold(Math.max(0, this.#partial - data.length - CONTROL_BYTES));
   }
@@ -248,8 +272,8 @@ export class ClientSocket implements ClientConnection, SlowReader {
   }
 
   #wrote(writes: number, bytes: number): void {
-    this.#written.writes += writes;
-    this.#written.bytes += bytes;
+    this.#writes += writes;
+    this.#writtenBytes += bytes;
     this.#settle();
   }
 
@@ -257,10 +281,9 @@ export class ClientSocket implements ClientConnection, SlowReader {
   #settle(): void {
     const socket = this.#socket;
     const unsent = socket.writableNeedDrain ? socket.writableLength : 0;
-    if (unsent === 0) this.#written = { writes: 0, bytes: 0 };
-    const { writes, bytes } = this.#written;
-    const overhead = unsent === 0 ? 0 : (unsent / bytes) * writes * WRITE_OVERHEAD_BYTES;
-    this.#parts.slowReaders.count(this, unsent + Math.ceil(overhead));
+    if (unsent === 0) this.#writes = this.#writtenBytes = 0;
+    const unsentWrites = unsent === 0 ? 0 : (unsent / this.#writtenBytes) * this.#writes;
+    this.#parts.slowReaders.count(this, unsent + Math.ceil(unsentWrites * WRITE_OVERHEAD_BYTES));
     if (unsent <= UNSENT_BYTES || this.#isBehind || this.#over) return;
     this.#isBehind = true;
     this.#readOrPause();
@@ -280,12 +303,12 @@ export class ClientSocket implements ClientConnection, SlowReader {
     else this.#ws.resume();
   }
 
-  #closed(code: number): void {
+  onClosed(code: number): void {
     this.#release("left");
     this.#cancelTermination();
     this.#parts.slowReaders.count(this, 0);
     this.#parts.rpc.observer.socketClosed(this.#closeCode ?? code);
-    this.#left();
+    this.#left(this);
   }
 
   #release(why: Interruption): void {

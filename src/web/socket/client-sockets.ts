@@ -3,10 +3,10 @@
 import type { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { type WebSocket, WebSocketServer } from "ws";
+import { WebSocketServer } from "ws";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
-import { headerOf } from "../http/client-address.ts";
+import { clientAddress, headerOf, type TrustedProxies } from "../http/client-address.ts";
 import { NO_HOST, namesOneHost } from "../http/local-caller.ts";
 import { type Headers, headersOf, refusalText } from "../http/respond.ts";
 import { isLegacy } from "../rpc/answers/answer-headers.ts";
@@ -14,7 +14,7 @@ import { type Authenticated, authenticate, type RequestInfo } from "../rpc/authe
 import { readDirectives } from "../rpc/directives.ts";
 import { isSocketPath } from "../rpc/target.ts";
 import type { CallParts } from "./calls.ts";
-import { ClientSocket, type ClientSocketParts } from "./client-connection.ts";
+import { CallerWebSocket, ClientSocket, type ClientSocketParts } from "./client-connection.ts";
 import { FrameEncoder } from "./notification.ts";
 import { SlowReaders } from "./slow-readers.ts";
 
@@ -34,6 +34,8 @@ export function isHandshake(request: IncomingMessage): boolean {
 /** The refusal of an ordinary request on a path for WebSockets. */
 export const NOT_A_SOCKET = fault("upgrade_required", "this path is for WebSockets");
 
+type CallerWebSocketServer = InstanceType<typeof WebSocketServer<typeof CallerWebSocket>>;
+
 /** The client sockets of the service. */
 export class ClientSockets {
   readonly #parts: ClientSocketParts;
@@ -46,7 +48,7 @@ export class ClientSockets {
   open = 0;
   /** Headers of the handshake being answered; `ws` completes a handshake synchronously. */
   #answering: Headers = [];
-  #server: WebSocketServer;
+  #server: CallerWebSocketServer;
 
   constructor(calls: CallParts) {
     const slowReaders = new SlowReaders(calls.rpc.budget, () => calls.rpc.limits);
@@ -64,7 +66,7 @@ export class ClientSockets {
     // The key may have to be looked up first. Until then nobody else watches the connection.
     const gone = (): void => stop?.();
     socket.on("error", gone).on("close", gone);
-    const info = requestInfoOf(request);
+    const info = requestInfoOf(request, rpc.proxies);
     const stop = authenticate(rpc, info, (found) => {
       socket.off("error", gone).off("close", gone);
       const refusal =
@@ -98,9 +100,9 @@ export class ClientSockets {
     this.#each((socket) => socket.destroy());
   }
 
-  #createServer(): WebSocketServer {
+  #createServer(): CallerWebSocketServer {
     const options = { ...OPTIONS, maxPayload: this.#parts.rpc.limits.maxBodyBytes };
-    const created = new WebSocketServer(options);
+    const created = new WebSocketServer<typeof CallerWebSocket>(options);
     created.on("headers", (lines) => {
       for (let i = 0; i < this.#answering.length; i += 2)
         lines.push(`${this.#answering[i]}: ${this.#answering[i + 1]}`);
@@ -121,16 +123,17 @@ export class ClientSockets {
     runtime.after(CLOSE_MS, () => socket.destroy());
   }
 
-  #opened(ws: WebSocket, socket: Socket, authenticated: Authenticated): void {
-    const group = this.#groups[this.#added++ % GROUPS];
-    const left = (): void => {
-      if (group?.delete(opened)) this.open--;
-    };
-    const opened = new ClientSocket(this.#parts, { ws, socket, authenticated, left });
-    group?.add(opened);
+  #opened(ws: CallerWebSocket, socket: Socket, authenticated: Authenticated): void {
+    const opened = new ClientSocket(this.#parts, { ws, socket, authenticated, left: this.#left });
+    this.#groups[this.#added++ % GROUPS]?.add(opened);
     this.open++;
     if (!this.#isPinging) this.#pingLater();
   }
+
+  /** One function for all sockets: one of its own would be memory of each. */
+  readonly #left = (socket: ClientSocket): void => {
+    if (this.#groups.some((group) => group.delete(socket))) this.open--;
+  };
 
   #each(run: (socket: ClientSocket) => void): void {
     for (const group of this.#groups) for (const socket of [...group]) run(socket);
@@ -155,6 +158,7 @@ const CLOSE_MS = 1_000;
 /** Never reached: client sockets limit their own closing. */
 const LONGEST_CLOSE_MS = 60_000;
 const OPTIONS = {
+  WebSocket: CallerWebSocket,
   noServer: true,
   perMessageDeflate: false,
   clientTracking: false,
@@ -164,16 +168,18 @@ const OPTIONS = {
   maxBufferedChunks: 16_384,
 } as const;
 
-function requestInfoOf(request: IncomingMessage): RequestInfo {
+/** What is kept of a handshake for as long as its socket is open: not the request itself. */
+function requestInfoOf(request: IncomingMessage, proxies: TrustedProxies): RequestInfo {
   const url = (request.url ?? "").slice("/ws".length);
-  const header = (name: string): string | undefined => headerOf(request, name);
   return {
     url,
-    header,
-    address: request.socket.remoteAddress ?? "",
-    directives: readDirectives(url, header),
+    header: unsent,
+    address: clientAddress(request, proxies),
+    directives: readDirectives(url, (name) => headerOf(request, name)),
   };
 }
+
+function unsent(): undefined {}
 
 /** Why the service accepts no handshake now; null = it does. */
 function handshakeRefusal({ activity }: ClientSocketParts, request: IncomingMessage): Fault | null {

@@ -40,7 +40,9 @@ export class SlowReaders {
 
   /** Sets how many bytes a socket holds; 0 = its client has read everything, or is gone. */
   count(reader: SlowReader, bytes: number): void {
-    const unread = this.#readers.get(reader) ?? { bytes: 0, isWarned: false };
+    const known = this.#readers.get(reader);
+    if (known === undefined && bytes === 0) return;
+    const unread = known ?? { bytes: 0, isWarned: false };
     const more = bytes - unread.bytes;
     unread.bytes = bytes;
     if (bytes === 0) this.#readers.delete(reader);

@@ -3,8 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type Envelope, type InvalidRequest, readRequest } from "../../../src/core/rpc/envelope.ts";
-import { isJson, skipSpace } from "../../../src/core/rpc/json.ts";
+import {
+  type Envelope,
+  type InvalidRequest,
+  readRequest,
+  readRequests,
+} from "../../../src/core/rpc/envelope.ts";
+import { elements, isJson, skipSpace } from "../../../src/core/rpc/json.ts";
 import {
   numberText,
   objectText,
@@ -159,6 +164,63 @@ test(
     assert.ok(valid > 1_000, `only ${valid} of the generated requests were valid`);
   },
 );
+
+/** The items of a batch, each found and then read by itself. */
+function readOneByOne(bytes: Buffer, most: number): readonly (Envelope | InvalidRequest)[] | null {
+  if (!isJson(bytes)) return null;
+  return elements(bytes, 0, bytes.length, most).map(({ start, end }) =>
+    readRequest(bytes, start, end),
+  );
+}
+
+test("a batch read in one pass holds what its items are each by itself, or is no JSON at all", () => {
+  const item = fc.oneof(
+    { weight: 5, arbitrary: fc.tuple(members, fc.array(whiteSpace, { maxLength: 4 })) },
+    { weight: 1, arbitrary: valueText },
+  );
+  const text = fc
+    .tuple(
+      fc.array(item, { maxLength: 6 }),
+      whiteSpace,
+      fc.nat(),
+      fc.constantFrom("", "", "]", ","),
+    )
+    .map(([items, space, at, extra]) => {
+      const texts = items.map((one) => (typeof one === "string" ? one : objectText(...one)));
+      const whole = `[${space}${texts.join(`${space},${space}`)}${space}]${space}`;
+      const cut = at % (whole.length + 1);
+      return extra === "" ? whole : whole.slice(0, cut) + extra + whole.slice(cut);
+    });
+  fc.assert(
+    fc.property(text, fc.integer({ min: 1, max: 7 }), (whole, most) => {
+      if (!whole.startsWith("[")) return;
+      const bytes = Buffer.from(whole);
+      assert.deepEqual(readRequests(bytes, 0, most), readOneByOne(bytes, most), whole);
+    }),
+    { numRuns: 4_000 },
+  );
+});
+
+test("a method is never taken for that of the item before, however both are written", () => {
+  const names = ['"a"', '"ab"', '"a\\\\b"', '"a\\b"', '"a\\u0062"', '"é"', '"eth_call"', "1"];
+  for (const first of names)
+    for (const second of names) {
+      const bytes = Buffer.from(
+        `[{"jsonrpc":"2.0","id":1,"method":${first}},{"jsonrpc":"2.0","id":2,"method":${second}}]`,
+      );
+      assert.deepEqual(readRequests(bytes, 0, 9), readOneByOne(bytes, 9));
+    }
+});
+
+test("an item of a batch may be as deep as the batch as a whole allows", () => {
+  for (const depth of [124, 125, 126, 127, 128]) {
+    const deep = `${"[".repeat(depth)}${"]".repeat(depth)}`;
+    for (const name of ["params", "other"]) {
+      const bytes = Buffer.from(`[{"jsonrpc":"2.0","id":1,"method":"a","${name}":${deep}}]`);
+      assert.deepEqual(readRequests(bytes, 0, 9), readOneByOne(bytes, 9), `${name} ${depth}`);
+    }
+  }
+});
 
 test(
   "a request goes upstream as it was written but for its id only if its bytes hold the four " +

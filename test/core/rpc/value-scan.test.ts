@@ -26,7 +26,17 @@ function endOf(bytes: Buffer, cuts: readonly number[]): number {
   return -1;
 }
 
+/** Strings of any length beside brackets, so that blocks with and without brackets alternate. */
+const uneven = fc.array(
+  fc.oneof(
+    fc.nat(200).map((length) => `"0x${"0".repeat(length)}"`),
+    fc.constantFrom("[]", "{}", "[[{}]]", '{"a":[1]}', '"]"', '"é{"', '"\\\\"', "1"),
+  ),
+  { maxLength: 40 },
+);
+
 const container = fc.oneof(
+  uneven.map((items) => `[${items.join(",")}]`),
   fc.array(valueText, { maxLength: 30 }).map((items) => `[${items.join(",")}]`),
   fc.array(valueText, { maxLength: 30 }).map((items) => `{"a":[${items.join(" , ")}],"b":{}}`),
   fc.string({ unit: "binary", maxLength: 300 }).map((text) => JSON.stringify(text)),

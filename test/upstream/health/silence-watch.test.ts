@@ -361,6 +361,7 @@ test(
           attempt,
           call: { method: began.method, methodName: "eth_getBalance", block: NO_BLOCK },
           by: "answered",
+          nowMs: runtime.now(),
         });
       };
     };

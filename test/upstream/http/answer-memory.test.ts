@@ -10,9 +10,9 @@ import {
   HEADROOM_BYTES,
   SLAB_ANSWER_BYTES,
 } from "../../../src/upstream/http/buffer-pool.ts";
+import type { RequestBody } from "../../../src/upstream/http/connections.ts";
 import { HttpDispatch } from "../../../src/upstream/http/dispatch.ts";
 import { GatheredBody } from "../../../src/upstream/http/gathered-body.ts";
-import type { RequestBody } from "../../../src/upstream/http/http1-connection.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener } from "../../../src/upstream/transport.ts";
@@ -24,7 +24,6 @@ import { until } from "../../fakes/service-fixture.ts";
 const LIMITS = { maxAnswerBytes: 100_000_000, maxWholeBytes: 50_000_000 };
 const partsOf = (buffers: BufferPool) => ({ buffers, runtime: realRuntime, timerWheel: WHEEL });
 const WHEEL = new TimerWheel(realRuntime);
-const HEAD = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ";
 
 test("a buffer comes back once, by any part of it; memory of others is left alone", () => {
   const pool = new BufferPool();
@@ -207,6 +206,7 @@ function hear(
             read();
             settle(texts.join("") === expected ? "whole" : "altered");
           });
+          return false;
         },
         broken() {
           later(() => {
@@ -240,6 +240,7 @@ for (const seed of namedSeeds(1, 2, 3)) {
     }));
     const room = budget.roomOf("a caller");
     const origin = originAt(port, { connections: 6, queue: 1_000, buffers: pool });
+    const send = origin.prepare("/", []);
     t.after(() => origin.destroy());
     const pick = <T>(values: readonly T[]): T =>
       values[Math.floor(random() * values.length)] ?? (values[0] as T);
@@ -265,7 +266,7 @@ for (const seed of namedSeeds(1, 2, 3)) {
         distrust() {},
       };
       const dispatch = new HttpDispatch(expected, listener, LIMITS, partsOf(pool));
-      origin.send(HEAD, bodyOf(order), dispatch);
+      send(bodyOf(order), dispatch, false);
       cancel(dispatch);
       const said = await outcome;
       outcomes.set(said, (outcomes.get(said) ?? 0) + 1);
@@ -364,16 +365,9 @@ test("two hundred answers of every length, one after the other, are read into a 
       share: 1,
     };
     const { listener, outcome } = hear(order, "borrows", () => 0.1);
-    origin.send(
-      HEAD,
-      bodyOf(order),
-      new HttpDispatch(
-        { wireId: order.id, mayStream: true, room, deadlineMs: 60_000, distrust() {} },
-        listener,
-        LIMITS,
-        partsOf(pool),
-      ),
-    );
+    const expected = { wireId: order.id, mayStream: true, room, deadlineMs: 60_000, distrust() {} };
+    const dispatch = new HttpDispatch(expected, listener, LIMITS, partsOf(pool));
+    origin.prepare("/", [])(bodyOf(order), dispatch, false);
     assert.equal(await outcome, "whole");
   }
   assert.ok(pool.made <= 8, `${pool.made} buffers`);

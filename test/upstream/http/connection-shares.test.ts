@@ -90,7 +90,21 @@ for (const client of ["own", "undici"] as const)
       (_, reply) => void setTimeout(() => reply.result('"0x1"'), 20),
     );
     const budget = MemoryBudget.unbounded();
-    const parts = { budget, timerWheel: new TimerWheel(realRuntime), client };
+    const shares: Shares = {
+      of(_, total) {
+        let limit = total;
+        return {
+          get limit() {
+            return limit;
+          },
+          // As the share of a worker.
+          close() {
+            limit = 0;
+          },
+        };
+      },
+    };
+    const parts = { budget, timerWheel: new TimerWheel(realRuntime), client, shares };
     const limits = { ...HTTP_LIMITS, connectionsPerOrigin: 2 };
     const http = new HttpUpstream(realRuntime, limits, new SsrfGuard(), parts);
     t.after(async () => {

@@ -1,24 +1,33 @@
 // The HTTP/1.1 client against providers that frame badly, stop, lie or leave: one answer or one
-// error for each request, never another's, and a pool that keeps its bounds.
+// error for each request, never another's, and a pool that keeps its bounds; in plain text and over
+// TLS.
 import assert from "node:assert/strict";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { createServer as createTlsServer } from "node:tls";
 import type { Failure } from "../../../src/core/rpc/failure.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../../../src/runtime.ts";
 import { BufferPool } from "../../../src/upstream/http/buffer-pool.ts";
+import type { DispatchControl, RequestHandler } from "../../../src/upstream/http/connections.ts";
 import { HttpUpstream } from "../../../src/upstream/http/http-upstream.ts";
-import type {
-  AnswerHandler,
-  DispatchControl,
-} from "../../../src/upstream/http/http1-connection.ts";
 import type { Origin } from "../../../src/upstream/http/origin.ts";
 import type { AnswerListener, AnswerStream } from "../../../src/upstream/transport.ts";
 import { type OriginBounds, originAt } from "../../fakes/origin.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
 import { serviceFixture, until, walked } from "../../fakes/service-fixture.ts";
+import { trustedIdentity } from "../../soak/foreign.ts";
+
+const IDENTITY = trustedIdentity();
+const OVER_TLS = ", over TLS";
+
+/** The same test in plain text and over TLS: `peer` and `pool` tell by its name. */
+function testBoth(name: string, run: (t: TestContext) => Promise<void>): void {
+  test(name, run);
+  test(name + OVER_TLS, run);
+}
 
 /** A provider on a bare socket: sees whole requests, answers with raw bytes. */
 interface Peer {
@@ -40,7 +49,8 @@ async function peer(
   const asked: string[] = [];
   const sockets = new Set<Socket>();
   let opened = 0;
-  const server: Server = createServer((socket) => {
+  const isSecure = t.name.endsWith(OVER_TLS);
+  const accept = (socket: Socket): void => {
     opened++;
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket)).on("error", () => {});
@@ -58,7 +68,8 @@ async function peer(
       }
     });
     greet(socket);
-  });
+  };
+  const server: Server = isSecure ? createTlsServer(IDENTITY, accept) : createServer(accept);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => {
     for (const socket of sockets) socket.destroy();
@@ -72,8 +83,13 @@ async function peer(
   };
 }
 
+function urlOf(t: TestContext, port: number): string {
+  return `${t.name.endsWith(OVER_TLS) ? "https" : "http"}://127.0.0.1:${port}/`;
+}
+
 function pool(t: TestContext, port: number, bounds: OriginBounds = {}): Origin {
-  const origin = originAt(port, bounds);
+  const scheme = t.name.endsWith(OVER_TLS) ? "https" : "http";
+  const origin = originAt(port, { scheme, ...bounds });
   t.after(() => origin.destroy());
   return origin;
 }
@@ -81,7 +97,7 @@ function pool(t: TestContext, port: number, bounds: OriginBounds = {}): Origin {
 /**
  * One request to an origin and what became of it: a status with its body, or the code of an error.
  */
-class Asking implements AnswerHandler {
+class Asking implements RequestHandler {
   readonly done: Promise<string>;
   readonly chunks: Buffer[] = [];
   controller: DispatchControl | null = null;
@@ -94,6 +110,7 @@ class Asking implements AnswerHandler {
   /** Keeps chunks as they lie, as a slow reader does. */
   keeps = false;
   readonly abandoned = false;
+  onOver(): void {}
   queued = false;
 
   get keepsChunks(): boolean {
@@ -141,10 +158,9 @@ class Asking implements AnswerHandler {
   }
 }
 
-const HEAD = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ";
-
 function send(origin: Origin, body = "ping", asking = new Asking()): Asking {
-  origin.send(HEAD, { bytes: Buffer.from(body), id: "", idStart: 0, idEnd: 0 }, asking);
+  const request = { bytes: Buffer.from(body), id: "", idStart: 0, idEnd: 0 };
+  origin.prepare("/", [])(request, asking, false);
   return asking;
 }
 
@@ -153,45 +169,51 @@ const whole = (body: string, ...lines: readonly string[]): string =>
   ["HTTP/1.1 200 OK", ...lines, `Content-Length: ${body.length}`, "", body].join("\r\n");
 const echo: Serve = (socket, body) => void socket.write(whole(body));
 
-test("a head of the same length with other lines is read anew, and so is one that goes on", async (t) => {
-  const answers = [
-    whole("one", "X-Svc: a"),
-    whole("two", "X-Svc: b"),
-    whole("two", "X-Svc: b"),
-    whole("four", "X-Svc: b", "X-More: c"),
-    whole("two", "X-Svc: b"),
-    "HTTP/1.1 200 OK\r\nX-Svc: b\r\nContent-Length: 5\r\n\r\nfive!",
-    "HTTP/1.1 503 OK\r\nX-Svc: b\r\nContent-Length: 5\r\n\r\nsixth",
-  ];
-  const { port, opened } = await peer(t, (socket, _body, count) => {
-    socket.write(answers[count - 1] ?? "");
-  });
-  const origin = pool(t, port);
-  const heard: string[] = [];
-  for (let at = 0; at < answers.length; at++) heard.push(await ask(origin));
-  assert.deepEqual(heard, [
-    "200 one",
-    "200 two",
-    "200 two",
-    "200 four",
-    "200 two",
-    "200 five!",
-    "503 sixth",
-  ]);
-  assert.equal(opened(), 1);
-});
+testBoth(
+  "a head of the same length with other lines is read anew, and so is one that goes on",
+  async (t) => {
+    const answers = [
+      whole("one", "X-Svc: a"),
+      whole("two", "X-Svc: b"),
+      whole("two", "X-Svc: b"),
+      whole("four", "X-Svc: b", "X-More: c"),
+      whole("two", "X-Svc: b"),
+      "HTTP/1.1 200 OK\r\nX-Svc: b\r\nContent-Length: 5\r\n\r\nfive!",
+      "HTTP/1.1 503 OK\r\nX-Svc: b\r\nContent-Length: 5\r\n\r\nsixth",
+    ];
+    const { port, opened } = await peer(t, (socket, _body, count) => {
+      socket.write(answers[count - 1] ?? "");
+    });
+    const origin = pool(t, port);
+    const heard: string[] = [];
+    for (let at = 0; at < answers.length; at++) heard.push(await ask(origin));
+    assert.deepEqual(heard, [
+      "200 one",
+      "200 two",
+      "200 two",
+      "200 four",
+      "200 two",
+      "200 five!",
+      "503 sixth",
+    ]);
+    assert.equal(opened(), 1);
+  },
+);
 
-test("a head that was refused is refused again on the next connection, and never kept", async (t) => {
-  const twice = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc";
-  const { port } = await peer(t, (socket, _body, count) => {
-    socket.write(count % 2 === 0 ? whole("well") : twice);
-  });
-  const origin = pool(t, port);
-  for (let round = 0; round < 3; round++) {
-    assert.equal(await ask(origin), "EPROTO");
-    assert.equal(await ask(origin), "200 well");
-  }
-});
+testBoth(
+  "a head that was refused is refused again on the next connection, and never kept",
+  async (t) => {
+    const twice = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc";
+    const { port } = await peer(t, (socket, _body, count) => {
+      socket.write(count % 2 === 0 ? whole("well") : twice);
+    });
+    const origin = pool(t, port);
+    for (let round = 0; round < 3; round++) {
+      assert.equal(await ask(origin), "EPROTO");
+      assert.equal(await ask(origin), "200 well");
+    }
+  },
+);
 
 const WIRE: Readonly<Record<string, string>> = {
   counted: whole("hello"),
@@ -201,24 +223,34 @@ const WIRE: Readonly<Record<string, string>> = {
   interim: `HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n${whole("hello")}`,
 };
 for (const [name, wire] of Object.entries(WIRE)) {
-  test(`an answer (${name}) that is cut anywhere is read whole, and its connection is used again`, async (t) => {
-    const { port, opened } = await peer(t, (socket, body) => {
-      socket.write(wire.slice(0, Number(body)));
-      setTimeout(() => socket.write(wire.slice(Number(body))), 5);
-    });
-    const origin = pool(t, port, { connections: 40, queue: 1_000 });
-    const answers = await Promise.all(Array.from(wire, (_, at) => ask(origin, String(at))));
-    for (const [at, answer] of answers.entries()) assert.equal(answer, "200 hello", `cut at ${at}`);
-    assert.equal(opened(), 40);
-  });
+  testBoth(
+    `an answer (${name}) that is cut anywhere is read whole, and its connection is used again`,
+    async (t) => {
+      const { port, opened } = await peer(t, (socket, body) => {
+        socket.write(wire.slice(0, Number(body)));
+        setTimeout(() => socket.write(wire.slice(Number(body))), 5);
+      });
+      const origin = pool(t, port, { connections: 40, queue: 1_000 });
+      const answers = await Promise.all(Array.from(wire, (_, at) => ask(origin, String(at))));
+      for (const [at, answer] of answers.entries())
+        assert.equal(answer, "200 hello", `cut at ${at}`);
+      assert.equal(opened(), 40);
+    },
+  );
 
-  test(`an answer (${name}) that stops anywhere is an error, never a shorter answer`, async (t) => {
-    const { port } = await peer(t, (socket, body) => void socket.end(wire.slice(0, Number(body))));
-    const origin = pool(t, port, { connections: 40, queue: 1_000 });
-    const answers = await Promise.all(Array.from(wire, (_, at) => ask(origin, String(at))));
-    for (const [at, answer] of answers.entries())
-      assert.equal(answer, "ECONNRESET", `stopped at ${at}`);
-  });
+  testBoth(
+    `an answer (${name}) that stops anywhere is an error, never a shorter answer`,
+    async (t) => {
+      const { port } = await peer(
+        t,
+        (socket, body) => void socket.end(wire.slice(0, Number(body))),
+      );
+      const origin = pool(t, port, { connections: 40, queue: 1_000 });
+      const answers = await Promise.all(Array.from(wire, (_, at) => ask(origin, String(at))));
+      for (const [at, answer] of answers.entries())
+        assert.equal(answer, "ECONNRESET", `stopped at ${at}`);
+    },
+  );
 }
 
 test("an answer that ends with the connection is read whole; a reset is an error", async (t) => {
@@ -255,7 +287,7 @@ const STAYS: readonly (readonly [name: string, wire: string, connections: number
   ["a body where none may be", `HTTP/1.1 204 No Content\r\nContent-Length: 6\r\n\r\npoison`, 3],
 ];
 for (const [name, wire, connections] of STAYS) {
-  test(
+  testBoth(
     `after ${name}, three calls take ` +
       `${connections === 1 ? "one connection" : "a connection each"}`,
     async (t) => {
@@ -293,16 +325,19 @@ const REFUSED: readonly (readonly [name: string, wire: string])[] = [
   ],
 ];
 for (const [name, wire] of REFUSED) {
-  test(`an answer is refused for ${name}, and the next call takes a new connection`, async (t) => {
-    const { port, opened } = await peer(
-      t,
-      (socket, _, count) => void socket.write(count === 1 ? wire : whole("sound")),
-    );
-    const origin = pool(t, port);
-    assert.equal(await ask(origin), "EPROTO");
-    assert.equal(await ask(origin), "200 sound");
-    assert.equal(opened(), 2);
-  });
+  testBoth(
+    `an answer is refused for ${name}, and the next call takes a new connection`,
+    async (t) => {
+      const { port, opened } = await peer(
+        t,
+        (socket, _, count) => void socket.write(count === 1 ? wire : whole("sound")),
+      );
+      const origin = pool(t, port);
+      assert.equal(await ask(origin), "EPROTO");
+      assert.equal(await ask(origin), "200 sound");
+      assert.equal(opened(), 2);
+    },
+  );
 }
 
 const CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -333,7 +368,7 @@ const WRONG_LINE_ENDS: readonly (readonly [name: string, wire: string])[] = [
   ["a blank line behind the chunks that is an LF", `${CHUNKED}5\r\nhello\r\n0\r\n\n`],
 ];
 for (const [name, wire] of WRONG_LINE_ENDS) {
-  test(
+  testBoth(
     `${name} fails at once, in one piece and byte by byte, though the provider keeps the ` +
       "connection open",
     async (t) => {
@@ -366,7 +401,7 @@ const ENDLESS: readonly (readonly [name: string, first: string, more: string])[]
   ["trailer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ", "y"],
 ];
 for (const [name, first, more] of ENDLESS) {
-  test(`an endless ${name} is given up after a few kilobytes`, async (t) => {
+  testBoth(`an endless ${name} is given up after a few kilobytes`, async (t) => {
     let taken = 0;
     const { port } = await peer(t, (socket) => {
       const piece = more.repeat(Math.ceil(4_096 / more.length));
@@ -383,27 +418,36 @@ for (const [name, first, more] of ENDLESS) {
   });
 }
 
-test("what a provider says on an idle connection ends that connection and is never an answer", async (t) => {
-  const { port, opened, open } = await peer(t, (socket, body) => {
-    socket.write(whole(body));
-    setTimeout(() => socket.write(whole("poison")), 5);
-  });
-  const origin = pool(t, port);
-  for (let n = 1; n <= 3; n++) {
-    assert.equal(await ask(origin, `call ${n}`), `200 call ${n}`);
-    await until("the end of the connection", () => open() === 0);
-    assert.equal(opened(), n);
-  }
-});
+testBoth(
+  "what a provider says on an idle connection ends that connection and is never an answer",
+  async (t) => {
+    const { port, opened, open } = await peer(t, (socket, body) => {
+      socket.write(whole(body));
+      setTimeout(() => socket.write(whole("poison")), 5);
+    });
+    const origin = pool(t, port);
+    for (let n = 1; n <= 3; n++) {
+      assert.equal(await ask(origin, `call ${n}`), `200 call ${n}`);
+      await until("the end of the connection", () => open() === 0);
+      assert.equal(opened(), n);
+    }
+  },
+);
 
-test("an answer to something else ends its connection: the next in line gets a new one", async (t) => {
-  const { port, opened } = await peer(t, echo);
-  const origin = pool(t, port);
-  const foreign = new Asking();
-  foreign.foreign = true;
-  const [first, second] = [send(origin, "first", foreign), send(origin, "second")];
-  assert.deepEqual([await first.done, await second.done, opened()], ["200 first", "200 second", 2]);
-});
+testBoth(
+  "an answer to something else ends its connection: the next in line gets a new one",
+  async (t) => {
+    const { port, opened } = await peer(t, echo);
+    const origin = pool(t, port);
+    const foreign = new Asking();
+    foreign.foreign = true;
+    const [first, second] = [send(origin, "first", foreign), send(origin, "second")];
+    assert.deepEqual(
+      [await first.done, await second.done, opened()],
+      ["200 first", "200 second", 2],
+    );
+  },
+);
 
 test(
   "an answer that comes before the whole request has left is nobody's: the request fails, and " +
@@ -423,38 +467,41 @@ test(
   },
 );
 
-test("a thousand calls one after the other take one connection", async (t) => {
+testBoth("a thousand calls one after the other take one connection", async (t) => {
   const { port, opened, asked } = await peer(t, echo);
   const origin = pool(t, port, { connections: 8 });
   for (let n = 0; n < 1_000; n++) assert.equal(await ask(origin, `${n}`), `200 ${n}`);
   assert.deepEqual([opened(), asked.length], [1, 1_000]);
 });
 
-test("calls beyond the connections wait in line, those beyond the line are refused at once", async (t) => {
-  const held: Socket[] = [];
-  const { port, opened, asked } = await peer(t, (socket, body) =>
-    held.length < 2 ? void held.push(socket) : echo(socket, body, 0),
-  );
-  const origin = pool(t, port, { connections: 2, queue: 3 });
-  const calls = Array.from({ length: 7 }, (_, n) => send(origin, `${n}`));
-  assert.deepEqual(await Promise.all(calls.slice(5).map((it) => it.done)), ["EPOOL", "EPOOL"]);
-  await until("the first two", () => held.length === 2);
-  for (const socket of held) socket.write(whole("held"));
-  assert.deepEqual(await Promise.all(calls.slice(0, 5).map((it) => it.done)), [
-    "200 held",
-    "200 held",
-    "200 2",
-    "200 3",
-    "200 4",
-  ]);
-  assert.deepEqual([opened(), asked.length], [2, 5]);
-  assert.deepEqual(
-    calls.map((it) => it.started),
-    [1, 1, 1, 1, 1, 0, 0],
-  );
-});
+testBoth(
+  "calls beyond the connections wait in line, those beyond the line are refused at once",
+  async (t) => {
+    const held: Socket[] = [];
+    const { port, opened, asked } = await peer(t, (socket, body) =>
+      held.length < 2 ? void held.push(socket) : echo(socket, body, 0),
+    );
+    const origin = pool(t, port, { connections: 2, queue: 3 });
+    const calls = Array.from({ length: 7 }, (_, n) => send(origin, `${n}`));
+    assert.deepEqual(await Promise.all(calls.slice(5).map((it) => it.done)), ["EPOOL", "EPOOL"]);
+    await until("the first two", () => held.length === 2);
+    for (const socket of held) socket.write(whole("held"));
+    assert.deepEqual(await Promise.all(calls.slice(0, 5).map((it) => it.done)), [
+      "200 held",
+      "200 held",
+      "200 2",
+      "200 3",
+      "200 4",
+    ]);
+    assert.deepEqual([opened(), asked.length], [2, 5]);
+    assert.deepEqual(
+      calls.map((it) => it.started),
+      [1, 1, 1, 1, 1, 0, 0],
+    );
+  },
+);
 
-test(
+testBoth(
   "calls that were cancelled while they waited cost neither a request nor a connection, " +
     "however many they are",
   async (t) => {
@@ -478,7 +525,7 @@ test(
   },
 );
 
-test(
+testBoth(
   "a call that was cancelled while its connection was made sends nothing, and the connection " +
     "serves the next",
   async (t) => {
@@ -493,7 +540,7 @@ test(
   },
 );
 
-test(
+testBoth(
   "a call that is cancelled in the middle of its answer ends the connection, and the next in " +
     "line gets another",
   async (t) => {
@@ -513,7 +560,7 @@ test(
   },
 );
 
-test(
+testBoth(
   "a refused connection, and one that is not made in time, are errors of requests that never " +
     "started",
   async (t) => {
@@ -528,20 +575,48 @@ test(
   },
 );
 
-test("a retired origin finishes what it has, in flight and in line, and then has no connection left", async (t) => {
-  const { port, open, asked } = await peer(
-    t,
-    (socket, body) => void setTimeout(() => echo(socket, body, 0), 20),
-  );
-  const origin = pool(t, port);
-  const calls = [send(origin, "a"), send(origin, "b")];
-  await until("the first call", () => asked.length === 1);
-  origin.drain();
-  assert.deepEqual(await Promise.all(calls.map((it) => it.done)), ["200 a", "200 b"]);
-  await until("the end of the connection", () => open() === 0);
+test("a name that is found late and a handshake that hangs have one bound together", async (t) => {
+  const world = simulatedWorld(1);
+  let connections = 0;
+  const silent = createServer((socket) => {
+    connections++;
+    t.after(() => socket.destroy());
+  });
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  t.after(() => silent.close());
+  let found = (): void => assert.fail("nobody asked for the name");
+  const bounds: OriginBounds = {
+    ...{ scheme: "https", host: "silent.test", connectTimeoutMs: 5_000, runtime: world },
+    lookup: (_, __, done) => {
+      found = () => done(null, [{ address: "127.0.0.1", family: 4 }]);
+    },
+  };
+  const { port } = silent.address() as AddressInfo;
+  const asked = send(pool(t, port, bounds));
+  world.advance(4_000);
+  found();
+  await until("a handshake that hangs", () => connections === 1);
+  world.advance(1_000);
+  assert.deepEqual([await asked.done, asked.started], ["ETIMEDOUT", 0]);
 });
 
-test(
+testBoth(
+  "a retired origin finishes what it has, in flight and in line, and then has no connection left",
+  async (t) => {
+    const { port, open, asked } = await peer(
+      t,
+      (socket, body) => void setTimeout(() => echo(socket, body, 0), 20),
+    );
+    const origin = pool(t, port);
+    const calls = [send(origin, "a"), send(origin, "b")];
+    await until("the first call", () => asked.length === 1);
+    origin.drain();
+    assert.deepEqual(await Promise.all(calls.map((it) => it.done)), ["200 a", "200 b"]);
+    await until("the end of the connection", () => open() === 0);
+  },
+);
+
+testBoth(
   "a destroyed origin fails what is connecting, in flight and in line, once each, and takes " +
     "nothing more",
   async (t) => {
@@ -570,7 +645,7 @@ test(
   },
 );
 
-test(
+testBoth(
   "an idle connection is given up before the provider would close it, and no timer outlives " +
     "the connections",
   async (t) => {
@@ -593,21 +668,24 @@ test(
   },
 );
 
-test("a connection that was idle for too long is not used, also where nobody has swept it away yet", async (t) => {
-  const { port, opened, asked } = await peer(t, (socket) =>
-    socket.write("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5\r\nContent-Length: 2\r\n\r\nok"),
-  );
-  const runtime = simulatedWorld(1);
-  const origin = pool(t, port, { runtime, connections: 2 });
-  await Promise.all([send(origin).done, send(origin).done]);
-  runtime.stall(2_900);
-  assert.deepEqual([await send(origin).done, opened()], ["200 ok", 2], "it may still be used");
-  runtime.stall(3_100);
-  assert.equal(await send(origin).done, "200 ok");
-  assert.deepEqual([opened(), asked.length], [3, 4]);
-});
+testBoth(
+  "a connection that was idle for too long is not used, also where nobody has swept it away yet",
+  async (t) => {
+    const { port, opened, asked } = await peer(t, (socket) =>
+      socket.write("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5\r\nContent-Length: 2\r\n\r\nok"),
+    );
+    const runtime = simulatedWorld(1);
+    const origin = pool(t, port, { runtime, connections: 2 });
+    await Promise.all([send(origin).done, send(origin).done]);
+    runtime.stall(2_900);
+    assert.deepEqual([await send(origin).done, opened()], ["200 ok", 2], "it may still be used");
+    runtime.stall(3_100);
+    assert.equal(await send(origin).done, "200 ok");
+    assert.deepEqual([opened(), asked.length], [3, 4]);
+  },
+);
 
-test(
+testBoth(
   "a provider that closes while the next call is on its way: one answer or one error for each " +
     "call, and no call reaches it twice",
   async (t) => {
@@ -664,7 +742,7 @@ function pattern(seed: number, size: number): Buffer {
   return bytes;
 }
 
-test(
+testBoth(
   "chunks of long answers that are kept stay as they were while others are read, and their " +
     "memory is used again once handed back",
   async (t) => {
@@ -697,23 +775,26 @@ test(
   },
 );
 
-test("a paused answer takes no more than what is on its way, and all of it once resumed", async (t) => {
-  const SIZE = 30_000_000;
-  const { port } = await peer(t, (socket) => {
-    socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${SIZE}\r\n\r\n`);
-    socket.write(Buffer.alloc(SIZE, "x"));
-  });
-  const asking = send(pool(t, port));
-  const size = (): number => asking.chunks.reduce((sum, it) => sum + it.length, 0);
-  asking.onData = () => asking.controller?.pause();
-  await until("the first bytes", () => size() > 0);
-  await sleep(50);
-  const before = size();
-  assert.ok(before <= 135_168, `${before} bytes after the pause`);
-  asking.onData = () => {};
-  asking.controller?.resume();
-  assert.equal((await asking.done).length, SIZE + "200 ".length);
-});
+testBoth(
+  "a paused answer takes no more than what is on its way, and all of it once resumed",
+  async (t) => {
+    const SIZE = 30_000_000;
+    const { port } = await peer(t, (socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${SIZE}\r\n\r\n`);
+      socket.write(Buffer.alloc(SIZE, "x"));
+    });
+    const asking = send(pool(t, port));
+    const size = (): number => asking.chunks.reduce((sum, it) => sum + it.length, 0);
+    asking.onData = () => asking.controller?.pause();
+    await until("the first bytes", () => size() > 0);
+    await sleep(50);
+    const before = size();
+    assert.ok(before <= 135_168, `${before} bytes after the pause`);
+    asking.onData = () => {};
+    asking.controller?.resume();
+    assert.equal((await asking.done).length, SIZE + "200 ".length);
+  },
+);
 
 /** Hears one answer of the HTTP transport as a line. */
 function listener(settle: (line: string) => void): AnswerListener {
@@ -722,7 +803,10 @@ function listener(settle: (line: string) => void): AnswerListener {
     stream(stream: AnswerStream) {
       stream.flow({
         data: () => true,
-        end: () => settle("stream ended"),
+        end() {
+          settle("stream ended");
+          return false;
+        },
         broken: () => settle("broken"),
       });
     },
@@ -756,7 +840,7 @@ test(
     });
     const upstream = new HttpUpstream(realRuntime, TIGHT);
     t.after(() => upstream.close());
-    const provider = fakeProvider(0, { url: `http://127.0.0.1:${port}/` });
+    const provider = fakeProvider(0, { url: urlOf(t, port) });
     const outcome = (): Promise<string> =>
       new Promise(
         (resolve) =>
@@ -773,7 +857,7 @@ test(
   },
 );
 
-test(
+testBoth(
   "an answer under another id is a failure without a word of it, ends its connection, and " +
     "harms no other call",
   async (t) => {
@@ -785,7 +869,7 @@ test(
     });
     const upstream = new HttpUpstream(realRuntime, TIGHT);
     t.after(() => upstream.close());
-    const provider = fakeProvider(0, { url: `http://127.0.0.1:${port}/` });
+    const provider = fakeProvider(0, { url: urlOf(t, port) });
     const outcome = (): Promise<string> =>
       new Promise(
         (resolve) =>
@@ -812,50 +896,53 @@ for (const [name, start] of [
   ["body", "Content-Length: 1000000000000\r\n\r\n"],
   ["body without a length", "\r\n"],
 ] as const) {
-  test(`a ${name} of a trillion bytes ends at the bound of answers, whether held or passed on`, async (t) => {
-    let wrote = 0;
-    const { port, open } = await peer(t, (socket, body) => {
-      const piece = Buffer.alloc(65_536, "x");
-      const pour = (): void => {
-        if (socket.destroyed || wrote > 50_000_000) return;
-        wrote += piece.length;
-        socket.write(piece, () => setImmediate(pour));
-      };
-      socket.write(
-        `HTTP/1.1 200 OK\r\n${start}{"jsonrpc":"2.0","id":${JSON.parse(body).id},"result":"`,
-      );
-      pour();
-    });
-    const upstream = new HttpUpstream(realRuntime, TIGHT);
-    t.after(() => upstream.close());
-    const provider = fakeProvider(0, { url: `http://127.0.0.1:${port}/` });
-    const outcome = (mayStream: boolean): Promise<string> =>
-      new Promise(
-        (resolve) =>
-          void upstream.send(
-            { provider, ...writeRequest("eth_call", null), mayStream },
-            listener(resolve),
-          ),
-      );
-    assert.equal(await outcome(false), "body the answer is too long");
-    assert.ok(wrote < 10_000_000, `${wrote} bytes to hold`);
-    wrote = 0;
-    // A length that is announced is refused before anything was passed on: another provider may
-    // still answer.
-    assert.equal(await outcome(true), name === "body" ? "body the answer is too long" : "broken");
-    assert.ok(wrote < 12_000_000, `${wrote} bytes to pass on`);
-    await until("the end of the connections", () => open() === 0);
-  });
+  testBoth(
+    `a ${name} of a trillion bytes ends at the bound of answers, whether held or passed on`,
+    async (t) => {
+      let wrote = 0;
+      const { port, open } = await peer(t, (socket, body) => {
+        const piece = Buffer.alloc(65_536, "x");
+        const pour = (): void => {
+          if (socket.destroyed || wrote > 50_000_000) return;
+          wrote += piece.length;
+          socket.write(piece, () => setImmediate(pour));
+        };
+        socket.write(
+          `HTTP/1.1 200 OK\r\n${start}{"jsonrpc":"2.0","id":${JSON.parse(body).id},"result":"`,
+        );
+        pour();
+      });
+      const upstream = new HttpUpstream(realRuntime, TIGHT);
+      t.after(() => upstream.close());
+      const provider = fakeProvider(0, { url: urlOf(t, port) });
+      const outcome = (mayStream: boolean): Promise<string> =>
+        new Promise(
+          (resolve) =>
+            void upstream.send(
+              { provider, ...writeRequest("eth_call", null), mayStream },
+              listener(resolve),
+            ),
+        );
+      assert.equal(await outcome(false), "body the answer is too long");
+      assert.ok(wrote < 10_000_000, `${wrote} bytes to hold`);
+      wrote = 0;
+      // A length that is announced is refused before anything was passed on: another provider may
+      // still answer.
+      assert.equal(await outcome(true), name === "body" ? "body the answer is too long" : "broken");
+      assert.ok(wrote < 12_000_000, `${wrote} bytes to pass on`);
+      await until("the end of the connections", () => open() === 0);
+    },
+  );
 }
 
-test(
+testBoth(
   "ten thousand calls wait for a connection; the next one is refused as not sent, and all of " +
     "them end with the transport",
   async (t) => {
     const { port, asked } = await peer(t, () => {});
     const upstream = new HttpUpstream(realRuntime, TIGHT);
     t.after(() => upstream.close());
-    const provider = fakeProvider(0, { url: `http://127.0.0.1:${port}/` });
+    const provider = fakeProvider(0, { url: urlOf(t, port) });
     const outcomes: string[] = [];
     const outgoing = { provider, ...writeRequest("eth_call", null), mayStream: true };
     const note = (line: string): void => void outcomes.push(line);

@@ -70,6 +70,7 @@ for (const secure of [false, true]) {
       `are refused beyond the queue (${secure ? "TLS" : "plain"})`,
     async (t) => {
       process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
+      t.after(() => delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"]);
       const { url, asked } = await node(t, secure);
       const provider = fakeProvider(0, { url, wsUrl: null });
       const upstream = new HttpUpstream(realRuntime, {

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type RequestBody, RequestWriter } from "../../../src/upstream/http/http1-connection.ts";
+import type { RequestBody } from "../../../src/upstream/http/connections.ts";
+import { RequestWriter } from "../../../src/upstream/http/http1-connection.ts";
 
 function plainly(head: string, { bytes, id, idStart, idEnd }: RequestBody): string {
   const body = `${bytes.toString("latin1", 0, idStart)}${id}${bytes.toString("latin1", idEnd)}`;

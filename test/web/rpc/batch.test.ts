@@ -6,7 +6,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { pino } from "pino";
 import { type Interruption, isCharged } from "../../../src/core/billing/charging.ts";
-import { elements } from "../../../src/core/rpc/json.ts";
+import { readRequests } from "../../../src/core/rpc/envelope.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import { Observer } from "../../../src/observe/observer.ts";
 import type { RouteRequest } from "../../../src/upstream/engine/call-context.ts";
@@ -52,6 +52,8 @@ interface Run {
   /** The answer as it is written. */
   readonly pieces: () => readonly Buffer[];
   readonly cancel: (why: Interruption) => void;
+  /** Ends this turn of the event loop. */
+  readonly endTurn: () => void;
   /** Items that were charged. */
   readonly charged: readonly number[];
 }
@@ -102,10 +104,11 @@ function run(
     },
   };
   const bytes = Buffer.from(`[${items.join(",")}]`);
-  const spans = elements(bytes, 0, bytes.length, 1_000);
+  const envelopes = readRequests(bytes, 0, 1_000) ?? assert.fail("no JSON");
   assert.ok(target.kind === "target");
+  const due: (() => void)[] = [];
   const parts = {
-    runtime,
+    runtime: { ...runtime, atTurnEnd: (run: () => void) => void due.push(run) },
     node: null,
     router,
     observer,
@@ -134,7 +137,7 @@ function run(
     parts,
     {
       bytes,
-      spans,
+      items: envelopes,
       target,
       view: viewOff(),
       requestId: "r",
@@ -154,6 +157,9 @@ function run(
     body: () => body,
     pieces: () => written,
     cancel,
+    endTurn() {
+      for (const run of due.splice(0)) run();
+    },
     charged,
   };
 }
@@ -177,7 +183,7 @@ test(
         fc.integer({ min: 1, max: 9 }),
         fc.infiniteStream(fc.nat()),
         (kinds, concurrency, choices) => {
-          const { waiting, body, started } = run(
+          const { waiting, body, started, endTurn } = run(
             kinds.map((kind, n) => WRITTEN[kind](n)),
             concurrency,
           );
@@ -186,6 +192,7 @@ test(
             assert.equal(body(), null);
             const chosen = waiting[(choices.next().value ?? 0) % waiting.length];
             chosen?.answer(JSON.stringify(chosen.request.call.body.toString().length));
+            if (waiting.length === 0 || (choices.next().value ?? 0) % 2 === 0) endTurn();
           }
           const remote = kinds.filter((kind) => kind === "call" || kind === "note").length;
           assert.equal(started(), remote, "each routed once");
@@ -207,14 +214,19 @@ test(
   },
 );
 
-test("the bound is used in full: as many as allowed start at once, and one more for each that ends", () => {
-  const { waiting, started } = run(
+test("the bound is used in full: as many as allowed start at once, and after each turn again", () => {
+  const { waiting, started, endTurn } = run(
     Array.from({ length: 20 }, (_, n) => call(n)),
     8,
   );
   assert.deepEqual([waiting.length, started()], [8, 8]);
-  for (let n = 0; n < 12; n++) waiting[0]?.answer("1");
-  assert.deepEqual([waiting.length, started()], [8, 20]);
+  for (let n = 0; n < 3; n++) waiting[0]?.answer("1");
+  assert.deepEqual([waiting.length, started()], [5, 8]);
+  endTurn();
+  assert.deepEqual([waiting.length, started()], [8, 11]);
+  for (let n = 0; n < 8; n++) waiting[0]?.answer("1");
+  endTurn();
+  assert.deepEqual([waiting.length, started()], [8, 19]);
 });
 
 test("many answers that come at once do not nest", () => {
@@ -250,15 +262,18 @@ test("no item may stream, so that the answer is one document", () => {
 });
 
 test("a batch whose caller is gone ends what is in flight and starts nothing more", () => {
-  const { waiting, started, cancel, body, charged } = run(
+  const { waiting, started, cancel, endTurn, body, charged } = run(
     Array.from({ length: 20 }, (_, n) => call(n)),
     3,
   );
   waiting[1]?.answer("1");
+  endTurn();
+  waiting[0]?.answer("1");
   cancel("left");
+  endTurn();
   assert.ok(waiting.every((it) => it.cancelled));
-  assert.deepEqual([waiting.length, started(), body()], [3, 4, null]);
-  assert.deepEqual(charged, [0, 2, 3]);
+  assert.deepEqual([waiting.length, started(), body()], [2, 4, null]);
+  assert.deepEqual(charged, [2, 3]);
 });
 
 test("a batch that the service cuts off charges nothing that was in flight", () => {

@@ -275,7 +275,7 @@ test(
 test(
   "a batch that meets the limit while two others of its account wait: its remaining items are " +
     "refused one by one",
-  () => {
+  async () => {
     const { runtime, holderOf, send, state } = createFixture({ perSecond: 10, burst: 10 });
     const keyContext = holderOf("acc_1");
     state.hold = true;
@@ -284,6 +284,7 @@ test(
     const waiting = [send(keyContext, 20), send(keyContext, 20)];
     assert.equal(slow.answer(), null);
     for (const answer of state.held) answer();
+    await new Promise((resolve) => runtime.atTurnEnd(() => resolve(null)));
     const answer = slow.answer() ?? [];
     assert.deepEqual(ids(answer), upTo(6));
     assert.deepEqual(

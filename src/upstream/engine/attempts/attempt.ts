@@ -165,7 +165,7 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     this.isTrial = mayBeLate && trialMs !== null;
     if (upstream === undefined)
       return this.failed(plainFailure("unsent", "transport not available"), null);
-    this.#wait(this.isTrial ? trialMs : checkMs, limitMs);
+    this.#wait(this.isTrial ? trialMs : checkMs, limitMs, this.startedAtMs);
     const { methodName } = call;
     const { body, idStart, idEnd } = wireOf(call, tracker, provider);
     const passed = provider.guarded ? this.caller.passed : undefined;
@@ -258,7 +258,9 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     this.#timer?.clear();
     const code = failure?.code ?? (failure?.httpStatus || null);
     const incident = failure?.incident;
-    const { startedAtMs, ageMs: latencyMs } = this;
+    const { startedAtMs } = this;
+    const nowMs = this.#parts.runtime.now();
+    const latencyMs = Math.max(0, nowMs - startedAtMs);
     const plain: Attempt = { provider, transport, startedAtMs, latencyMs, verdict, code };
     const { hedgedAfterMs } = this.#terms;
     const { batch } = this;
@@ -271,17 +273,18 @@ export class PendingAttempt implements AnswerListener, Outstanding {
       attempt,
       call: this.#context.request.call,
       by,
+      nowMs,
     });
     return attempt;
   }
 
   /** Waits for its answer: for `leftMs` in all, or until its owner is told that it takes long. */
-  #wait(checkMs: number | null, leftMs: number): void {
+  #wait(checkMs: number | null, leftMs: number, nowMs?: number): void {
     const { timerWheel } = this.#parts;
     this.#timer =
       checkMs !== null && checkMs < leftMs
-        ? timerWheel.set(checkMs, () => this.checkProgress())
-        : timerWheel.set(leftMs, () => this.#timedOut());
+        ? timerWheel.set(checkMs, () => this.checkProgress(), nowMs)
+        : timerWheel.set(leftMs, () => this.#timedOut(), nowMs);
   }
 
   /**

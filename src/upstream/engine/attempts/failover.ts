@@ -55,16 +55,17 @@ function isForeignRefusal({ method }: Call, { effect }: Verdict): boolean {
 export function failover(parts: AttemptParts): Stage {
   const next: Stage = (context, listener) => begun(parts, context, listener);
   const { runtime } = parts;
-  const planAnew = (context: CallContext): void => plan(parts, context);
+  const planAnew = (context: CallContext): void => plan(parts, context, runtime.now());
   const waits = { runtime, next, queue: { waiting: 0 }, plan: planAnew };
   return (context, listener) => {
-    plan(parts, context);
-    if (context.plan.candidates.length > 0) return begun(parts, context, listener);
+    const nowMs = runtime.now();
+    plan(parts, context, nowMs);
+    if (context.plan.candidates.length > 0) return begun(parts, context, listener, nowMs);
     return new CapacityWait(waits, context, listener).start();
   };
 }
 
-function plan({ recording }: AttemptParts, context: CallContext): void {
+function plan({ recording }: AttemptParts, context: CallContext, nowMs: number): void {
   const { request } = context;
   const { call, tracker, strategy, transport, pin } = request;
   // The order of a plan with preferred providers is not that of its inputs.
@@ -74,10 +75,15 @@ function plan({ recording }: AttemptParts, context: CallContext): void {
     isCallers && recording.takes(request, context.startedAtMs)
       ? { strategy, transport, pin, record: true, view: request.view }
       : request;
-  context.plan = tracker.plan(call, selection);
+  context.plan = tracker.plan(call, selection, nowMs);
 }
 
-function begun(parts: AttemptParts, context: CallContext, listener: StageListener): RunningCall {
+function begun(
+  parts: AttemptParts,
+  context: CallContext,
+  listener: StageListener,
+  nowMs = parts.runtime.now(),
+): RunningCall {
   const { hedge } = context.policy;
   const [first] = context.plan.candidates;
   if (first !== undefined) {
@@ -86,7 +92,7 @@ function begun(parts: AttemptParts, context: CallContext, listener: StageListene
     tracker.rechecks.fill(1, RECHECK_SHARE);
   }
   const run = new FailoverRun(parts, context, listener);
-  run.start();
+  run.start(nowMs);
   return run;
 }
 
@@ -128,11 +134,11 @@ class FailoverRun implements AttemptOwner, RunningCall {
     this.#open = new OpenAttempts(parts, context, this);
   }
 
-  start(): void {
+  start(nowMs: number): void {
     const { plan } = this.#context;
     if (plan.panic === true && !this.#open.enterPanic())
       this.#finish(faultAnswer(panicIsFull(plan)));
-    else this.#tryNext();
+    else this.#tryNext(nowMs);
   }
 
   cancel(): Abandoned {
@@ -332,8 +338,7 @@ class FailoverRun implements AttemptOwner, RunningCall {
     }
   }
 
-  #tryNext(): void {
-    const startedAtMs = this.#parts.runtime.now();
+  #tryNext(startedAtMs = this.#parts.runtime.now()): void {
     const isLate = startedAtMs >= this.#open.endsAtMs;
     const channel = isLate ? null : this.#candidates.next();
     if (channel === null) this.#noneLeft();

@@ -1,6 +1,6 @@
-// Callers read their own writes: a transaction that a provider has accepted is not unknown to its
-// sender because another provider was asked, and the next nonce counts it. Stands outside of kept
-// and shared answers, since what is told from here is told to one caller.
+// Callers read their own writes: a sender finds a transaction that any provider accepted, whichever
+// provider is asked, and the sender's next nonce counts it. The layer stands outside of the cache
+// and of shared answers, since its answers are for one caller.
 import type { Provider } from "../../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
 import { ACCEPTED_SOURCE, providerOf } from "../../../core/routing/answer-source.ts";
@@ -39,7 +39,8 @@ interface OwnParts extends LayerParts {
 }
 
 /**
- * The transactions of a call that are known here; null = none, and the layer passes the call on.
+ * What this process knows of the transactions that a call is about; null = nothing, and the layer
+ * passes the call on.
  */
 export function ownTransactionsOf(
   { call, tracker, caller, view, pin, mayRoam }: RouteRequest,
@@ -47,7 +48,7 @@ export function ownTransactionsOf(
 ): OwnTransactions | null {
   if (view === undefined) return null;
   const isAwaited = mayRoam === true && pin === null && accepted.isShared;
-  // Most services forward only reads, and then there is no transaction to look for.
+  // Fast path: most services forward only reads, so there is no transaction to look for.
   if (accepted.count === 0 && !isAwaited && !handsInTransaction(call)) return null;
   const about = transactionCallOf(call);
   if (about === null || about.kind === "write") return about;
@@ -60,12 +61,15 @@ export function ownTransactionsOf(
   return isAwaited && !about.isReceipt ? { kind: "awaited", hash: about.hash } : null;
 }
 
-/** Other callers must not learn of a private transaction. */
+/** Whether a transaction is private, and another caller sent it. */
 function isHidden({ isPrivate, callers }: AcceptedTransaction, caller: CallerIdentity): boolean {
   return isPrivate && !callers.has(callerOf(caller));
 }
 
-/** The provider that is asked first; null = the order of the strategy. */
+/**
+ * The ids of the providers to ask first, which have the newest transaction of the sender, or the
+ * one that is looked up; null = the order of the strategy.
+ */
 export function preferredBy(
   own: OwnTransactions,
   { caller, tracker }: Pick<RouteRequest, "caller" | "tracker">,
@@ -79,7 +83,7 @@ export function preferredBy(
   return last === undefined || last.providers.size === 0 ? null : last.providers;
 }
 
-/** The one with the highest nonce. */
+/** The pending transaction with the highest nonce. */
 function lastOf(pending: ReadonlyMap<number, AcceptedTransaction>) {
   return pending.get(Math.max(...pending.keys()));
 }
@@ -122,18 +126,20 @@ abstract class OwnRun<Kind extends OwnTransactions["kind"]> extends LayerRun<Own
 
 /** Longest time for further calls after the first answer. */
 const FURTHER_MS = 1_000;
-/** How long a transaction of another process is awaited, and how often it is looked for. */
+/** How long a call waits for the hint of another process, and the time between two look-ups. */
 const AWAITED_MS = 150;
 const LOOK_MS = 10;
 /** Providers that are asked after `null`, and how many of them at a time. */
 const MAX_OTHERS = 12;
 const OTHERS_AT_ONCE = 3;
-/** Without a tip in force, a finding counts for this long. */
+/**
+ * How long a finding counts while no tip is in force; otherwise it counts until the tip changes.
+ */
 const WITHOUT_TIP_MS = 1_000;
 
 /**
- * A transaction that is not known here. The caller moves between processes, and may have sent the
- * transaction to another one, whose hint has not arrived yet.
+ * A call for a transaction that this process does not know. The caller moves between processes:
+ * another process may have sent the transaction, and its hint may not have arrived yet.
  */
 class Awaited extends OwnRun<"awaited"> {
   #endsAtMs = 0;
@@ -162,8 +168,8 @@ class Awaited extends OwnRun<"awaited"> {
 }
 
 /**
- * A transaction being sent: once a provider accepts it, it is remembered before the caller gets the
- * answer.
+ * Sends a transaction. Once a provider has accepted the transaction, it is remembered before the
+ * caller gets the answer.
  */
 class Write extends OwnRun<"write"> {
   override start(): RunningCall {
@@ -175,12 +181,13 @@ class Write extends OwnRun<"write"> {
     const accepted = this.#acceptedBy(answer);
     if (accepted === null) return this.finish(answer);
     const { senders } = this.parts.accepted;
-    // The first write of a process may be answered before the curve of signatures is loaded.
+    // The answer to the first write of a process may come before the code that recovers senders is
+    // loaded.
     if (senders.isReady) return this.#settle(accepted, answer);
     void senders.load().then(() => this.#settle(accepted, answer));
   }
 
-  /** The signature is looked at after the caller has its answer. */
+  /** Answers the caller first; recovering the sender from the signature takes longer. */
   #settle(accepted: AcceptedTransaction, answer: Answer): void {
     this.finish(answer);
     this.parts.accepted.settle(accepted);
@@ -205,33 +212,33 @@ class Write extends OwnRun<"write"> {
   #having({ outcome, source }: Answer, hash: string): readonly string[] {
     const { failed } = this.context;
     const having = failed.filter(({ failure, verdict }) => {
-      // In the pool, and not mined in the time that the caller waits (EIP-7966).
+      // In the pool, but not mined within the time that the caller waits (EIP-7966).
       const isWaiting = failure.code === WAITED && String(failure.data).toLowerCase() === hash;
       return isWaiting || verdict.step === "known";
     });
     const providers = having.map(({ attempt }) => attempt.provider.id);
-    const answering = names(outcome, hash) ? providerOf(source) : null;
+    const answering = containsHash(outcome, hash) ? providerOf(source) : null;
     return answering === null ? providers : [...providers, answering.id];
   }
 }
 
-/** The code of a write that is in the pool and was not mined in time. */
+/** The error code of a write that is in the pool but was not mined in time (EIP-7966). */
 const WAITED = 4;
-/** Longest receipt in which the hash is looked for. */
+/** Longest answer, such as a receipt, in which the hash is looked for. */
 const MAX_ANSWER_BYTES = 1_048_576;
 
-/** Whether the result names the hash. */
-function names(outcome: Outcome, hash: string): boolean {
+/** Whether the result contains the hash. */
+function containsHash(outcome: Outcome, hash: string): boolean {
   if (outcome.kind !== "result" || outcome.end - outcome.start > MAX_ANSWER_BYTES) return false;
   const text = outcome.body.toString("latin1", outcome.start, outcome.end);
   return text.toLowerCase().includes(hash);
 }
 
-/** A transaction, or its receipt, that a provider has accepted. */
+/** A call for a transaction that a provider has accepted, or for its receipt. */
 class Lookup extends OwnRun<"lookup"> {
   #others: Provider[] = [];
   #open = 0;
-  #found = false;
+  #isOver = false;
 
   protected judge(answer: Answer): void {
     const { outcome, source } = answer;
@@ -243,7 +250,6 @@ class Lookup extends OwnRun<"lookup"> {
     recycle(outcome);
     this.#others = this.#mayAskOthers() ? this.#eligible(source) : [];
     if (this.#others.length === 0) return this.#missing(missing);
-    this.parts.reasks.own++;
     this.context.rechecked = "missing";
     for (let count = 0; count < OTHERS_AT_ONCE; count++) this.#askNext(missing);
   }
@@ -252,7 +258,7 @@ class Lookup extends OwnRun<"lookup"> {
     return this.parts.own.isReceipt ? "receipt" : "transaction";
   }
 
-  /** At most one search without a result per block. */
+  /** Whether to ask other providers: at most one search without a result per block. */
   #mayAskOthers(): boolean {
     const missed = this.parts.own.transaction.missed[this.#about];
     return missed === null || !isSameMoment(missed, this.now);
@@ -271,7 +277,10 @@ class Lookup extends OwnRun<"lookup"> {
       .slice(0, MAX_OTHERS);
   }
 
-  /** A provider without the newest block knows no receipt that the others lack. */
+  /**
+   * Whether a provider lacks the newest block: then it has no receipt that the other providers
+   * lack.
+   */
   #lacksReceipt(provider: Provider): boolean {
     const { tracker, view = null } = this.context.request;
     return this.parts.own.isReceipt && view !== null && tracker.blocks.lacks(provider, view);
@@ -281,36 +290,40 @@ class Lookup extends OwnRun<"lookup"> {
     const provider = this.#others.shift();
     const deadlineMs = this.furtherMs;
     if (provider === undefined || deadlineMs <= 0) {
-      if (this.#open === 0 && !this.#found) this.#missing(missing);
+      if (this.#open === 0 && !this.#isOver) this.#missing(missing);
       return;
     }
     this.#open += 1;
+    this.parts.reasks.own++;
     const { call, tracker } = this.context.request;
     const policy = { ...this.context.policy, hedge: null, recheckNull: false, maxAttempts: 1 };
     const avoid = new Set(tracker.set.providers.map(({ id }) => id));
     avoid.delete(provider.id);
     this.callFurther({ call, policy, avoid, deadlineMs }, (answer) => {
       this.#open -= 1;
-      if (this.#found) return recycle(answer.outcome);
+      if (this.#isOver) return recycle(answer.outcome);
       if (!isFound(answer.outcome)) return this.#askNext(missing);
-      this.#found = true;
+      this.#isOver = true;
       this.context.rechecked = "found";
       this.#learn(answer);
       this.finish(answer);
     });
   }
 
-  /** The provider that knows the transaction is asked first from now on. */
+  /** Notes that a provider knows the transaction, and is asked first from now on. */
   #learn({ outcome, source }: Answer): void {
     const { own } = this.parts;
     if (source.kind === "provider" && isFound(outcome))
       addProvider(own.transaction, source.provider.id);
   }
 
-  /** No provider knows the transaction. */
+  /**
+   * Answers the call if no provider knows the transaction. A caller that sent it is told the
+   * transaction as pending, unless its nonce was used.
+   */
   #missing(answer: Answer): void {
     const { own, accepted } = this.parts;
-    this.#found = true;
+    this.#isOver = true;
     own.transaction.missed[this.#about] = this.now;
     if (own.isReceipt || !own.transaction.callers.has(callerOf(this.context.request.caller)))
       return this.finish(answer);
@@ -323,7 +336,9 @@ class Lookup extends OwnRun<"lookup"> {
     this.#checkNonce(sender, (isUsed) => this.finish(isUsed ? answer : pending));
   }
 
-  /** Whether another transaction has used the nonce: then this one will never be mined. */
+  /**
+   * Asks whether another transaction has used the nonce: then this transaction will never be mined.
+   */
   #checkNonce(sender: string, done: (isUsed: boolean) => void): void {
     const { own, reasks } = this.parts;
     const deadlineMs = this.furtherMs;
@@ -344,19 +359,22 @@ class Lookup extends OwnRun<"lookup"> {
   }
 }
 
-/** The nonce of a sender after the mined transactions. */
+/** A call for the nonce of a sender after the mined transactions. */
 function nonceCall(sender: string, { view = null }: RouteRequest): Call {
   const call = newCall("eth_getTransactionCount", `["${sender}","latest"]`);
   return view === null ? call : (resolveCall(call, view) ?? call);
 }
 
-/** The next nonce of a sender: what a provider says, and our own run of accepted ones from it. */
+/**
+ * A call for the next nonce of a sender: the nonce that a provider reports, plus the accepted
+ * transactions that continue from this nonce without a gap.
+ */
 class NextNonce extends OwnRun<"nonce"> {
   protected judge(answer: Answer): void {
     const nonce = numberIn(answer.outcome);
     if (nonce === null) return this.finish(answer);
-    // A nonce is missing between the provider's answer and the accepted transactions: other
-    // providers may know it.
+    // The accepted transactions leave a gap after the provider's answer: other providers may know
+    // the transaction in the gap.
     const last = lastOf(this.#pending)?.nonce ?? -1;
     if (last >= this.#after(nonce)) this.#askAnother(answer, nonce);
     else this.#tell(answer, nonce);
@@ -368,7 +386,7 @@ class NextNonce extends OwnRun<"nonce"> {
     return accepted.pendingOf(tracker, own.sender, caller);
   }
 
-  /** The nonce after the pending transactions that go on from this one without a gap. */
+  /** The nonce after the pending transactions that continue from `nonce` without a gap. */
   #after(nonce: number): number {
     const pending = this.#pending;
     let next = nonce;

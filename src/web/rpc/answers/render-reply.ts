@@ -77,9 +77,9 @@ export function rewriteResult(body: Buffer, span: ResultSpan, id: string): reado
 }
 
 /** Up to this size a loop copies faster than a call to `Buffer.copy`. */
-const NEAR_BYTES = 48;
+export const NEAR_BYTES = 48;
 
-function isAscii(text: string): boolean {
+export function isAscii(text: string): boolean {
   for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) > 0x7f) return false;
   return true;
 }

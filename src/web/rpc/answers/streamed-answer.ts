@@ -83,10 +83,15 @@ export class StreamedAnswer implements StreamSink {
     this.#source.flow(this);
   }
 
-  data(chunk: Buffer, borrowed: boolean, hasRoom = false): boolean {
+  data(arrived: Buffer, isBorrowed: boolean, hasRoom = false): boolean {
     this.#progress++;
-    if (chunk.length === 0) return true;
-    // A slice of a borrowed buffer keeps the whole buffer in memory.
+    if (arrived.length === 0) return true;
+    // A slice of a borrowed buffer keeps the whole buffer in memory: a short one that has to
+    // wait is copied.
+    const isCopied =
+      isBorrowed && this.#exchange.unsent > 0 && arrived.length * 4 < arrived.buffer.byteLength;
+    const chunk = isCopied ? Buffer.from(arrived) : arrived;
+    const borrowed = isBorrowed && !isCopied;
     const bytes = borrowed ? chunk.buffer.byteLength : chunk.length;
     let kept = false;
     let counted = false;
@@ -95,23 +100,31 @@ export class StreamedAnswer implements StreamSink {
       if (counted) this.#room.giveBack(bytes);
       if (kept && borrowed) this.#source.recycle(chunk);
     };
-    const unsent = this.#out.write(chunk, written, hasRoom);
+    const unsent = this.#out.write(chunk, written, hasRoom && !isCopied);
     if (unsent > UNSENT_BYTES) this.#pause();
     kept = unsent > 0;
     counted = kept && this.#room.take(bytes);
     if (kept && !counted) this.#cutOff("no room in memory for what its reader leaves lying", true);
-    return !kept;
+    return isCopied || !kept;
   }
 
-  end(last: Buffer, valueBytes: number, borrowed: boolean): void {
-    const written = borrowed ? () => this.#source.recycle(last) : nothing;
-    if (this.#compressed === null) this.#exchange.cork();
+  end(last: Buffer, valueBytes: number, borrowed: boolean): boolean {
+    let isWritten = false;
+    let isDone = false;
+    const written = (): void => {
+      isWritten = true;
+      if (borrowed && !isDone) this.#source.recycle(last);
+    };
+    const isPlain = this.#compressed === null;
+    if (isPlain) this.#exchange.cork();
     this.#out.write(this.#isVerbatim ? last : last.subarray(0, valueBytes), written);
     if (!this.#isVerbatim) this.#out.write(closing(evidenceOf(this.#reply, this.#parts)), nothing);
     this.#isComplete = true;
     // Compressed bytes are still to be sent: `close` ends the stall timer instead.
-    if (this.#compressed === null) this.#stall?.clear();
+    if (isPlain) this.#stall?.clear();
     this.#out.end();
+    isDone = isPlain && !isWritten && this.#exchange.unsent === 0;
+    return isDone;
   }
 
   /**

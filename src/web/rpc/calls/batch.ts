@@ -3,14 +3,18 @@
 // for every transport and every way to pay.
 import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
-import { readRequest } from "../../../core/rpc/envelope.ts";
-import { readArray, type Span } from "../../../core/rpc/json.ts";
+import type { Transport } from "../../../core/provider/profile.ts";
+import type { CallerIdentity } from "../../../core/provider/silence.ts";
+import { type Envelope, type InvalidRequest, readRequests } from "../../../core/rpc/envelope.ts";
 import type { KeyContext } from "../../../hosted/keys/key-context.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
+import type { MemoryShare } from "../../../upstream/transport.ts";
 import type { Pieces } from "../../http/respond.ts";
+import type { CallPayment } from "../../payment/call-payment.ts";
 import { evidenceOf } from "../answers/evidence.ts";
-import { renderReply } from "../answers/render-reply.ts";
+import { type ItemAnswer, itemAnswerOf, JoinedAnswers } from "../answers/joined-answers.ts";
 import type { DeliveryCallback, Reply } from "../answers/reply.ts";
+import type { CallerView } from "../caller-view.ts";
 import { NOT_JSON, type RpcLimits } from "../limits.ts";
 import {
   BATCH_DEADLINE_MS,
@@ -20,18 +24,21 @@ import {
   type PacerParts,
   type TokenWait,
 } from "../pacer.ts";
+import type { ServiceMethods } from "../service-methods.ts";
+import type { Target } from "../target.ts";
 import { runPipeline } from "./pipeline.ts";
 import {
   type CallerMessage,
   type Cancel,
   type PipelineParts,
+  type PipelineRequest,
   SHORT_BYTES,
 } from "./pipeline-request.ts";
 
 /** The items of an accepted batch and the bounds under which they run. */
 export interface BatchPlan {
   readonly kind: "batch";
-  readonly spans: readonly Span[];
+  readonly items: readonly (Envelope | InvalidRequest)[];
   /** Items in flight at once. */
   readonly concurrency: number;
   /**
@@ -64,8 +71,8 @@ export function planBatch(
   start: number,
   keyContext: KeyContext | null,
 ): BatchPlan | Fault {
-  const spans = itemsOfBatch(bytes, start, parts.limits);
-  if ("kind" in spans) return spans;
+  const items = itemsOfBatch(bytes, start, parts.limits);
+  if ("kind" in items) return items;
   const fullForMs =
     keyContext === null ? null : (parts.admission?.batches.fullForMs(keyContext.account) ?? null);
   if (fullForMs !== null)
@@ -78,7 +85,7 @@ export function planBatch(
       },
     );
   const { batchConcurrency: concurrency } = parts.limits;
-  return { kind: "batch", spans, concurrency, pacer: createPacer(parts, keyContext) };
+  return { kind: "batch", items, concurrency, pacer: createPacer(parts, keyContext) };
 }
 
 /** The items of a batch, or its refusal: it is not JSON, or has too many items or none. */
@@ -86,11 +93,11 @@ export function itemsOfBatch(
   bytes: Buffer,
   start: number,
   { maxBatchItems }: Pick<RpcLimits, "maxBatchItems">,
-): readonly Span[] | Fault {
-  const spans = readArray(bytes, start, maxBatchItems + 1);
-  if (spans === null) return NOT_JSON;
-  if (spans.length === 0) return fault("invalid_request", "the batch is empty");
-  if (spans.length <= maxBatchItems) return spans;
+): BatchPlan["items"] | Fault {
+  const items = readRequests(bytes, start, maxBatchItems + 1);
+  if (items === null) return NOT_JSON;
+  if (items.length === 0) return fault("invalid_request", "the batch is empty");
+  if (items.length <= maxBatchItems) return items;
   return fault(
     "invalid_request",
     `a batch may hold ${maxBatchItems} items (limits.max_batch_items)`,
@@ -118,14 +125,57 @@ export function runBatch(
   return (why) => run.cancel(why);
 }
 
+/** One item in flight, as the pipeline takes it. */
+class BatchItem implements PipelineRequest {
+  readonly bytes: Buffer;
+  readonly target: Target;
+  readonly payment: CallPayment;
+  readonly caller: CallerIdentity;
+  readonly requestId: string;
+  readonly view: CallerView;
+  readonly fresh: boolean;
+  readonly transport: Transport;
+  readonly subscriptionMethods: ServiceMethods | null;
+  readonly room: MemoryShare;
+  readonly envelope: Envelope | InvalidRequest;
+  readonly delivery = "item";
+  readonly postpone: PipelineRequest["postpone"];
+  readonly index: number;
+  /** It has its reply, or is postponed. */
+  hasEnded = false;
+
+  /** `postpone`: as of `PipelineRequest`, of any item. */
+  constructor(
+    message: CallerMessage,
+    envelope: BatchItem["envelope"],
+    index: number,
+    postpone: ((item: BatchItem, token: TokenWait) => boolean) | null,
+  ) {
+    this.bytes = message.bytes;
+    this.target = message.target;
+    this.payment = message.payment;
+    this.caller = message.caller;
+    this.requestId = `${message.requestId}-${index}`;
+    this.view = message.view;
+    this.fresh = message.fresh === true;
+    this.transport = message.transport;
+    this.subscriptionMethods = message.subscriptionMethods;
+    this.room = message.room;
+    this.envelope = envelope;
+    this.index = index;
+    this.postpone = postpone === null ? null : (token) => postpone(this, token);
+  }
+}
+
 /** A running batch: starts items and gathers their replies in the order of the requests. */
 class BatchRun {
   readonly #parts: PipelineParts;
-  readonly #batch: Pick<RpcBatch, "spans" | "concurrency" | "pacer" | "heard">;
+  readonly #batch: Pick<RpcBatch, "items" | "concurrency" | "pacer" | "heard">;
   readonly #message: CallerMessage;
   readonly #done: BatchDone;
-  readonly #replies: Pieces[];
-  readonly #cancels = new Map<number, Cancel>();
+  readonly #answers: JoinedAnswers;
+  /** Of the items in flight, by their places. */
+  readonly #cancels: (Cancel | null)[] = [];
   /** Settlements of the answered items, called once the whole answer was delivered or lost. */
   readonly #settles: DeliveryCallback[] = [];
   /** Items that the rate limit postponed, in order. */
@@ -135,15 +185,18 @@ class BatchRun {
   #inFlight = 0;
   #open: number;
   #starting = false;
+  /** Items start at the end of this turn. */
+  #startsSoon = false;
+  #isOver = false;
 
   constructor(parts: PipelineParts, batch: RpcBatch, done: BatchDone) {
     this.#parts = parts;
-    const { spans, concurrency, pacer, heard, ...message } = batch;
-    this.#batch = { spans, concurrency, pacer, heard };
+    const { items, concurrency, pacer, heard, ...message } = batch;
+    this.#batch = { items, concurrency, pacer, heard };
     this.#message = { ...message, view: message.view.forBatch() };
     this.#done = done;
-    this.#replies = batch.spans.map(() => null);
-    this.#open = batch.spans.length;
+    this.#answers = new JoinedAnswers(items.length);
+    this.#open = items.length;
     const deadlineMs = parts.runtime.now() + BATCH_DEADLINE_MS;
     this.#items = { deadlineMs, itemsLeft: this.#itemsLeft };
   }
@@ -151,7 +204,7 @@ class BatchRun {
   readonly start = (): void => {
     // A reply may come synchronously: the loop that is already running starts the next item, so
     // that calls do not nest.
-    if (this.#starting) return;
+    if (this.#starting || this.#isOver) return;
     this.#starting = true;
     const { concurrency, pacer } = this.#batch;
     while (this.#inFlight < concurrency && pacer?.isWaiting !== true && this.#itemsLeft() > 0)
@@ -161,113 +214,84 @@ class BatchRun {
   };
 
   cancel(why: Interruption): void {
+    this.#isOver = true;
     this.#batch.pacer?.stop();
-    for (const cancel of this.#cancels.values()) cancel(why);
+    for (const cancel of this.#cancels) cancel?.(why);
     this.#settle(why === "left");
   }
 
   readonly #itemsLeft = (): number =>
-    this.#batch.spans.length - this.#next + this.#postponed.length;
+    this.#batch.items.length - this.#next + this.#postponed.length;
 
   #begin(index: number): void {
-    const span = this.#batch.spans[index];
-    if (span === undefined) return;
-    let ended = false;
+    const { items, pacer } = this.#batch;
+    const envelope = items[index];
+    if (envelope === undefined) return;
     this.#inFlight++;
-    const end = (): void => {
-      ended = true;
-      this.#inFlight--;
-      this.#cancels.delete(index);
-    };
-    const item = {
-      ...this.#message,
-      envelope: readRequest(this.#message.bytes, span.start, span.end),
-      requestId: `${this.#message.requestId}-${index}`,
-      delivery: "item" as const,
-      postpone: (token: TokenWait) => this.#postpone(index, token, end),
-    };
+    const postpone = pacer === null ? null : this.#postpone;
+    const item = new BatchItem(this.#message, envelope, index, postpone);
     const cancel = runPipeline(this.#parts, item, (reply) => {
-      end();
+      this.#end(item);
       this.#keep(index, reply);
     });
-    if (!ended && cancel !== null) this.#cancels.set(index, cancel);
+    if (!item.hasEnded) this.#cancels[index] = cancel;
+  }
+
+  #end(item: BatchItem): void {
+    item.hasEnded = true;
+    this.#inFlight--;
+    this.#cancels[item.index] = null;
   }
 
   /** Postpones an item until the rate limit has a token for it; false = it may not wait. */
-  #postpone(index: number, token: TokenWait, end: () => void): boolean {
-    const { pacer } = this.#batch;
-    if (pacer === null || !pacer.wait(token, this.#items, this.start)) return false;
-    end();
-    this.#postponed.push(index);
+  readonly #postpone = (item: BatchItem, token: TokenWait): boolean => {
+    if (this.#batch.pacer?.wait(token, this.#items, this.start) !== true) return false;
+    this.#end(item);
+    this.#postponed.push(item.index);
     return true;
-  }
+  };
 
   #keep(index: number, reply: Reply): void {
     this.#open--;
     this.#message.view.answered(reply);
     if (reply.settle !== null) this.#settles.push(reply.settle);
     if (reply.id === null) this.#batch.heard(reply, false);
-    else this.#replies[index] = this.#bounded(reply);
-    if (this.#open > 0) return this.start();
+    this.#answers.put(index, reply.id === null ? null : this.#bounded(reply));
+    if (this.#open > 0) return this.#startSoon();
     this.#batch.pacer?.stop();
-    this.#done(join(this.#replies), this.#settle);
+    this.#done(this.#answers.end(), this.#settle);
   }
+
+  /**
+   * Starts items once all answers of this turn are taken: to go from one to the other and back
+   * for each item takes a sixth more time.
+   */
+  #startSoon(): void {
+    if (this.#starting || this.#startsSoon || this.#itemsLeft() === 0) return;
+    this.#startsSoon = true;
+    this.#parts.runtime.atTurnEnd(this.#startDue);
+  }
+
+  readonly #startDue = (): void => {
+    this.#startsSoon = false;
+    this.start();
+  };
 
   readonly #settle = (delivered: boolean): void => {
     for (const settle of this.#settles.splice(0)) settle(delivered);
   };
 
-  /** The reply as JSON, or a refusal if the memory budget of the request is used up. */
-  #bounded(reply: Reply): readonly Buffer[] {
+  /** The answer of a reply, or a refusal if the memory budget of the request is used up. */
+  #bounded(reply: Reply): ItemAnswer {
     const { target, room } = this.#message;
     const meta = target.meta === "body" ? evidenceOf(reply, this.#parts) : null;
-    const pieces = renderReply(reply, meta);
-    const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    const answer = itemAnswerOf(reply, meta);
+    const { bytes } = answer;
     // A charged answer was found to fit a moment ago, or had a side effect: it is always shown.
     const shown = room.take(bytes) || bytes <= SHORT_BYTES || isCharged(reply.source);
     this.#batch.heard(reply, shown);
     return shown
-      ? pieces
-      : renderReply({ ...reply, outcome: { kind: "fault", fault: noRoom() } }, meta);
+      ? answer
+      : itemAnswerOf({ ...reply, outcome: { kind: "fault", fault: noRoom() } }, meta);
   }
-}
-
-const OPEN = Buffer.from("[");
-const COMMA = Buffer.from(",");
-const CLOSE = Buffer.from("]");
-
-function join(replies: readonly Pieces[]): Pieces {
-  const pieces = replies.flatMap((reply) => (reply === null ? [] : [COMMA, ...reply]));
-  if (pieces.length === 0) return null;
-  pieces[0] = OPEN;
-  pieces.push(CLOSE);
-  return gathered(pieces);
-}
-
-/**
- * Pieces up to this size are copied together, because each write has a cost; the second constant
- * bounds the size of the result.
- */
-const SHORT_PIECE_BYTES = 4_096;
-const GATHERED_BYTES = 65_536;
-
-function gathered(pieces: readonly Buffer[]): readonly Buffer[] {
-  const result: Buffer[] = [];
-  let run: Buffer[] = [];
-  let runBytes = 0;
-  const flush = (): void => {
-    if (run.length > 0) result.push(Buffer.concat(run, runBytes));
-    run = [];
-    runBytes = 0;
-  };
-  for (const piece of pieces) {
-    const isShort = piece.length <= SHORT_PIECE_BYTES;
-    if (!isShort || runBytes + piece.length > GATHERED_BYTES) flush();
-    if (isShort) {
-      run.push(piece);
-      runBytes += piece.length;
-    } else result.push(piece);
-  }
-  flush();
-  return result;
 }

@@ -1,10 +1,10 @@
 // The fast path: serves plain RPC requests straight from the socket, and hands a connection over to
 // node's HTTP server for good at the first request that it does not fully understand. Such a
 // request is passed on untouched. The two servers share only the RPC surface.
-import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { Runtime } from "../../../runtime.ts";
 import type { Activity } from "../../http/activity.ts";
+import { STATUS_CODES } from "../../http/node-http.ts";
 import type { Headers, Pieces } from "../../http/respond.ts";
 import type { Borrowed, HttpExchange } from "../caller.ts";
 import { type Directives, readDirectives } from "../directives.ts";

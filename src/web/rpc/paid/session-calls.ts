@@ -2,7 +2,6 @@
 // Gathers the whole answer, because it is stored with its charge. Knows no channel and no hold.
 import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
 import type { Fault } from "../../../core/faults/rpc-fault.ts";
-import { readRequest } from "../../../core/rpc/envelope.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
 import { renderFault } from "../../http/render-fault.ts";
 import type { Headers } from "../../http/respond.ts";
@@ -95,9 +94,8 @@ export class SessionCalls {
   };
 
   #single(end: (answer: SessionAnswer) => void): Cancel | null {
-    const [span] = this.priced.items;
-    if (span === undefined) return null;
-    const envelope = readRequest(this.#message.bytes, span.start, span.end);
+    const [envelope] = this.priced.items;
+    if (envelope === undefined) return null;
     const request = { ...this.#message, envelope, delivery: "whole" as const, postpone: null };
     return runPipeline(this.#parts, request, (reply) => end(this.#rendered(reply)));
   }
@@ -105,7 +103,7 @@ export class SessionCalls {
   #batch(end: (answer: SessionAnswer) => void): Cancel {
     const batch = {
       ...this.#message,
-      spans: this.priced.items,
+      items: this.priced.items,
       concurrency: this.#parts.limits.batchConcurrency,
       pacer: null,
       heard: (reply: Reply, shown: boolean) => this.#listen(reply, shown),

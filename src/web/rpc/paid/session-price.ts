@@ -6,8 +6,8 @@ import { cachedCuOf, cuOf, type Tariff } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import type { SourceKind } from "../../../core/routing/answer-source.ts";
 import type { Strategy } from "../../../core/routing/strategy.ts";
-import { type Envelope, readRequest } from "../../../core/rpc/envelope.ts";
-import { OPEN_ARRAY, type Span, skipSpace } from "../../../core/rpc/json.ts";
+import { type Envelope, type InvalidRequest, readRequest } from "../../../core/rpc/envelope.ts";
+import { OPEN_ARRAY, skipSpace } from "../../../core/rpc/json.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import type { MethodTable } from "../../../core/rpc/method-table.ts";
 import type { AdmissionRequest } from "../../../hosted/admission/admission.ts";
@@ -18,7 +18,7 @@ import { itemsOfBatch } from "../calls/batch.ts";
 /** A request with its price. */
 export interface PricedRequest {
   readonly kind: "priced";
-  readonly items: readonly Span[];
+  readonly items: readonly (Envelope | InvalidRequest)[];
   readonly isBatch: boolean;
   /** The price of all items, in base units. */
   readonly units: bigint;
@@ -57,13 +57,14 @@ export interface Pricing {
 export function pricedRequest(bytes: Buffer, pricing: Pricing): PricedRequest | RefusedRequest {
   const start = skipSpace(bytes, 0, bytes.length);
   const isBatch = bytes[start] === OPEN_ARRAY;
-  const items = isBatch ? itemsOfBatch(bytes, start, pricing) : [{ start, end: bytes.length }];
+  const items = isBatch
+    ? itemsOfBatch(bytes, start, pricing)
+    : [readRequest(bytes, start, bytes.length)];
   if ("kind" in items) return { kind: "refused", fault: items, id: "null" };
   let [units, cu, tokens, id] = [0n, 0, items.length, "null"];
   let invalid: string | null = null;
   const parts = new Map<number, number>();
-  for (const item of items) {
-    const envelope = readRequest(bytes, item.start, item.end);
+  for (const envelope of items) {
     if (!isBatch) id = envelope.id ?? "null";
     if (envelope.kind === "invalid") {
       invalid = envelope.message;
@@ -72,7 +73,7 @@ export function pricedRequest(bytes: Buffer, pricing: Pricing): PricedRequest | 
     const method = pricing.methods.of(envelope.method);
     const count = pricing.partsOf(envelope, method);
     const price = priceOf(method, pricing, count);
-    parts.set(item.start, count);
+    parts.set(envelope.start, count);
     units += price.units;
     cu += price.cu;
     tokens += count - 1;
