@@ -6,10 +6,12 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
+  rmdirSync,
   rmSync,
 } from "node:fs";
 import module from "node:module";
@@ -146,28 +148,60 @@ async function runHere({ file, args }) {
   // What Node compiled once is kept: the next start takes half the time. Where nothing can be
   // written all goes on without.
   module.enableCompileCache(join(ROOT, "node_modules", COMPILE_CACHE));
-  if (file === "src/main.ts" && (args[0] ?? "serve") === "serve") await provideConsole();
+  if (file === "src/main.ts" && (args[0] ?? "serve") === "serve") await provideBuilt();
   await import(pathToFileURL(path).href);
+  // Else it is written at the end, which a killed service does not come to.
+  module.flushCompileCache();
 }
 
 /**
- * Builds the console when its sources changed since the last build. Where that cannot be, the
- * service starts without it. A process of its own builds, so that the memory of the bundler and its
- * helper process end with the build.
+ * Builds what is not built of the sources and packages as they are now. Where that cannot be, the
+ * service starts without it.
  */
-async function provideConsole() {
+async function provideBuilt() {
+  await provide("build-console.ts", ({ isConsoleBuilt }) => isConsoleBuilt(), {
+    doing: "building the console",
+    failing: "the console cannot be built, /dashboard stays closed",
+    isMissed: true,
+  });
+  await provide("build-packages.ts", ({ arePackagesBundled }) => arePackagesBundled(), {
+    doing: "bundling packages",
+    failing: "packages cannot be bundled, starts take longer",
+    isMissed: false,
+  });
+}
+
+/**
+ * A process of its own builds, so that the memory of the bundler and its helper process end with
+ * the build.
+ */
+async function provide(script, isBuilt, { doing, failing, isMissed }) {
   try {
-    const { isConsoleBuilt } = await import("./build-console.ts");
-    if (isConsoleBuilt()) return;
-    say("building the console");
-    const { status, stderr, error } = spawnSync(
-      process.execPath,
-      [join(ROOT, "bin/build-console.ts")],
-      { stdio: ["ignore", "ignore", "pipe"], encoding: "utf8" },
-    );
+    if (isBuilt(await import(`./${script}`))) return;
+    const modules = join(ROOT, "node_modules");
+    // Each start would try in vain. What nobody misses is not worth a line each time.
+    if (!mayWriteIn(modules)) {
+      if (isMissed) say(`${failing}: ${modules} cannot be written`);
+      return;
+    }
+    say(doing);
+    const { status, stderr, error } = spawnSync(process.execPath, [join(ROOT, "bin", script)], {
+      stdio: ["ignore", "ignore", "pipe"],
+      encoding: "utf8",
+    });
     if (status !== 0) throw error ?? new Error(/^\w*Error.*$/m.exec(stderr)?.[0] ?? stderr);
   } catch (error) {
-    say(`the console cannot be built, /dashboard stays closed: ${error.message}`);
+    say(`${failing}: ${error.message}`);
+  }
+}
+
+/** Whether files can be added to a folder: rights alone do not tell. */
+export function mayWriteIn(folder) {
+  try {
+    rmdirSync(mkdtempSync(join(folder, ".svc-")));
+    return true;
+  } catch {
+    return false;
   }
 }
 

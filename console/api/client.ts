@@ -99,12 +99,12 @@ export class Client {
 
 /** The address of an operation with its parameters filled in. */
 function urlOf(path: string, params: unknown, query: unknown): URL {
-  const values = entriesOf(params);
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
-    encodeURIComponent(values.get(name) ?? ""),
+    encodeURIComponent(String(memberOf(params, name))),
   );
   const url = new URL(filled.slice(1), SERVICE_URL);
-  for (const [name, value] of entriesOf(query)) url.searchParams.set(name, value);
+  for (const [name, value] of Object.entries<unknown>(Object(query)))
+    if (value != null) url.searchParams.set(name, String(value));
   return url;
 }
 
@@ -139,9 +139,3 @@ export const NO_ANSWER = failureOf(
   { status: 0, headers: new Headers() },
   { error: { message: "no answer came" } },
 );
-
-function entriesOf(record: unknown): ReadonlyMap<string, string> {
-  if (typeof record !== "object" || record === null) return new Map();
-  const given = Object.entries(record).filter(([, value]) => value !== undefined && value !== null);
-  return new Map(given.map(([name, value]) => [name, String(value)]));
-}

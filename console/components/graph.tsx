@@ -33,15 +33,13 @@ const SERIES_COLORS = 6;
 
 interface GraphCardProps extends GraphProps {
   readonly lead?: string | undefined;
-  /** What the graph shows, where the title of the card is shorter. */
-  readonly summary?: string;
 }
 
 /** A card with a graph. */
-export function GraphCard({ title, lead, summary, ...graph }: GraphCardProps) {
+export function GraphCard({ lead, ...graph }: GraphCardProps) {
   return (
-    <Card title={title} lead={lead}>
-      <Graph {...graph} title={summary ?? title} />
+    <Card title={graph.title} lead={lead}>
+      <Graph {...graph} />
     </Card>
   );
 }

@@ -21,6 +21,8 @@ interface Offer {
   readonly place: JsonPlace;
   readonly items: readonly Completion[];
   readonly chosen: number;
+  /** Where they are shown: below the cursor, in columns and lines of the field. */
+  readonly style: Readonly<Record<"--left" | "--top", string>>;
 }
 
 const ROWS = 24;
@@ -67,9 +69,7 @@ export function JsonEditor(props: EditorProps) {
         onClick={() => setOffer(null)}
         onScroll={() => setOffer(null)}
       />
-      {offer === null ? null : (
-        <OfferList id={list} offer={offer} place={placeOf(field)} takeAt={takeAt} />
-      )}
+      {offer === null ? null : <OfferList id={list} offer={offer} takeAt={takeAt} />}
       <p class="field-hint" id={`${list}-hint`}>
         Ctrl+Space shows what fits at the cursor.
       </p>
@@ -80,14 +80,20 @@ export function JsonEditor(props: EditorProps) {
 /** What fits at the cursor; null = nothing, or nothing was typed and nobody asked. */
 function offerAt(
   { schema, known }: Pick<EditorProps, "schema" | "known">,
-  { value, selectionStart, selectionEnd }: HTMLTextAreaElement,
+  { value, selectionStart, selectionEnd, scrollLeft, scrollTop }: HTMLTextAreaElement,
   isAsked: boolean,
 ): Offer | null {
   const place = selectionStart === selectionEnd ? placeAt(value, selectionStart) : null;
   if (place === null || (!isAsked && place.start === place.end)) return null;
   const items = completionsAt(schema, place, known);
   const isDone = items.length === 1 && items[0]?.label === place.typed && place.hasColon;
-  return items.length === 0 || isDone ? null : { place, items, chosen: 0 };
+  if (items.length === 0 || isDone) return null;
+  const { line, column } = lineOf(value, selectionStart);
+  const style = {
+    "--left": `calc(${column}ch - ${scrollLeft}px)`,
+    "--top": `calc(${line}lh - ${scrollTop}px)`,
+  };
+  return { place, items, chosen: 0, style };
 }
 
 /** Puts a completion in as if it was typed, so that the browser can undo it. */
@@ -128,28 +134,15 @@ function keyOf(event: KeyboardEvent, offer: Offer, { setOffer, takeAt }: OfferAc
   event.stopPropagation();
 }
 
-/** Where the list is shown: below the cursor, in columns and lines of the field. */
-function placeOf({ current }: RefObject<HTMLTextAreaElement | null>) {
-  if (current === null) return { column: 0, line: 1, scrollLeft: 0, scrollTop: 0 };
-  const { value, selectionStart, scrollLeft, scrollTop } = current;
-  return { ...lineOf(value, selectionStart), scrollLeft, scrollTop };
-}
-
 interface ListProps {
   readonly id: string;
   readonly offer: Offer;
-  readonly place: ReturnType<typeof placeOf>;
   readonly takeAt: (at: number) => void;
 }
 
-function OfferList({ id, offer, place, takeAt }: ListProps) {
-  const { column, line, scrollLeft, scrollTop } = place;
-  const style = {
-    "--left": `calc(${column}ch - ${scrollLeft}px)`,
-    "--top": `calc(${line}lh - ${scrollTop}px)`,
-  };
+function OfferList({ id, offer, takeAt }: ListProps) {
   return (
-    <div id={id} class="completions" role="listbox" aria-label="Completions" style={style}>
+    <div id={id} class="completions" role="listbox" aria-label="Completions" style={offer.style}>
       {offer.items.map(({ label, note }, at) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the keys
         <div

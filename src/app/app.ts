@@ -92,8 +92,8 @@ import { workerConfig } from "./workers/worker-limits.ts";
 export interface App {
   readonly port: number;
   /**
-   * Applies the profiles and limits of another configuration; chains cannot change. Returns why it
-   * was rejected, or null.
+   * Applies the settings of another configuration that a reload may change; chains cannot change.
+   * Returns why the configuration was rejected; null = it was applied.
    */
   reload(config: Config): string | null;
   /** The port of `server.metrics_listen`; null = not configured. */
@@ -102,7 +102,7 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** The surroundings of the service besides its configuration. */
+/** What the service needs besides its configuration. */
 export interface Outside {
   readonly runtime: Runtime;
   readonly log: Logger;
@@ -110,20 +110,27 @@ export interface Outside {
   readonly service: ServiceParts;
 }
 
-/** What a service is started with; a supervisor reads the configuration again for its workers. */
+/** What `build` needs besides the configuration. */
 export interface Start extends Omit<Outside, "service"> {
-  /** Absent = this process is alone. */
+  /** Absent = this process is the whole service. */
   readonly service?: ServiceParts;
-  /** Reads the configuration again and applies it to this process; absent = nobody can. */
+  /**
+   * Reads the configuration file again and applies it to this process; absent = a reload is
+   * refused. Workers have none: the supervisor reads the file for all its workers.
+   */
   readonly reload?: Reload;
 }
 
-/** Whether this process is alone. With several workers, the supervisor logs warnings. */
+/**
+ * Whether this process is the whole service. With several workers the supervisor logs the warnings.
+ */
 function isAlone({ service }: Pick<Outside, "service">): boolean {
   return service.workers === 1;
 }
 
-/** The live configuration and its method table; replaced by a reload. */
+/**
+ * State that changes while the service runs. A reload replaces the configuration and the methods.
+ */
 interface LiveState {
   config: Config;
   methods: MethodTable;
@@ -204,7 +211,7 @@ export async function build(given: Config, start: Start): Promise<App> {
   return appOf(foundation, listening);
 }
 
-/** The store, and what lies on it. */
+/** The store, and the parts of the service that use it. */
 interface Stored extends Pick<ServiceNode, "store" | "changes" | "cluster"> {
   readonly hosting: Hosting | null;
   /** The name of this process in the store. */
@@ -214,7 +221,10 @@ interface Stored extends Pick<ServiceNode, "store" | "changes" | "cluster"> {
   close(): Promise<void>;
 }
 
-/** Opens the store, and the hosted half or the place of a router among others. */
+/**
+ * Opens the store and the hosted half on it. Without `hosted`, joins the other processes as a
+ * router.
+ */
 async function openStored(
   config: Config,
   parts: Omit<HostingParts, "config" | "settings" | "console" | keyof ServiceNode>,
@@ -243,7 +253,10 @@ async function openStored(
   }
 }
 
-/** Records filters, so that other processes go on with them, or this one after a restart. */
+/**
+ * Records filters in the store, so that other processes can go on with them, and this process after
+ * a restart.
+ */
 function filterClaimsOf(
   { store, cluster, processName }: Stored,
   { filters, timerWheel }: ReturnType<typeof upstreamSide>,
@@ -263,8 +276,8 @@ function filterClaimsOf(
 }
 
 /**
- * Opens the operators' actions on providers: cordons take effect, and actions at other processes
- * are followed.
+ * Opens the operators' actions on providers: applies stored cordons, and follows actions that were
+ * taken at other processes.
  */
 async function operatorProvidersOf({
   outside,
@@ -292,7 +305,7 @@ async function operatorProvidersOf({
 
 type OperatorFoundation = Pick<Foundation, "outside" | "providers" | "console" | "operatorChanges">;
 
-/** The service of a process that is alone: it reloads itself. */
+/** The service of a process without other workers: the process reloads itself. */
 function alone({ runtime, log, reload = cannotReload }: Start): ServiceParts {
   const service = serviceAlone(runtime, (error) =>
     log.error({ err: error }, "bug: a message within the process was not handled"),
@@ -306,7 +319,7 @@ const cannotReload: Reload = async () => ({
   revision: null,
 });
 
-/** The API of this instance; that of a plain router is loaded when it is asked for. */
+/** The API of this instance. On a plain router its code is loaded at the first request. */
 async function apiOf(foundation: Foundation): Promise<Api> {
   const { hosting } = foundation;
   if (hosting === null) return loadedLater(() => instanceApiOf(foundation));
@@ -369,19 +382,20 @@ function appOf(
       metrics?.close();
       await view.end();
       await filterClaims.close();
-      // Before the stores close: shares are given back there for other nodes.
+      // Before the store closes: closing the providers returns shares of their limits in the store.
       await providers.close().finally(close);
       providers.cache.secondTier?.close();
     },
   };
 }
 
+/** The mark on requests to users' providers, by which the service recognises its own requests. */
 function markOf({ secret, server: { publicUrl, port }, dataDir }: Config): string {
   const place = publicUrl ?? `${hostname()} ${port} ${dataDir}`;
   return serviceMark(secret, place);
 }
 
-/** The services of the RPC surface. */
+/** The parts that serve JSON-RPC. */
 function rpcPartsOf(foundation: Foundation): RpcParts {
   const { config, live, outside, providers, hosting } = foundation;
   const { registry, observer, timerWheel, router, budget, filters } = providers;
@@ -422,7 +436,7 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
   };
 }
 
-/** The pages and documents that answer GET; of several workers each answers for the service. */
+/** The pages and documents that answer GET. Each worker answers for the whole service. */
 function pagesOf({ config, live, outside, providers, hosting, ...foundation }: Foundation): Pages {
   const { runtime, service, version } = outside;
   const { compression, legacyForms, cluster } = foundation;
@@ -452,7 +466,7 @@ function pagesOf({ config, live, outside, providers, hosting, ...foundation }: F
   return pages;
 }
 
-/** Whose calls are served now: those with keys depend on the database. */
+/** Which callers are served now. Callers with a key need the database. */
 function servedBy(hosting: Hosting | null): ServedCallers {
   const contact = hosting?.admission.keyCache.contact ?? "heard";
   const some = contact !== "cut_off" || hosting?.admission.keyless === true;
@@ -460,7 +474,7 @@ function servedBy(hosting: Hosting | null): ServedCallers {
   return { keys, some };
 }
 
-/** Lines of several nodes end in one place: each names its own. */
+/** Adds the node to each log line, since the logs of several nodes end in one place. */
 function labelled(log: Logger, { cluster }: Config): Logger {
   return cluster.enabled ? log.child({ node: cluster.nodeId, region: cluster.region }) : log;
 }
@@ -473,7 +487,9 @@ export function warnOfKeyless({ production, hosted }: Config, log: Logger): void
     );
 }
 
-/** Sends batches where providers take them, and nothing beyond the limits of providers. */
+/**
+ * HTTP to providers: in batches where providers accept them, and within the limits of providers.
+ */
 function limitedHttp(
   http: BatchUpstream,
   parts: { readonly runtime: Runtime; readonly budgets: ProviderBudgets },
@@ -509,6 +525,7 @@ function upstreamSide(
   const httpParts = { budget, timerWheel, client: config.upstream.http, shares, buffers };
   const http = new HttpUpstream(runtime, httpLimits(live), guard, {
     ...httpParts,
+    onHandshake: (isResumed) => observer.handshakes[isResumed ? "resumed" : "full"]++,
     limited: (direct) => limitedHttp(direct, { runtime, budgets }, observer),
   });
   const upstreams = { http, ws: sockets };
@@ -549,7 +566,10 @@ function upstreamSide(
   };
 }
 
-/** The profiles served; the observer hears of the health of providers, and of every attempt. */
+/**
+ * The registry of the served profiles. The observer is told of every attempt, and of changes in the
+ * health of providers.
+ */
 function registryOf(
   { chains, profiles, selection }: Config,
   {
@@ -572,7 +592,7 @@ function registryOf(
   });
 }
 
-/** The router with its cache, as the live configuration says. */
+/** The router with its cache; both follow the live configuration. */
 function liveRouter(
   parts: Pick<RouterParts, "runtime" | "timerWheel" | "upstreams" | "limits"> &
     Pick<Outside, "log"> & { readonly buffers: BufferPool },
@@ -633,7 +653,7 @@ function httpLimits(live: Pick<LiveState, "config">): HttpLimits {
   };
 }
 
-/** The same for sockets, where an answer is one message. */
+/** Limits of provider answers over sockets, where one message is one answer. */
 function socketLimits(live: Pick<LiveState, "config">): SocketLimits {
   return {
     ...SOCKET_LIMITS,
@@ -726,7 +746,7 @@ function servingOf({
     remove: (...ids: readonly string[]) => registry.remove(...ids),
     has: (id: string) => registry.served(id) !== undefined,
   };
-  // As in URL resolution: `public` serves `premium` if that is not configured.
+  // As in URL resolution: `public` stands in for `premium` if `premium` is not configured.
   const servedBy = (slug: string) =>
     registry.profile(slug) ?? (slug === "premium" ? registry.profile("public") : undefined);
   const servedChains = (slug: string): readonly string[] => [

@@ -120,7 +120,7 @@ export async function openRouterNode(
   const leave = cluster && (await openHeartbeat({ ...cluster, ...beating }));
   const endRetention = startRetention({ store, runtime, claims, onError });
   return async () => {
-    await within(runtime, CLOSE_MS, endRetention()).catch(onError);
+    await within(runtime, CLOSE_MS, "retention", endRetention()).catch(onError);
     changes.close();
     await cluster?.close().catch(onError);
     await leave?.().catch(onError);

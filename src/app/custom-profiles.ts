@@ -9,10 +9,11 @@ import {
   ProfileLoader,
   type ServedProfiles,
 } from "../hosted/profiles/profile-loader.ts";
-import { resealProfiles } from "../hosted/profiles/profiles.ts";
+import { SEALED_PROFILES } from "../hosted/profiles/profiles.ts";
 import type { Runtime } from "../runtime.ts";
 import { localSecret, Sealer } from "../secrets/sealer.ts";
 import type { JobClaims } from "../shared/nodes/job-claims.ts";
+import { resealOnce } from "../shared/nodes/resealing.ts";
 import type { Store } from "../shared/store/store.ts";
 import type { CustomParts, HandlerParts } from "../web/api/parts.ts";
 
@@ -53,16 +54,7 @@ export interface CustomHosting {
 export async function openCustomProfiles(parts: CustomHostingParts): Promise<CustomHosting> {
   const { config, settings, log, store, claims, serving } = parts;
   const sealer = new Sealer(config.secret ?? localSecret(config.dataDir), config.previousSecret);
-  if (config.previousSecret !== null)
-    await claims.runIfDue({
-      name: "reseal_profiles",
-      everyMs: 0,
-      run: async () =>
-        log.info(
-          { resealed: await resealProfiles({ store, sealer }) },
-          "profiles are sealed with the present secret",
-        ),
-    });
+  await resealOnce({ store, claims, log, sealer }, "profiles", SEALED_PROFILES);
   const { rules, served, check, status } = serving;
   const limits = { ...PROFILE_LOADER_LIMITS, maxLoaded: settings.maxLoadedProfiles };
   return {

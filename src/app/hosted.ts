@@ -1,5 +1,5 @@
-// Builds the hosted half from a configuration: store, credit, admission and API; starts and closes
-// it.
+// Builds the hosted half on an open store: credit, admission, payments and API. Starts it, and
+// closes it with the store.
 
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
@@ -62,7 +62,7 @@ export interface Hosting {
   readonly callPaywall: CallPaywall | null;
   /** Finds a key, even one that has ended, by the digest of its secret. */
   readonly keyOf: (digest: string) => Promise<PaidKey | null>;
-  /** Null = there are no payment channels. */
+  /** Pay-per-call; null = there are no payment channels. */
   readonly sessions: Sessions | null;
   readonly credit: Pick<Credit, "metered" | "maySpend">;
   /** Writes pending usage, returns unspent credit, and closes the store. */
@@ -83,24 +83,25 @@ export interface HostingParts extends ServiceNode {
 
 const MANAGED: readonly ManagedSlug[] = ["premium", "public"];
 const AUDIT_MS = 3_600_000;
-/** Nodes start their hours at different times: one that comes a little early still audits. */
-const AUDIT_SLACK_MS = 600_000;
-/** Look-ups of unknown keys per address. */
-const MISSES = { perSecond: 0.5, burst: 30 };
 /**
- * Reads within this time share one write of pending usage; a read waits no longer than this for
- * others.
+ * How much earlier than an hour after the last audit the next one is due: the timers of several
+ * nodes are not in step.
  */
+const AUDIT_SLACK_MS = 600_000;
+/** Rate limit for look-ups of unknown keys, by address. */
+const MISSES = { perSecond: 0.5, burst: 30 };
+/** Reads within this time share one write of pending usage. */
 const SETTLE_MS = 25;
+/** Longest time that a read waits for this write. */
 const SETTLE_WAIT_MS = 500;
 /** Time limit of each step of closing. */
 const CLOSE_MS = 5_000;
-/** Between two questions of a worker for tokens of rate limits. */
+/** Time between two requests of a worker for tokens of rate limits. */
 const TOKENS_MS = 5;
 /** Smallest lease of credit, in compute units. */
 const MIN_SLICE_CU = 100;
 
-/** Starts the services on the store. */
+/** Starts the hosted services on the store. */
 export async function openHosting(parts: HostingParts): Promise<Hosting> {
   const { config, settings, runtime, store, cluster, onError } = parts;
   const legacyForms = await legacyFormsOf(parts);
@@ -160,7 +161,12 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
 /** Leaves the cluster and stops following changes. */
 async function leaveOthers({ cluster, changes, runtime, onError }: HostingParts): Promise<void> {
   changes.close();
-  await within(runtime, CLOSE_MS, cluster?.close() ?? Promise.resolve()).catch(onError);
+  await within(
+    runtime,
+    CLOSE_MS,
+    "leaving the cluster",
+    cluster?.close() ?? Promise.resolve(),
+  ).catch(onError);
 }
 
 async function legacyFormsOf(parts: HostingParts): Promise<LegacyFormUsage> {
@@ -173,7 +179,7 @@ async function legacyFormsOf(parts: HostingParts): Promise<LegacyFormUsage> {
 
 function creditOf(parts: HostingParts, node: string): Promise<Credit> {
   const { store, runtime, settings, cluster, changes, service, onError } = parts;
-  // Where another process has the embedded file open, it runs the transactions.
+  // Workers leave transactions on an embedded store to the supervisor, which has the file open.
   const isRemote = service.workers > 1 && store.engine === "sqlite";
   return openCredit({
     store,
@@ -245,17 +251,19 @@ async function closeStore(
   { payments, sessions, credit, legacyForms, store }: Writers,
 ): Promise<void> {
   const { runtime, log, onError } = parts;
-  await within(runtime, CLOSE_MS, payments?.close() ?? Promise.resolve()).catch(onError);
-  await within(runtime, CLOSE_MS, sessions?.close() ?? Promise.resolve()).catch(onError);
-  await within(runtime, CLOSE_MS, credit.close()).catch((error: unknown) => {
+  const inTime = (what: string, work: Promise<void> = Promise.resolve()): Promise<void> =>
+    within(runtime, CLOSE_MS, what, work);
+  await inTime("ending purchases", payments?.close()).catch(onError);
+  await inTime("ending payment channels", sessions?.close()).catch(onError);
+  await inTime("returning credit", credit.close()).catch((error: unknown) => {
     const unwritten = `${usdText(credit.unwrittenN())} USD`;
     log.error(
       { problem: errorText(error), unwritten },
       "the store cannot be written: what was served since the last write is not billed",
     );
   });
-  await within(runtime, CLOSE_MS, legacyForms.close()).catch(onError);
-  await within(runtime, CLOSE_MS, store.close()).catch(onError);
+  await inTime("writing the use of legacy forms", legacyForms.close()).catch(onError);
+  await inTime("closing the store", store.close()).catch(onError);
 }
 
 /** What the API shows of the instance: its chains, and the profiles that every account can use. */
@@ -263,15 +271,15 @@ function instanceParts({ chains, devnet }: Config, { servedChains }: CustomServi
   return { chains, devnet, profiles: () => MANAGED, servedChains };
 }
 
-/** Jobs that one node of several does; the returned function ends them. */
+/** Starts the jobs that one node does for all; the returned function ends them. */
 function startJobs(parts: HostingParts): () => Promise<void> {
   const audit = { name: "audit", everyMs: AUDIT_MS - AUDIT_SLACK_MS, run: () => auditOnce(parts) };
   const endAudits = repeatJob({ ...parts, everyMs: AUDIT_MS }, audit);
   const endRetention = startRetention(parts);
   return async () => {
-    // An audit that is under way only reads: its end is not waited for.
+    // A running audit is not waited for: it changes nothing but its recorded result.
     void endAudits();
-    await within(parts.runtime, CLOSE_MS, endRetention());
+    await within(parts.runtime, CLOSE_MS, "retention", endRetention());
   };
 }
 
@@ -301,12 +309,18 @@ async function paymentsOf(
   return (await opensOnDemand(settings.rails, store)) ? paymentsOnDemand(settings, open) : open();
 }
 
-/** Local rails whose store holds no payment yet wait for the first one. */
+/**
+ * Whether payments are opened at their first use: all rails are local, and no payment is stored
+ * yet.
+ */
 async function opensOnDemand(rails: readonly RailSettings[], store: Store): Promise<boolean> {
   return rails.every((rail) => rail.local) && !(await holdsPayments(store));
 }
 
-/** Pay-per-call, if a rail supports it; null = not available. Imported like payments. */
+/**
+ * Pay-per-call, if a rail supports it; null = not available. Its libraries are imported as those of
+ * payments are.
+ */
 async function sessionsOf(
   { config, settings, runtime, log, store, claims }: HostingParts,
   credit: Credit,
@@ -342,8 +356,9 @@ async function keyOf(store: Store, digest: string): Promise<PaidKey | null> {
 }
 
 /**
- * Batches requests to write pending usage within some milliseconds into one write; stops waiting if
- * the store takes too long.
+ * Returns a function that writes pending usage before a read. Reads within `SETTLE_MS` share one
+ * write, and no read waits longer than `SETTLE_WAIT_MS` for it. False = the account (null = any)
+ * had no pending usage.
  */
 function settling(
   credit: Credit,
@@ -356,7 +371,7 @@ function settling(
       runtime.after(SETTLE_MS, () => {
         next = null;
         const cancel = runtime.after(SETTLE_WAIT_MS, resolve);
-        // The periodic flush reports the failure.
+        // The periodic flush reports a failure.
         credit
           .flush()
           .then(resolve, () => resolve())
@@ -396,8 +411,9 @@ export async function exportEmbedded(
 }
 
 /**
- * The id of this process among those that share the store; each worker is a node of its own. An
- * embedded store has one service at a time, so it continues under the same ids.
+ * The id of this process among all processes that share the store; each worker counts as a node of
+ * its own. Only one service at a time uses an embedded store, so a restart continues under the same
+ * ids.
  */
 function nodeIdOf(
   { cluster, storageUrl }: Config,
@@ -415,7 +431,7 @@ export function unnamedNode(storageUrl: string, { wallMs, random }: Runtime): st
   return `node-${Math.floor(wallMs()).toString(36)}-${chance}`;
 }
 
-/** What bounds accounts and addresses over all processes of the service. */
+/** Limits of accounts and addresses that all processes of the service share. */
 function sharedLimitsOf({ cluster, service, runtime, onError }: HostingParts) {
   const { bus, workers } = service;
   const ofWorkers = workers === 1 ? null : { ...callsOver(bus, TOKENS), members: () => workers };
@@ -430,7 +446,7 @@ function sharedLimitsOf({ cluster, service, runtime, onError }: HostingParts) {
   };
 }
 
-/** Tells of changes, here and in the other workers. */
+/** Announces changes of keys, accounts and profiles to this process and to the others. */
 function changesOver(
   { changes }: HostingParts,
   { keyCache, loader }: { readonly keyCache: KeyCache; readonly loader: ProfileLoader },

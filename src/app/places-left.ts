@@ -35,7 +35,7 @@ export async function leaveForWorkers(service: EndedService): Promise<void> {
     await leaveEnded(store, processIds);
     await closeEnded(creditOn(store), runtime.wallMs());
   };
-  await within(runtime, LEAVE_MS, leave()).catch((error: unknown) =>
+  await within(runtime, LEAVE_MS, "returning credit", leave()).catch((error: unknown) =>
     log.warn(
       { problem: errorText(error) },
       "credit that a killed worker had leased may return later: at the next start, or by another node",

@@ -1,6 +1,7 @@
 // Rules that span several settings: uniqueness, references, exclusions. Works on data that has not
-// been validated, so that it also reports where single settings are wrong. Knows no positions in
-// the file, only paths, and never puts a value into a message.
+// been validated, so that broken rules are reported together with invalid settings. Knows paths,
+// not positions in the file. A value may be a secret: messages show no values but aliases of chains
+// and the times of hedges.
 import { isRecord } from "../core/fields.ts";
 import { DEVNET_CHAIN } from "../core/provider/chain.ts";
 import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
@@ -15,11 +16,11 @@ type Path = TableFault["path"];
 /** Reports a broken rule; `at` = whether the key or the value of the last path step is meant. */
 type Report = (path: Path, message: string, at?: TableFault["at"]) => void;
 
-/** What the rules are about. */
+/** What the rules check. */
 export interface RuleInput {
   readonly data: unknown;
   readonly devnet: boolean;
-  /** What the environment says. */
+  /** What the rules need to know of the environment. */
   readonly around: { readonly production: boolean; readonly databaseUrl: unknown };
 }
 
@@ -101,13 +102,16 @@ function factorPath(name: string): string {
   return `hosted.tariff.factors.${name}`;
 }
 
-/** What `hosted.flush_interval_ms` and `hosted.node_timeout_ms` are without a setting. */
+/** Defaults of `hosted.flush_interval_ms` and `hosted.node_timeout_ms`. */
 const FLUSH_MS = 1_000;
 const NODE_TIMEOUT_MS = 30_000;
-/** Heartbeats within the time after which a node counts as dead. */
+/** Least number of heartbeats within the time after which a node counts as dead. */
 const HEARTBEATS = 5;
 
-/** Each write of usage is a node's sign of life. */
+/**
+ * A cluster needs a shared database, and time for several heartbeats before a node counts as dead.
+ * Each write of usage is a heartbeat.
+ */
 function clusterRules(report: Report, { data, around }: RuleInput): void {
   if (valueAt(data, "cluster.enabled") !== true) return;
   if ((around.databaseUrl ?? valueAt(data, "storage.url") ?? "") === "")
@@ -138,7 +142,7 @@ function chainRules(report: Report, { data }: RuleInput): void {
     else report(path, `must be unique: chain ${shown(other)} has the same id`);
   }
   const chainOfWord = new Map<string, string>();
-  // All names, then all aliases: a name wins over another chain's alias.
+  // All names, then all aliases: a name takes precedence over an equal alias of another chain.
   for (const { path, at, chain, word } of wordsOf(data)) {
     const fault = chainWordFault({ chain, word }, chainOfWord, ids);
     if (fault !== null) report(path, fault, at);
@@ -177,7 +181,7 @@ function chainWordFault(
     : null;
 }
 
-/** The local chain has its name and its id for itself. */
+/** No configured chain may have the name or the id of the local chain. */
 function devnetRules(report: Report, { data, devnet }: RuleInput): void {
   if (!devnet) return;
   const { chainName, chainId } = DEVNET_CHAIN;
@@ -270,7 +274,7 @@ function nameRules(report: Report, path: Path, providers: readonly unknown[]): v
   }
 }
 
-/** Limits of a provider that contradict each other, or count nothing. */
+/** Limits of a provider that contradict each other, or have no effect. */
 function limitRules(report: Report, path: Path, provider: unknown): void {
   const limits = valueAt(provider, "limits");
   const [daily, monthly] = [valueAt(limits, "daily") ?? null, valueAt(limits, "monthly") ?? null];
@@ -326,7 +330,10 @@ function hasPieces(rule: unknown): boolean {
   return pieces !== undefined && (!Array.isArray(pieces) || pieces.length > 0);
 }
 
-/** Methods whose answers could be kept, and profiles that there are. */
+/**
+ * Only methods whose answers can be kept have cache settings, and only other profiles of the file
+ * can share answers.
+ */
 function cacheRules(report: Report, { data }: RuleInput): void {
   for (const { path, key: name } of found(data, "cache.methods.*"))
     if (methodOf(name).cache === null) report(path, "must be a method whose answers can be kept");
@@ -350,7 +357,7 @@ function shown(key: string): string {
   return `\`${key.slice(0, 64)}\``;
 }
 
-/** A setting that is there. */
+/** A setting that exists in the data. */
 interface Found {
   readonly path: Path;
   /** The last step of the path. */
@@ -382,7 +389,7 @@ function membersOf(
   return Object.hasOwn(value, step) ? [[step, value[step]]] : [];
 }
 
-/** The value of a setting; undefined = it is not there. */
+/** The value of a setting; undefined = the setting is absent. */
 function valueAt(data: unknown, path: string): unknown {
   return found(data, path)[0]?.value;
 }

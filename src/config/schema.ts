@@ -1,6 +1,6 @@
 // The configuration table: every setting with its type, bounds, default and meaning. Validation,
 // JSON Schema and the reference are derived from it. Knows nothing of YAML, files, positions or
-// variables; rules across several settings are in `rules.ts`.
+// variables inside values; rules across several settings are in `rules.ts`.
 
 import { isIP } from "node:net";
 import { z } from "zod";
@@ -34,13 +34,15 @@ import {
 } from "./kinds.ts";
 import { splitCredentials } from "./url-credentials.ts";
 
-/** The classes of deadlines, as spelled in the file. */
+/** The deadline classes, as spelled in the file. */
 const DEADLINES = ["cheap", "standard", "default", "trace_tx", "trace_block"] as const;
 
-/** Log levels, most talkative first. */
+/** Log levels, the most verbose first. */
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
-/** Strategies and segments of the URL grammar: no chain may have such a name. */
+/**
+ * Words of the URL grammar, with the names of strategies: no chain may have such a name or alias.
+ */
 export const RESERVED_CHAIN_NAMES: ReadonlySet<string> = new Set([
   ...STRATEGY_SPELLINGS.keys(),
   ..."k session profile provider ws rpc api".split(" "),
@@ -56,9 +58,9 @@ const MANAGED_HEADERS: ReadonlySet<string> = new Set(
 
 const MAX_PROVIDERS = 64;
 const MAX_DEVNET_NODES = 8;
-/** Most processes that serve. */
+/** Upper bound of `server.workers`. */
 const MAX_WORKERS = 64;
-/** Most of them where the number follows from the cores. */
+/** Most workers with `server.workers: auto`. */
 export const MAX_AUTO_WORKERS = 8;
 
 const word = pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/).meta({
@@ -138,8 +140,8 @@ const capabilities = section({
 
 const creditLimit = countOrNull(1, 1_000_000_000_000);
 
-/** Most methods with a price in credits. */
-const MAX_CREDITS = 500;
+/** Most methods of one provider with a price of their own. */
+const MAX_PRICES = 500;
 
 const budget = settings({
   rps: countOrNull(1, 100_000).describe("Most requests in any second; `null` = not declared."),
@@ -154,8 +156,8 @@ const budget = settings({
   resets_on: count(1, 28, 1).describe("The day on which a month begins."),
   credits: z
     .record(methodName, whole(0, 1_000_000))
-    .refine((prices) => Object.keys(prices).length <= MAX_CREDITS)
-    .meta({ title: `a map of up to ${MAX_CREDITS} method names to whole numbers up to 1000000` })
+    .refine((prices) => Object.keys(prices).length <= MAX_PRICES)
+    .meta({ title: `a map of up to ${MAX_PRICES} method names to whole numbers up to 1000000` })
     .default({})
     .describe("What a request of a method costs, in credits; methods that are not named: 1."),
 })
@@ -323,7 +325,7 @@ const profileCache = offOr(
   .optional()
   .describe("How the profile uses the cache. Default: as `cache` at the top says.");
 
-/** A host, and at most the number of a database behind it. */
+/** Whether a Redis URL has a host, and at most the number of a database as its path. */
 function isRedisUrl(value: string): boolean {
   const parsed = URL.parse(value);
   if (parsed === null || !REDIS_SCHEMES.includes(parsed.protocol)) return false;
@@ -458,8 +460,8 @@ const server = section({
 
 const upstream = section({
   http: oneOf(["own", "undici"], "own").describe(
-    "The HTTP client for providers at `http://` URLs: `own` is the built-in one, which reads " +
-      "answers strictly and costs less; `undici` is the one that serves `https://` in any case.",
+    "The HTTP client for providers: `own` is the built-in one, which reads answers strictly and " +
+      "costs less; `undici` also serves, under `own`, providers that speak HTTP/2 alone.",
   ),
 }).describe("How providers are reached. Changes need a restart.");
 
@@ -748,7 +750,7 @@ export type ConfigFile = z.output<typeof configFile>;
 
 const serverSettings = server.unwrap().shape;
 
-/** A variable that overrides a setting of the file. */
+/** An environment variable that overrides a setting of the file. */
 const overriding = <Setting extends z.ZodType>(
   setting: { readonly unwrap: () => Setting },
   path: string,
@@ -763,8 +765,8 @@ const longSecret = z
   .optional();
 
 /**
- * Environment variables; each overrides the setting of the same meaning in the file. Numbers arrive
- * as numbers.
+ * Environment variables; each overrides the setting that its description names. Numbers were parsed
+ * from text before.
  */
 export const environment = z.object({
   PORT: overriding(serverSettings.port, "server.port"),
@@ -800,7 +802,7 @@ export const environment = z.object({
     ),
 });
 
-/** Command-line flags; each overrides the environment and the file. Numbers arrive as numbers. */
+/** Command-line flags; each overrides the environment and the file. Numbers were parsed before. */
 export const flags = settings({
   port: environment.shape.PORT,
   host: environment.shape.HOST,

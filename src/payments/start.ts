@@ -6,6 +6,7 @@ import { unitsOf } from "../core/billing/payment.ts";
 import type { Runtime } from "../runtime.ts";
 import { Sealer } from "../secrets/sealer.ts";
 import type { JobClaims } from "../shared/nodes/job-claims.ts";
+import { resealOnce } from "../shared/nodes/resealing.ts";
 import type { Store } from "../shared/store/store.ts";
 import { type AcceptParts, acceptPayment, Waiters } from "./accept.ts";
 import { OfferMacs } from "./offer-mac.ts";
@@ -14,8 +15,8 @@ import { Protocol } from "./protocol.ts";
 import type { AdvanceParts } from "./purchase/advance.ts";
 import { countPurchases, NO_PURCHASES } from "./purchase/all-purchases.ts";
 import type { Beneficiaries } from "./purchase/fulfilment.ts";
-import { viewOf } from "./purchase/record.ts";
-import { blankSecrets, resealPurchases } from "./purchase/retention.ts";
+import { SEALED_PURCHASES, viewOf } from "./purchase/record.ts";
+import { blankSecrets } from "./purchase/retention.ts";
 import { byId, resumeAll } from "./purchase/rows.ts";
 import { PurchaseScheduler } from "./purchase/scheduler.ts";
 import { RailCalls } from "./rail-call.ts";
@@ -221,16 +222,7 @@ export async function openPayments({
   ...parts
 }: OpenPaymentsParts): Promise<Payments> {
   const sealer = new Sealer(secret, previousSecret);
-  if (previousSecret !== null)
-    await parts.claims.runIfDue({
-      name: "reseal_purchases",
-      everyMs: 0,
-      run: async () =>
-        parts.log.info(
-          { resealed: await resealPurchases({ ...parts, sealer }) },
-          "purchases are sealed with the present secret",
-        ),
-    });
+  await resealOnce({ ...parts, sealer }, "purchases", SEALED_PURCHASES);
   const rails = (
     await Promise.all(
       settings.rails.map((rail) => openRail(rail, { runtime: parts.runtime, realm })),

@@ -57,6 +57,11 @@ export class Sealer {
       : null;
   }
 
+  /** Whether texts may be sealed with another secret than the present one. */
+  get hasPrevious(): boolean {
+    return this.#known.size > 1;
+  }
+
   /** Whether it was sealed with the present secret. */
   isCurrent(sealed: string): boolean {
     return sealed.startsWith(`${VERSION}.${this.#current.id}.`);

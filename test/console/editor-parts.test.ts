@@ -7,6 +7,7 @@ import fc from "fast-check";
 import { z } from "zod";
 import { completionsAt } from "../../console/editor/completions.ts";
 import { lineOf, offsetOf, offsetsOf, placeAt } from "../../console/editor/json-place.ts";
+import { checkDocument } from "../../console/editor/schema-check.ts";
 import { draftOf, hiddenProblems, type Shown } from "../../console/pages/account/profile-draft.ts";
 import { profileDocument } from "../../src/hosted/profiles/document.ts";
 
@@ -78,6 +79,18 @@ test("a problem is found at its line, or at the nearest part of its path that is
   assert.equal(lineAt("chains.base"), 3);
   assert.equal(lineAt("nowhere.at.all"), null);
   assert.deepEqual(lineOf(text, text.indexOf('"base"')), { line: 3, column: 5 });
+});
+
+test("the service's own schema judges names, with patterns that a browser reads", () => {
+  const providers = [{ name: "no spaces", url: "https://x.example", region: "?" }];
+  const problems = checkDocument(SCHEMA, { chains: { base: { providers } } });
+  assert.deepEqual(
+    problems.map(({ path }) => path),
+    ["chains.base.providers[0].name", "chains.base.providers[0].region"],
+  );
+  const patterns = JSON.stringify(SCHEMA).match(/"pattern":"(?:[^"\\]|\\.)*"/g) ?? [];
+  assert.ok(patterns.length > 0);
+  for (const each of patterns) new RegExp(JSON.parse(`{${each}}`).pattern, "u");
 });
 
 test("a place with a name that every object has is a place as others are", () => {

@@ -1,6 +1,7 @@
 // Marks of x402 offers: an offer is known again only as it was made, for the request and the time
 // it was made for, by a holder of the secret.
 import assert from "node:assert/strict";
+import { createHmac, hkdfSync } from "node:crypto";
 import { test } from "node:test";
 import { OfferMacs } from "../../src/payments/offer-mac.ts";
 import type { X402Offer } from "../../src/payments/rails/rail.ts";
@@ -74,4 +75,27 @@ test("offers of the secret before are known, those of other secrets are not", ()
   const old = new OfferMacs("secret one", null).signed(OFFER, "request", NOW_MS);
   assert.equal(new OfferMacs("secret two", "secret one").read(old)?.isFor("request"), true);
   assert.equal(new OfferMacs("secret two", null).read(old), null);
+});
+
+test("the mark has the form that every release since 0.1.0 writes and reads", () => {
+  const secret = "a secret that two releases share, 32 bytes";
+  const key = Buffer.from(hkdfSync("sha256", secret, "", "svc payment offers", 32));
+  const { scheme, network, amount, asset, payTo } = OFFER;
+  const mac = (id: string, expires: string, fingerprint: string | null): string => {
+    const addresses = [asset.toLowerCase(), payTo.toLowerCase()];
+    const text = JSON.stringify([id, expires, scheme, network, amount, ...addresses, fingerprint]);
+    return createHmac("sha256", key).update(text).digest().subarray(0, 16).toString("base64url");
+  };
+  const markOf = (id: string, expires: string): string =>
+    [id, expires, mac(id, expires, null), mac(id, expires, "request")].join(".");
+  const macs = new OfferMacs(secret, null);
+  const [id = "", expires = ""] = String(
+    macs.signed(OFFER, "request", NOW_MS).extra["offer"],
+  ).split(".");
+  assert.equal(Number.parseInt(expires, 36), NOW_MS);
+  const written = macs.signed(OFFER, "request", NOW_MS).extra["offer"];
+  assert.equal(written, markOf(...(String(written).split(".", 2) as [string, string])));
+  const offer = { ...OFFER, extra: { ...OFFER.extra, offer: markOf(id, expires) } };
+  const read = macs.read(offer);
+  assert.deepEqual([read?.id, read?.expiresAtMs, read?.isFor("request")], [id, NOW_MS, true]);
 });

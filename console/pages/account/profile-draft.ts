@@ -19,21 +19,21 @@ export function draftOf({ name, consistency, chains }: Shown): string {
     { ...rest, providers: providers.map(providerOf) },
   ]);
   return textOf({
-    ...(name === null ? {} : { name }),
-    ...(consistency === null ? {} : { consistency }),
+    name: name ?? undefined,
+    consistency: consistency ?? undefined,
     chains: Object.fromEntries(shown),
   });
 }
 
+/** A provider as the document has it; JSON leaves out members that are undefined. */
 function providerOf({ name, url, ws_url, headers, region, limits }: Provider): object {
+  const hidden = Object.fromEntries(headers.map((header) => [header, HIDDEN]));
   return {
     name,
-    ...(url === null ? {} : { url }),
-    ...(ws_url === null ? {} : { ws_url }),
-    ...(headers.length === 0
-      ? {}
-      : { headers: Object.fromEntries(headers.map((header) => [header, HIDDEN])) }),
-    ...(region === null ? {} : { region }),
+    url: url ?? undefined,
+    ws_url: ws_url ?? undefined,
+    headers: headers.length === 0 ? undefined : hidden,
+    region: region ?? undefined,
     limits,
   };
 }

@@ -9,15 +9,12 @@ import { DiffView } from "../../components/diff-view.tsx";
 import { Time } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
-import { draftOf, type Shown } from "./profile-draft.ts";
+import { draftOf } from "./profile-draft.ts";
 
 type Entry = AnswerOf<"GET /api/v1/profiles/{slug}/revisions">["revisions"][number];
 
 /** The profile as it is saved. */
-interface Saved extends Shown {
-  readonly slug: string;
-  readonly revision: number | null;
-}
+type Saved = AnswerOf<"GET /api/v1/profiles/{slug}">;
 
 interface RevisionsProps {
   readonly saved: Saved;

@@ -82,7 +82,6 @@ function Graphs({ history, chosen }: GraphsProps) {
       <div class="grid">
         <GraphCard
           title={chosen === "" ? "Latency p95, ms" : "Latency, ms"}
-          summary="Latency in milliseconds"
           series={latencyLines(lines, chosen)}
           format={milliseconds}
           {...{ times, lead }}
@@ -101,7 +100,6 @@ function Graphs({ history, chosen }: GraphsProps) {
         />
         <GraphCard
           title="Blocks behind"
-          summary="Blocks behind the newest"
           series={linesOf(lines, (each) => each.lag_blocks)}
           format={count}
           whole

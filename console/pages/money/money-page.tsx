@@ -53,8 +53,7 @@ function RevenueCards({ revenue }: { readonly revenue: Revenue }) {
         ["Compute units", compact(totals.cu)],
       ])}
       <GraphCard
-        title="By day"
-        summary="Money by day"
+        title="Money by day"
         times={days.map(({ day }) => Date.parse(day) / 1000)}
         series={[
           { label: "Charged", values: days.map((day) => Number(day.charged_usd)) },

@@ -78,7 +78,6 @@ function ServiceHistory({ history, service }: ServiceHistoryProps) {
       />
       <GraphCard
         title="Latency, ms"
-        summary="Latency in milliseconds"
         times={times}
         series={[
           { label: "p50", values: service.p50_ms },
@@ -94,7 +93,6 @@ function ServiceHistory({ history, service }: ServiceHistoryProps) {
       />
       <GraphCard
         title="Added by the service, ms"
-        summary="Milliseconds that the service itself added"
         times={times}
         series={[
           { label: "p50", values: service.added_p50_ms ?? [] },

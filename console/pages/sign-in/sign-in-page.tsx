@@ -4,7 +4,7 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { type Failure, SERVICE_URL } from "../../api/client.ts";
 import { type Action, useAction } from "../../api/resource.ts";
-import { useApp, useQuery, useStore } from "../../app/app.ts";
+import { useApp, useQuery, useStore, useTimed } from "../../app/app.ts";
 import { placeAfterSignIn } from "../../app/router.ts";
 import type { SessionState } from "../../app/session.ts";
 import { Card, PageHead } from "../../components/card.tsx";
@@ -12,6 +12,7 @@ import { Button, Notice } from "../../components/controls.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { Link, Time } from "../../components/inline.tsx";
 import { failureSentence, failureText, Loading } from "../../components/page-state.tsx";
+import { duration } from "../../format/text.ts";
 
 const CODE = /^#sign-in=([\w-]{1,512})$/;
 
@@ -133,10 +134,11 @@ function Refusal({ failure }: { readonly failure: Failure }) {
   const { nowMs } = useApp();
   const { retryAfterMs } = failure;
   const at = useMemo(() => nowMs.get() + (retryAfterMs ?? 0), [failure]);
+  const when = useTimed((nowMs) => (nowMs < at ? `in ${duration(at - nowMs)}` : "now"));
   if (retryAfterMs === null) return <>{failureText(failure)}</>;
   return (
     <>
-      {failureSentence(failure)} The next try counts <Time at={at} />.
+      {failureSentence(failure)} The next try counts {when}.
     </>
   );
 }

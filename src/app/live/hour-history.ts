@@ -105,7 +105,7 @@ export function startHourWriter(parts: HourWriterParts): () => Promise<void> {
       cancel();
       return writeAll();
     });
-    await within(runtime, CLOSE_MS, last).catch(failed);
+    await within(runtime, CLOSE_MS, "writing the history", last).catch(failed);
   };
 }
 

@@ -79,6 +79,7 @@ export function openProviderLimits({
       await within(
         runtime,
         CLOSE_MS,
+        "returning shares of provider limits",
         ends.then(() => {}),
       ).catch(onError);
     },

@@ -9,6 +9,7 @@ import { newId } from "../../secrets/secret.ts";
 import { type Change, recordChange } from "../../shared/changes/change-log.ts";
 import { lockAccounts, type Tx } from "../../shared/ledger/ledger.ts";
 import { mergedInto } from "../../shared/ledger/merged-accounts.ts";
+import type { SealedColumn } from "../../shared/nodes/resealing.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { ProfileTable } from "../../shared/store/tables.ts";
 import { customUntilMs, MAX_DELETED } from "./custom-access.ts";
@@ -20,8 +21,7 @@ import {
   keepRevision,
   type ProfileRevision,
   type RevisionEntry,
-  resealed,
-  resealRevisions,
+  SEALED_REVISIONS,
 } from "./revisions.ts";
 
 /** What profiles are stored with. */
@@ -210,43 +210,13 @@ function changesOf({ accountId, slug }: ProfileRef): readonly Change[] {
   ];
 }
 
-/**
- * Reseals, in batches, documents that were sealed with an earlier secret, also those of earlier
- * revisions; returns how many profiles it resealed.
- */
-export async function resealProfiles({
-  store,
-  sealer,
-}: Pick<ProfileParts, "store" | "sealer">): Promise<number> {
-  let count = 0;
-  for (let after = ""; ; ) {
-    const rows = await store.db
-      .selectFrom("profile")
-      .selectAll()
-      .where("id", ">", after)
-      .where("sealed", "is not", null)
-      .orderBy("id")
-      .limit(PAGE)
-      .execute();
-    for (const row of rows) {
-      await resealRevisions(store, sealer, row.id);
-      const sealed = resealed(sealer, row.sealed ?? "", contextOf(row.id));
-      if (sealed === null) continue;
-      await store.db
-        .updateTable("profile")
-        .set({ sealed })
-        .where("id", "=", row.id)
-        .where("sealed", "=", row.sealed)
-        .execute();
-      count++;
-    }
-    if (rows.length < PAGE) return count;
-    after = rows.at(-1)?.id ?? after;
-  }
-}
+/** The sealed documents of profiles, and of their earlier revisions. */
+export const SEALED_PROFILES: readonly SealedColumn[] = [
+  { table: "profile", column: "sealed", key: ["id"], contextOf },
+  SEALED_REVISIONS,
+];
 
 const MAX_LISTED = 1_000;
-const PAGE = 100;
 
 function rowOf(
   db: Pick<Store["db"], "selectFrom">,
@@ -297,7 +267,7 @@ function revisionOf({ revision, document, updatedAtMs }: ProfileRecord): Profile
   return document === null ? null : { revision, savedAtMs: updatedAtMs, document };
 }
 
-function contextOf(id: string): string {
+function contextOf(id = ""): string {
   return `profile ${id}`;
 }
 

@@ -4,6 +4,7 @@
 import type { Chain } from "../../core/provider/chain.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Tx } from "../../shared/ledger/ledger.ts";
+import type { SealedColumn } from "../../shared/nodes/resealing.ts";
 import type { Store } from "../../shared/store/store.ts";
 import {
   canonicalName,
@@ -100,37 +101,13 @@ export async function forgetRevisions(tx: Tx, profileId: string): Promise<void> 
   await tx.deleteFrom("profile_revision").where("profile_id", "=", profileId).execute();
 }
 
-/** Reseals the revisions of a profile that were sealed with an earlier secret. */
-export async function resealRevisions(
-  { db }: Store,
-  sealer: Sealer,
-  profileId: string,
-): Promise<void> {
-  const rows = await db
-    .selectFrom("profile_revision")
-    .selectAll()
-    .where("profile_id", "=", profileId)
-    .limit(MAX_REVISIONS)
-    .execute();
-  for (const row of rows) {
-    const revision = Number(row.revision);
-    const sealed = resealed(sealer, row.sealed, contextOf({ profileId, revision }));
-    if (sealed === null) continue;
-    await db
-      .updateTable("profile_revision")
-      .set({ sealed })
-      .where("profile_id", "=", profileId)
-      .where("revision", "=", row.revision)
-      .execute();
-  }
-}
-
-/** A text sealed with the present secret; null = it is already, or does not open. */
-export function resealed(sealer: Sealer, sealed: string, context: string): string | null {
-  if (sealer.isCurrent(sealed)) return null;
-  const text = sealer.open(sealed, context);
-  return text === null ? null : sealer.seal(text, context);
-}
+/** The sealed documents of revisions. */
+export const SEALED_REVISIONS: SealedColumn = {
+  table: "profile_revision",
+  column: "sealed",
+  key: ["profile_id", "revision"],
+  contextOf: (profileId = "", revision) => contextOf({ profileId, revision: Number(revision) }),
+};
 
 function contextOf({ profileId, revision }: RevisionRef): string {
   return `profile ${profileId} revision ${revision}`;

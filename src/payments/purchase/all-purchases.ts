@@ -1,6 +1,6 @@
 // The purchases of all accounts for the operator, newest first, by pages, with the transactions
 // that were sent for them. Changes nothing.
-import { type Kysely, type RawBuilder, sql } from "kysely";
+import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
 import type { PurchaseState } from "../../core/billing/payment.ts";
 import { isPostgres } from "../../shared/store/engine.ts";
 import type { Store } from "../../shared/store/store.ts";
@@ -31,12 +31,7 @@ export async function allPurchases(
   );
   const ids = page.map(({ id }) => id);
   const sent = Map.groupBy(await transactionsOf(db, ids), (row) => row.purchase_id);
-  const counted = await db
-    .selectFrom("purchase")
-    .select(["state", sql<bigint>`cast(count(*) as bigint)`.as("count")])
-    .groupBy("state")
-    .execute();
-  const countOf = new Map(counted.map((row) => [row.state, Number(row.count)]));
+  const counts = await countsOf(db.selectFrom("purchase"));
   return {
     purchases: page.map((purchase) => ({
       ...purchase,
@@ -45,12 +40,7 @@ export async function allPurchases(
         at: new Date(Number(created_at)).toISOString(),
       })),
     })),
-    counts: {
-      accepted: countOf.get("accepted") ?? 0,
-      submitted: countOf.get("submitted") ?? 0,
-      settled: countOf.get("settled") ?? 0,
-      failed: countOf.get("failed") ?? 0,
-    },
+    counts,
     next,
   };
 }
@@ -129,22 +119,20 @@ export const NO_PURCHASES: PurchaseCounts = { accepted: 0, submitted: 0, held: 0
 
 /** Counts purchases that are under way, and those whose money is held. */
 export async function countPurchases({ db }: Pick<Store, "db">): Promise<PurchaseCounts> {
-  const counted = (row: { readonly purchases: bigint } | undefined) => Number(row?.purchases ?? 0n);
-  const rows = await db
-    .selectFrom("purchase")
-    .select(["state", (columns) => columns.fn.countAll<bigint>().as("purchases")])
-    .where("ended_at", "is", null)
+  const open = db.selectFrom("purchase").where("ended_at", "is", null);
+  const held = db.selectFrom("purchase").where("fulfilment", "is", null);
+  const { accepted, submitted } = await countsOf(open);
+  const { settled } = await countsOf(held.where("state", "=", "settled"));
+  return { accepted, submitted, held: settled };
+}
+
+async function countsOf(
+  purchases: SelectQueryBuilder<Tables, "purchase", object>,
+): Promise<Readonly<Record<PurchaseState, number>>> {
+  const rows = await purchases
+    .select(["state", (columns) => columns.fn.countAll<bigint>().as("count")])
     .groupBy("state")
     .execute();
-  const held = await db
-    .selectFrom("purchase")
-    .select((columns) => columns.fn.countAll<bigint>().as("purchases"))
-    .where("state", "=", "settled")
-    .where("fulfilment", "is", null)
-    .executeTakeFirst();
-  return {
-    accepted: counted(rows.find(({ state }) => state === "accepted")),
-    submitted: counted(rows.find(({ state }) => state === "submitted")),
-    held: counted(held),
-  };
+  const none = { accepted: 0, submitted: 0, settled: 0, failed: 0 };
+  return { ...none, ...Object.fromEntries(rows.map((row) => [row.state, Number(row.count)])) };
 }

@@ -5,7 +5,7 @@
 import type { Purpose } from "../../core/billing/payment.ts";
 import { recordChange } from "../../shared/changes/change-log.ts";
 import { leasedN } from "../../shared/ledger/leased-credit.ts";
-import { type LedgerEvent, lockAccounts, post, type Tx } from "../../shared/ledger/ledger.ts";
+import { lockAccounts, post, type Tx } from "../../shared/ledger/ledger.ts";
 import { mergedInto } from "../../shared/ledger/merged-accounts.ts";
 import type { Fulfilment } from "../payments.ts";
 
@@ -33,98 +33,56 @@ export async function fulfil(
   const done = await give(tx, money, to);
   if (done !== null && done.kind !== "create_key")
     await recordChange(tx, { topic: "account", ref: done.accountId });
-  if (done === null && money.from === "chain")
-    await postOnce(tx, {
-      kind: "hold",
-      idemKey: ledgerKey(money),
-      amountN: money.amountN,
-      atMs: money.atMs,
-    });
+  if (done === null && money.from === "chain") await postOnce(tx, money, { kind: "hold" });
   return done;
-}
-
-/**
- * The ledger key of a purchase: under the first name its money comes in, under the second one it
- * leaves the held book.
- */
-function ledgerKey({ purchaseId, from }: Pick<SettledMoney, "purchaseId" | "from">): string {
-  return from === "chain" ? `purchase:${purchaseId}` : `purchase:${purchaseId}:released`;
 }
 
 async function give(tx: Tx, money: SettledMoney, to: Beneficiaries): Promise<Fulfilment | null> {
   const { purpose } = money;
   switch (purpose.kind) {
-    case "fund_key": {
-      const accountId = await accountOfKey(tx, purpose.keyId);
-      return accountId === null
-        ? null
-        : { kind: "fund_key", accountId, ...(await credit(tx, money, accountId)) };
-    }
+    case "fund_key":
     case "credit_account": {
-      const accountId = await livingAccount(tx, purpose.accountId);
+      const accountId =
+        purpose.kind === "fund_key"
+          ? await accountOfKey(tx, purpose.keyId)
+          : await livingAccount(tx, purpose.accountId);
       return accountId === null
         ? null
-        : { kind: "credit_account", accountId, ...(await credit(tx, money, accountId)) };
+        : { kind: purpose.kind, accountId, ...(await credit(tx, money, accountId)) };
     }
     case "create_key": {
-      const {
-        id: keyId,
-        accountId,
-        secret,
-        prefix,
-      } = await to.createKey(tx, purpose.name, money.atMs);
+      const created = await to.createKey(tx, purpose.name, money.atMs);
+      const { id: keyId, accountId, secret, prefix } = created;
       const { balanceN } = await credit(tx, money, accountId);
       return { kind: "create_key", accountId, keyId, secret, prefix, balanceN };
     }
     case "custom_access":
-      return giveAccess(tx, { money, purpose, to });
+      return giveAccess(tx, money, { ...purpose, to });
   }
 }
 
-interface AccessGift {
-  readonly money: SettledMoney;
-  readonly purpose: Purpose & { readonly kind: "custom_access" };
-  readonly to: Beneficiaries;
+async function giveAccess(
+  tx: Tx,
+  money: SettledMoney,
+  { keyId, days, to, ...given }: AccessPurpose & { readonly to: Beneficiaries },
+): Promise<Fulfilment | null> {
+  const accountId = await livingAccount(tx, given.accountId);
+  if (accountId === null) return null;
+  const source = `purchase:${money.purchaseId}`;
+  const period = await to.grantAccess(tx, { accountId, days, source }, money.atMs);
+  await postOnce(tx, money, { kind: money.from === "chain" ? "access" : "release_access" });
+  const { fromMs, untilMs } = period;
+  return { kind: "custom_access", accountId, keyId, days, fromMs, untilMs };
 }
 
-async function giveAccess(tx: Tx, { money, purpose, to }: AccessGift): Promise<Fulfilment | null> {
-  const accountId = await livingAccount(tx, purpose.accountId);
-  if (accountId === null) return null;
-  const given = await to.grantAccess(
-    tx,
-    { accountId, days: purpose.days, source: `purchase:${money.purchaseId}` },
-    money.atMs,
-  );
-  const { amountN, atMs, from } = money;
-  await postOnce(tx, {
-    kind: from === "chain" ? "access" : "release_access",
-    idemKey: ledgerKey(money),
-    amountN,
-    atMs,
-  });
-  return {
-    kind: "custom_access",
-    accountId,
-    keyId: purpose.keyId,
-    days: purpose.days,
-    fromMs: given.fromMs,
-    untilMs: given.untilMs,
-  };
-}
+type AccessPurpose = Purpose & { readonly kind: "custom_access" };
 
 async function credit(
   tx: Tx,
   money: SettledMoney,
   accountId: string,
 ): Promise<{ readonly balanceN: bigint; readonly fundedN: bigint }> {
-  const { amountN, atMs, from } = money;
-  await postOnce(tx, {
-    kind: from === "chain" ? "payment" : "release",
-    idemKey: ledgerKey(money),
-    accountId,
-    amountN,
-    atMs,
-  });
+  await postOnce(tx, money, { kind: money.from === "chain" ? "payment" : "release", accountId });
   const row = await tx
     .selectFrom("account")
     .select(["balance_n", "funded_n"])
@@ -134,9 +92,17 @@ async function credit(
   return { balanceN: row.balance_n + row.leased_n, fundedN: row.funded_n };
 }
 
-async function postOnce(tx: Tx, event: LedgerEvent): Promise<void> {
-  if (!(await post(tx, event)))
-    throw new Error(`${event.idemKey} is in the ledger, and its purchase does not say so`);
+/** Under a ledger key of its own the money comes in, under another it leaves the held book. */
+async function postOnce(
+  tx: Tx,
+  { purchaseId, amountN, atMs, from }: SettledMoney,
+  event:
+    | { readonly kind: "payment" | "release"; readonly accountId: string }
+    | { readonly kind: "hold" | "access" | "release_access" },
+): Promise<void> {
+  const idemKey = `purchase:${purchaseId}${from === "chain" ? "" : ":released"}`;
+  if (!(await post(tx, { ...event, idemKey, amountN, atMs })))
+    throw new Error(`${idemKey} is in the ledger, and its purchase does not say so`);
 }
 
 /**

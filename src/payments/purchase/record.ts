@@ -4,6 +4,7 @@ import type { Selectable } from "kysely";
 import { z } from "zod";
 import type { Purpose } from "../../core/billing/payment.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
+import type { SealedColumn } from "../../shared/nodes/resealing.ts";
 import type { PurchaseSubmissionTable, PurchaseTable } from "../../shared/store/tables-payments.ts";
 import { type Fulfilment, fulfilmentShape, type PurchaseView } from "../payments.ts";
 import type { RailPurchase, Submission } from "../rails/rail.ts";
@@ -53,6 +54,21 @@ export function sealFulfilment(sealer: Sealer, id: string, fulfilment: Fulfilmen
 export function openFulfilment(sealer: Sealer, id: string, sealed: string): Fulfilment | null {
   const text = sealer.open(sealed, contextOf("fulfilment", id));
   return text === null ? null : fulfilmentShape.parse(JSON.parse(text));
+}
+
+/** The sealed fields of purchases. */
+export const SEALED_PURCHASES: readonly SealedColumn[] = [
+  sealedColumn("purchase", "material", ["id"]),
+  sealedColumn("purchase", "fulfilment", ["id"]),
+  sealedColumn("purchase_submission", "raw", ["purchase_id", "position"]),
+];
+
+function sealedColumn(
+  table: SealedColumn["table"],
+  column: Parameters<typeof contextOf>[0],
+  key: readonly string[],
+): SealedColumn {
+  return { table, column, key, contextOf: (id = "") => contextOf(column, id) };
 }
 
 /** The context that a sealed field is bound to. */

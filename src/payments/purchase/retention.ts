@@ -1,14 +1,8 @@
-// What sealed fields of purchases keep: removes the secrets of keys after a time, and seals
-// everything anew after a change of the service's secret. Changes no state and no money.
+// What sealed fields of purchases keep: removes the secrets of keys after a time. Changes no state
+// and no money.
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../shared/store/store.ts";
-import { contextOf, openFulfilment, sealFulfilment } from "./record.ts";
-import { locked, submissionsOf } from "./rows.ts";
-
-export interface RetentionParts {
-  readonly store: Store;
-  readonly sealer: Sealer;
-}
+import { openFulfilment, sealFulfilment } from "./record.ts";
 
 const PAGE = 100;
 
@@ -17,7 +11,7 @@ const PAGE = 100;
  * time.
  */
 export async function blankSecrets(
-  { store, sealer }: RetentionParts,
+  { store, sealer }: { readonly store: Store; readonly sealer: Sealer },
   nowMs: number,
 ): Promise<void> {
   const query = store.db
@@ -36,51 +30,4 @@ export async function blankSecrets(
       .where("id", "=", id)
       .execute();
   }
-}
-
-/**
- * Seals with the present secret what was sealed with the previous one. Returns the number of
- * purchases that changed.
- */
-export async function resealPurchases(parts: RetentionParts): Promise<number> {
-  const { store, sealer } = parts;
-  const isOld = (sealed: string | null) => sealed !== null && !sealer.isCurrent(sealed);
-  let resealed = 0;
-  for (let after = ""; ; ) {
-    const rows = await store.db
-      .selectFrom("purchase")
-      .select(["id", "material", "fulfilment"])
-      .where("id", ">", after)
-      .orderBy("id")
-      .limit(PAGE)
-      .execute();
-    for (const { id, material, fulfilment } of rows)
-      if ((isOld(material) || isOld(fulfilment)) && (await resealPurchase(parts, id))) resealed++;
-    if (rows.length < PAGE) return resealed;
-    after = rows.at(-1)?.id ?? after;
-  }
-}
-
-/** False = a secret that it was sealed with is not known any more. */
-function resealPurchase({ store, sealer }: RetentionParts, id: string): Promise<boolean> {
-  const again = (sealed: string, what: Parameters<typeof contextOf>[0]): string => {
-    const text = sealer.open(sealed, contextOf(what, id));
-    return text === null ? sealed : sealer.seal(text, contextOf(what, id));
-  };
-  return store.transaction(async (tx) => {
-    const { material: before, fulfilment: given } = await locked(tx, id);
-    const material = again(before, "material");
-    const fulfilment = given === null ? null : again(given, "fulfilment");
-    const purchase = tx.updateTable("purchase").set({ material, fulfilment });
-    await purchase.where("id", "=", id).execute();
-    for (const { position, raw } of await submissionsOf(tx, id))
-      if (raw !== null)
-        await tx
-          .updateTable("purchase_submission")
-          .set({ raw: again(raw, "raw") })
-          .where("purchase_id", "=", id)
-          .where("position", "=", position)
-          .execute();
-    return material !== before || fulfilment !== given;
-  });
 }

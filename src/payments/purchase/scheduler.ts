@@ -75,8 +75,7 @@ export class PurchaseScheduler {
   #driving(id: string, untilMs: number): Promise<void> | null {
     const there = this.#underWay.get(id);
     if (there !== undefined || this.#underWay.size >= MAX_DRIVEN) return there ?? null;
-    const period = { untilMs, isClosed: () => this.#isClosed };
-    return this.#start(id, driveUntil(this.#parts, id, period));
+    return this.#start(id, this.#driveUntil(id, untilMs));
   }
 
   async #tick(which: DueRails): Promise<void> {
@@ -84,10 +83,43 @@ export class PurchaseScheduler {
     const except = this.#underWay.keys();
     const ids = await due(this.#parts, { which, limit: MAX_DUE, nowMs, except });
     for (let from = 0; from < ids.length && !this.#isClosed; from += MAX_STEPS) {
-      const step = (id: string) =>
-        this.#underWay.get(id) ?? this.#start(id, stepOnce(this.#parts, id));
+      const step = (id: string) => this.#underWay.get(id) ?? this.#start(id, this.#stepOnce(id));
       await Promise.all(ids.slice(from, from + MAX_STEPS).map(step));
     }
+  }
+
+  /** Drives a purchase until it has ended or the time is over. */
+  async #driveUntil(id: string, untilMs: number): Promise<void> {
+    const { runtime } = this.#parts;
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = longer(pauseMs)) {
+      const row = await lease(this.#parts, id, runtime.wallMs());
+      if (row === null || (await advance(this.#parts, row)).ended_at !== null) return;
+      const leftMs = untilMs - runtime.now();
+      if (this.#isClosed || leftMs <= 0) break;
+      await pause(runtime, Math.min(pauseMs, leftMs));
+      if (this.#isClosed) break;
+    }
+    await this.#putOff(id, 0);
+  }
+
+  /** Takes one step with a purchase. */
+  async #stepOnce(id: string): Promise<void> {
+    const { railCalls, runtime } = this.#parts;
+    const row = await lease(this.#parts, id, runtime.wallMs());
+    if (row === null) return;
+    const rail = railOf(this.#parts, row);
+    // A chain that does not answer is not asked for each of its purchases: the others would wait
+    // for all of its timeouts.
+    const isAsked = rail === undefined || !railCalls.isUnreachable(rail);
+    const after = isAsked ? await advance(this.#parts, row) : row;
+    if (after.ended_at === null) await this.#putOff(id, Number(row.looks) + 1);
+  }
+
+  /** Gives a purchase back; `looks` = how often the worker has looked at it in a row. */
+  async #putOff(id: string, looks: number): Promise<void> {
+    const backoffMs = FIRST_BACKOFF_MS * 2 ** Math.min(Math.max(looks - 1, 0), 10);
+    const lookAtMs = this.#parts.runtime.wallMs() + Math.min(backoffMs, LONGEST_BACKOFF_MS);
+    await giveBack(this.#parts, id, { lookAtMs, looks });
   }
 
   /** Keeps what drives a purchase. Never rejects. */
@@ -96,49 +128,6 @@ export class PurchaseScheduler {
     this.#underWay.set(id, driving);
     return driving;
   }
-}
-
-interface DrivePeriod {
-  readonly untilMs: number;
-  readonly isClosed: () => boolean;
-}
-
-/** Drives a purchase until it has ended or the time is over. */
-async function driveUntil(
-  parts: PurchaseSchedulerParts,
-  id: string,
-  { untilMs, isClosed }: DrivePeriod,
-): Promise<void> {
-  const { runtime } = parts;
-  let row = await lease(parts, id, runtime.wallMs());
-  if (row === null) return;
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = longer(pauseMs)) {
-    row = await advance(parts, row);
-    const leftMs = untilMs - runtime.now();
-    if (row.ended_at !== null) return;
-    if (isClosed() || leftMs <= 0) break;
-    await pause(runtime, Math.min(pauseMs, leftMs));
-    if (isClosed()) break;
-    row = await lease(parts, id, runtime.wallMs());
-    if (row === null) return;
-  }
-  await giveBack(parts, id, { lookAtMs: runtime.wallMs() + FIRST_BACKOFF_MS, looks: 0 });
-}
-
-/** Takes one step with a purchase. */
-async function stepOnce(parts: PurchaseSchedulerParts, id: string): Promise<void> {
-  const { runtime } = parts;
-  const row = await lease(parts, id, runtime.wallMs());
-  if (row === null) return;
-  const looks = Number(row.looks);
-  const rail = railOf(parts, row);
-  // A chain that does not answer is not asked for each of its purchases: the others would wait for
-  // all of its timeouts.
-  const after =
-    rail !== undefined && parts.railCalls.isUnreachable(rail) ? row : await advance(parts, row);
-  const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(looks, 10), LONGEST_BACKOFF_MS);
-  if (after.ended_at === null)
-    await giveBack(parts, id, { lookAtMs: runtime.wallMs() + backoffMs, looks: looks + 1 });
 }
 
 /** Resolves when `work` has ended or the time is over. */

@@ -4,9 +4,10 @@
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Tx } from "../../shared/ledger/ledger.ts";
 import { unlessUnreachable } from "../rails/chain.ts";
-import type { ClientReader, ClientTransaction } from "./chain/client-transaction.ts";
+import type { ClientReader } from "./chain/client-transaction.ts";
 import {
   MAX_OPEN_TRANSACTIONS,
+  type SignedBytes,
   type WrittenTransaction,
   writtenOf,
 } from "./chain/transaction-record.ts";
@@ -59,7 +60,7 @@ export class ChannelFunding {
     const there = await channels.read(store.db, channelId);
     if (there !== null) return this.#opened(there);
     const read = this.#reader.opening(payload, runtime.wallMs());
-    if (read.kind === "bad_payment") return invalidAs(read);
+    if ("kind" in read) return invalidAs(read);
     // A channel that cannot pay is of no use to anybody: nothing is sent without a valid voucher.
     const wrong =
       wrongPromise(payload.units, units, read.units) ??
@@ -82,7 +83,7 @@ export class ChannelFunding {
     if (descriptorText(payload.descriptor) !== live.descriptor)
       return invalid("session/channel-not-found", "The descriptor is not the one of this channel.");
     const read = this.#reader.topUp(payload, runtime.wallMs());
-    if (read.kind === "bad_payment") return invalidAs(read);
+    if ("kind" in read) return invalidAs(read);
     const there = await transactions.read(store.db, read.hash);
     const refusal = there === null ? await this.#recordTopUp(live, read) : null;
     if (refusal !== null) return refusal;
@@ -107,7 +108,7 @@ export class ChannelFunding {
     return refusalIn(await confirmWithin(this.#session, transaction), what);
   }
 
-  async #wrongInTrial(read: ClientTransaction): Promise<Refused | null> {
+  async #wrongInTrial(read: SignedBytes): Promise<Refused | null> {
     const tried = await unlessUnreachable(this.#reader.trial(read));
     if (tried === "unreachable") return chainDown();
     return tried === null ? null : invalidAs(tried);
@@ -162,7 +163,7 @@ export class ChannelFunding {
   }
 
   /** Records an addition; null = it is recorded. */
-  async #recordTopUp({ record }: LiveChannel, read: ClientTransaction): Promise<Refused | null> {
+  async #recordTopUp({ record }: LiveChannel, read: SignedBytes): Promise<Refused | null> {
     const { channels, transactions, store, runtime } = this.#session;
     if (record.state !== "open")
       return invalid(

@@ -5,9 +5,10 @@ import { z } from "zod";
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Tx } from "../../shared/ledger/ledger.ts";
 import { isEmbedded } from "../../shared/ledger/ledger.ts";
+import type { SealedColumn } from "../../shared/nodes/resealing.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { SessionChannelTable } from "../../shared/store/tables-payments.ts";
-import { TransactionRecord } from "./chain/transaction-record.ts";
+import { SEALED_TRANSACTIONS } from "./chain/transaction-record.ts";
 import type { ChannelMoney, Voucher } from "./channel.ts";
 import { type Descriptor, descriptorText, type Hex, parseDescriptor } from "./descriptor.ts";
 
@@ -169,7 +170,7 @@ function readable(row: SessionChannelTable, sealer: Sealer): SessionChannel | nu
 }
 
 /** A voucher is sealed for its channel: elsewhere it does not open. */
-function contextOf(id: string): string {
+function contextOf(id = ""): string {
   return `session channel ${id}`;
 }
 
@@ -199,36 +200,14 @@ function parseChannel(row: SessionChannelTable, sealer: Sealer): SessionChannel 
   };
 }
 
-const RESEALED_AT_ONCE = 100;
-
-/**
- * Seals the channels that have not ended with the present secret, so that the previous one can be
- * removed; runs before anything else reads them. Returns how many channels were
- * sealed again. Throws where the store does, and if neither secret opens a channel.
- */
-export async function resealChannels(store: Store, sealer: Sealer): Promise<number> {
-  const channels = new ChannelRecord(sealer);
-  const transactions = new TransactionRecord(sealer);
-  let resealed = 0;
-  for (let after: Hex = "0x"; ; ) {
-    const rows = await store.db
-      .selectFrom("session_channel")
-      .select(["id", "vouchers"])
-      .where("ended_at", "is", null)
-      .where("id", ">", after)
-      .orderBy("id")
-      .limit(RESEALED_AT_ONCE)
-      .execute();
-    for (const { id, vouchers } of rows) {
-      after = id;
-      const isCurrent = sealer.isCurrent(vouchers);
-      await store.transaction(async (tx) => {
-        const channel = isCurrent ? null : await channels.lock(tx, id);
-        if (channel !== null) await channels.write(tx, channel.id, { vouchers: channel.vouchers });
-        await transactions.reseal(tx, id);
-      });
-      if (!isCurrent) resealed++;
-    }
-    if (rows.length < RESEALED_AT_ONCE) return resealed;
-  }
-}
+/** The sealed columns of channels. */
+export const SEALED_CHANNELS: readonly SealedColumn[] = [
+  {
+    table: "session_channel",
+    column: "vouchers",
+    key: ["id"],
+    contextOf,
+    needed: sql`ended_at is null`,
+  },
+  SEALED_TRANSACTIONS,
+];

@@ -1,7 +1,9 @@
 // Handles the credentials of one session rail: parses the payload, finds its channel, and passes it
 // to the code for its action.
 
-import type { ChannelChanged, ChannelFunding } from "./channel-funding.ts";
+import type { RateLimitSize } from "../../core/billing/gcra.ts";
+import type { ClientReader } from "./chain/client-transaction.ts";
+import { type ChannelChanged, ChannelFunding } from "./channel-funding.ts";
 import {
   channelIdOf,
   descriptorText,
@@ -16,27 +18,30 @@ import type { SessionRail } from "./session-rail.ts";
 import type { Managed, RecordedAnswer } from "./sessions.ts";
 import { closeForPayer } from "./settlement.ts";
 import { isOurs, receiptHeaders, type SessionReceipt, type Snapshot } from "./terms.ts";
-import type { VoucherAcceptor, VoucherHold } from "./voucher-acceptor.ts";
-
-export interface CredentialHandlerParts {
-  readonly session: SessionRail;
-  readonly voucherAcceptor: Pick<VoucherAcceptor, "take">;
-  readonly openings: Pick<ChannelFunding, "open" | "topUp">;
-}
+import { VoucherAcceptor, type VoucherHold } from "./voucher-acceptor.ts";
 
 /** Handles credentials of one rail. */
 export class CredentialHandler {
-  readonly #parts: CredentialHandlerParts;
+  readonly #session: SessionRail;
+  readonly #voucherAcceptor: VoucherAcceptor;
+  readonly #funding: ChannelFunding;
 
-  constructor(parts: CredentialHandlerParts) {
-    this.#parts = parts;
+  /** `size` = the rate limit of each channel. */
+  constructor(
+    session: SessionRail,
+    reader: Pick<ClientReader, keyof ClientReader>,
+    size: RateLimitSize,
+  ) {
+    this.#session = session;
+    this.#voucherAcceptor = new VoucherAcceptor(session, size);
+    this.#funding = new ChannelFunding(session, reader);
   }
 
   async take({
     payload: given,
     ...credential
   }: SessionCredential): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
-    const { session, voucherAcceptor, openings } = this.#parts;
+    const session = this.#session;
     const payload = parsePayload(given);
     if (payload === null)
       return invalid(
@@ -55,7 +60,9 @@ export class CredentialHandler {
         "The challenge is over: answer a challenge of this response.",
       );
     const refusal =
-      payload.action === "open" ? await openings.open(payload, credential.call?.units ?? 0n) : null;
+      payload.action === "open"
+        ? await this.#funding.open(payload, credential.call?.units ?? 0n)
+        : null;
     if (refusal !== null) return refusal;
     const live = await session.live.find(payload.channelId);
     if (live === "full") return busy("too many channels are in use");
@@ -68,7 +75,7 @@ export class CredentialHandler {
       case "open":
       case "voucher":
         // An opening that began in time may be confirmed after its challenge has expired.
-        return voucherAcceptor.take(live, {
+        return this.#voucherAcceptor.take(live, {
           ...credential,
           payload,
           expired: credential.expired && payload.action === "voucher",
@@ -80,7 +87,7 @@ export class CredentialHandler {
           { challengeId: credential.challengeId, acceptedUnits: payload.units },
         );
       case "topUp":
-        return this.#managed(live, await openings.topUp(live, payload), {
+        return this.#managed(live, await this.#funding.topUp(live, payload), {
           challengeId: credential.challengeId,
           acceptedUnits: live.accepted,
         });
@@ -89,7 +96,7 @@ export class CredentialHandler {
 
   /** The state of a channel for its payer; null = there is none that can be used. */
   async remind(channelId: Hex, units: bigint): Promise<Snapshot | null> {
-    const { session } = this.#parts;
+    const session = this.#session;
     const known = await session.channels.readHeld(session.store, channelId);
     if (known === null) return null;
     const { record, heldUnits } = known;
@@ -106,7 +113,7 @@ export class CredentialHandler {
     receipt: Pick<SessionReceipt, "challengeId" | "acceptedUnits">,
   ): Managed | Refused {
     if (done.kind === "refused") return done;
-    const headers = receiptHeaders(this.#parts.session.runtime, {
+    const headers = receiptHeaders(this.#session.runtime, {
       ...receipt,
       channelId: record.id,
       spentUnits: done.spentUnits ?? record.spent_units,

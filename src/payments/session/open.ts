@@ -9,6 +9,7 @@ import { errorText } from "../../core/fields.ts";
 import type { Runtime } from "../../runtime.ts";
 import { Sealer } from "../../secrets/sealer.ts";
 import type { JobClaims } from "../../shared/nodes/job-claims.ts";
+import { resealOnce } from "../../shared/nodes/resealing.ts";
 import type { Store } from "../../shared/store/store.ts";
 import type { PaymentHeaders } from "../payments.ts";
 import { Protocol } from "../protocol.ts";
@@ -18,8 +19,7 @@ import { ClientReader } from "./chain/client-transaction.ts";
 import { Escrow } from "./chain/escrow.ts";
 import { addressOf, Settler } from "./chain/settlement-wallet.ts";
 import { TransactionRecord } from "./chain/transaction-record.ts";
-import { ChannelFunding } from "./channel-funding.ts";
-import { ChannelRecord, resealChannels } from "./channel-record.ts";
+import { ChannelRecord, SEALED_CHANNELS } from "./channel-record.ts";
 import { ChannelWorker } from "./channel-worker.ts";
 import { ChannelWriter } from "./channel-writer.ts";
 import { CredentialHandler } from "./credential-handler.ts";
@@ -37,7 +37,7 @@ import {
   type SessionTaken,
 } from "./sessions.ts";
 import { isOffered, offerOf, type Snapshot, termsOf } from "./terms.ts";
-import { VoucherAcceptor, type VoucherHold } from "./voucher-acceptor.ts";
+import type { VoucherHold } from "./voucher-acceptor.ts";
 import { VoucherChecker } from "./voucher-checker.ts";
 
 /** What opening pay-per-call needs. */
@@ -67,23 +67,10 @@ const MARK = "session";
 
 /** Starts pay-per-call. Calls no chain; throws where the store does. */
 export async function openSessions(parts: SessionsParts): Promise<Sessions> {
-  const { runtime, log, realm, secret, previousSecret, store, claims } = parts;
-  if (previousSecret !== null)
-    await claims.runIfDue({
-      name: "reseal_channels",
-      everyMs: 0,
-      async run() {
-        const resealed = await resealChannels(store, new Sealer(secret, previousSecret));
-        if (resealed > 0)
-          log.info({ resealed }, "channels of pay-per-call are sealed with the present secret");
-      },
-    });
-  const protocol = new Protocol({ realm, secret, previousSecret });
-  const vouchers = new VoucherChecker(runtime, (error) =>
-    log.error({ problem: errorText(error) }, "the thread that checks vouchers ended"),
-  );
-  const rails = parts.rails.map((settings) => openRail(parts, settings, vouchers));
-  return new AllRails(parts, { protocol, rails, vouchers });
+  const { log, store, claims } = parts;
+  const sealer = new Sealer(parts.secret, parts.previousSecret);
+  await resealOnce({ store, claims, log, sealer }, "channels", SEALED_CHANNELS);
+  return new AllRails(parts, sealer);
 }
 
 interface OpenRail {
@@ -95,11 +82,10 @@ interface OpenRail {
 function openRail(
   parts: SessionsParts,
   settings: SessionRailSettings,
-  vouchers: VoucherChecker,
+  { sealer, vouchers }: { readonly sealer: Sealer; readonly vouchers: VoucherChecker },
 ): OpenRail {
   const { runtime, store, log, waitMs } = parts;
   const { walletKey, rpcUrl, chainId, confirmations, settleN, settleMs } = settings;
-  const sealer = new Sealer(parts.secret, parts.previousSecret);
   const terms = termsOf(settings, addressOf(walletKey));
   const node = new EvmNode({ rpcUrl, chainId, runtime });
   const channels = new ChannelRecord(sealer);
@@ -121,31 +107,25 @@ function openRail(
     writer: new ChannelWriter({ runtime, store, channels, processes, live }),
     waitMs,
   };
-  const voucherAcceptor = new VoucherAcceptor(session, parts.rateLimitSize);
-  return {
-    session,
-    credentialHandler: new CredentialHandler({
-      session,
-      voucherAcceptor,
-      openings: new ChannelFunding(session, new ClientReader(terms, node)),
-    }),
-    watch: new ChannelWorker(session),
-  };
-}
-
-interface Opened {
-  readonly protocol: Protocol;
-  readonly rails: readonly OpenRail[];
-  readonly vouchers: VoucherChecker;
+  const reader = new ClientReader(terms, node);
+  const credentialHandler = new CredentialHandler(session, reader, parts.rateLimitSize);
+  return { session, credentialHandler, watch: new ChannelWorker(session) };
 }
 
 class AllRails implements Sessions {
   readonly #parts: SessionsParts;
-  readonly #opened: Opened;
+  readonly #protocol: Protocol;
+  readonly #vouchers: VoucherChecker;
+  readonly #rails: readonly OpenRail[];
 
-  constructor(parts: SessionsParts, opened: Opened) {
+  constructor(parts: SessionsParts, sealer: Sealer) {
     this.#parts = parts;
-    this.#opened = opened;
+    this.#protocol = new Protocol(parts);
+    const vouchers = new VoucherChecker(parts.runtime, (error) =>
+      parts.log.error({ problem: errorText(error) }, "the thread that checks vouchers ended"),
+    );
+    this.#vouchers = vouchers;
+    this.#rails = parts.rails.map((settings) => openRail(parts, settings, { sealer, vouchers }));
   }
 
   async challenge(call: PricedCall | null, channelHint: string | null): Promise<SessionRefusal> {
@@ -156,7 +136,7 @@ class AllRails implements Sessions {
   }
 
   async take(given: PaymentHeaders, call: PricedCall | null): Promise<SessionTaken> {
-    const taken = await this.#take(this.#opened.protocol.read(given), call);
+    const taken = await this.#take(this.#protocol.read(given), call);
     switch (taken.kind) {
       case "refused":
         return this.#refused(taken, call);
@@ -169,7 +149,7 @@ class AllRails implements Sessions {
   }
 
   gauges(): ReturnType<Sessions["gauges"]> {
-    const { rails } = this.#opened;
+    const rails = this.#rails;
     const sum = (of: (rail: OpenRail) => number): number =>
       rails.reduce((total, rail) => total + of(rail), 0);
     return {
@@ -181,8 +161,7 @@ class AllRails implements Sessions {
   }
 
   async close(): Promise<void> {
-    const { rails, vouchers } = this.#opened;
-    await Promise.all([...rails.map((rail) => rail.watch.close()), vouchers.close()]);
+    await Promise.all([...this.#rails.map(({ watch }) => watch.close()), this.#vouchers.close()]);
   }
 
   async #take(read: ReturnType<Protocol["read"]>, call: PricedCall | null) {
@@ -192,9 +171,7 @@ class AllRails implements Sessions {
         fault("payment_invalid", "calls are paid for by MPP `tempo`/`session`, not by x402"),
       );
     const { challenge, payload } = read;
-    const rail = this.#opened.rails.find((candidate) =>
-      isOffered(candidate.session.terms, challenge),
-    );
+    const rail = this.#rails.find((candidate) => isOffered(candidate.session.terms, challenge));
     if (rail === undefined)
       return invalid(
         "invalid-challenge",
@@ -231,7 +208,7 @@ class AllRails implements Sessions {
   /** The channel that a caller names, for its challenge; null = none that can be used. */
   async #snapshot(hint: string | null, units: bigint): Promise<Snapshot | null> {
     if (hint === null || !/^0x[0-9a-fA-F]{64}$/.test(hint)) return null;
-    for (const { credentialHandler } of this.#opened.rails) {
+    for (const { credentialHandler } of this.#rails) {
       const found = await credentialHandler.remind(parseHex(hint), units);
       if (found !== null) return found;
     }
@@ -245,11 +222,10 @@ class AllRails implements Sessions {
   ): SessionRefusal {
     const refusal = { kind: "refusal", fault: why, headers: [], isWrong: false } as const;
     if (why.status !== PAYMENT_REQUIRED) return refusal;
-    const { protocol, rails } = this.#opened;
-    const offers = rails.map(({ session: { terms } }) =>
+    const offers = this.#rails.map(({ session: { terms } }) =>
       offerOf(terms, units > 0n ? units : 1n, isOf(terms.chainId, snapshot) ? snapshot : null),
     );
-    const headers = protocol.challenge({
+    const headers = this.#protocol.challenge({
       offers,
       x402: [],
       digest: null,

@@ -4,7 +4,7 @@
 import type { RateLimit } from "../../core/billing/access.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { greaterOf, lesserOf } from "../../core/billing/payment.ts";
-import { rateLimitStatusOf, takeToken } from "../../core/billing/rate-limit.ts";
+import { takeToken } from "../../core/billing/rate-limit.ts";
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { CallKey, RecordedCall } from "./call-record.ts";
 import { FRESH_DEPOSIT_MS, FRESH_MS } from "./chain-sync.ts";
@@ -197,33 +197,25 @@ export class PaidCalls {
     return { kind: "held", hold };
   }
 
-  /** Takes the tokens of a request, once, however often the store runs its transaction. */
-  #limit(entering: EnteringCall, call: PricedCall): Refused | null {
-    if (entering.limit === undefined) entering.limit = this.#takeTokens(entering.live, call);
-    return entering.limit;
-  }
-
   /**
-   * Takes the tokens of a request, or none at all. A call in more parts than there can be tokens
-   * takes all of them.
+   * Takes the tokens of a request or none, once, however often the store runs its transaction. A
+   * call in more parts than there can be tokens takes all of them.
    */
-  #takeTokens(live: LiveChannel, call: PricedCall): Refused | null {
-    const size = this.#size;
-    const tokens = Math.min(tokensOf(call), size.burst);
-    const nowMs = this.#session.runtime.now();
-    const before = new Map(live.fullAtMs ?? []);
-    const missing = tokens - rateLimitStatusOf(live, RATE_LIMIT, { size, nowMs }).remaining;
-    for (let taken = 0; taken < tokens; taken++) {
-      const empty = takeToken(live, RATE_LIMIT, { size, nowMs });
-      if (empty === null) continue;
-      live.fullAtMs = before;
-      const retryAfterMs = Math.max(
-        empty.retryAfterMs ?? 1,
-        Math.ceil(((missing - 1) * 1_000) / size.perSecond),
-      );
-      return refused(fault("rate_limit_exceeded", empty.message, { retryAfterMs }));
+  #limit(entering: EnteringCall, call: PricedCall): Refused | null {
+    if (entering.limit === undefined) {
+      const now = { size: this.#size, nowMs: this.#session.runtime.now(), tokens: tokensOf(call) };
+      const empty = takeToken(entering.live, RATE_LIMIT, now);
+      // Without its advice, which is for accounts: their batches wait for tokens.
+      entering.limit =
+        empty === null
+          ? null
+          : refused(
+              fault("rate_limit_exceeded", empty.message, {
+                retryAfterMs: empty.retryAfterMs ?? 1,
+              }),
+            );
     }
-    return null;
+    return entering.limit;
   }
 }
 

@@ -77,9 +77,10 @@ export async function beginSettle(
 ): Promise<WrittenTransaction | null> {
   const voucher = collectable(money);
   if (voucher === null) return null;
-  const signed = await settler.sign({ kind: "settle", descriptor, voucher });
-  if (signed.kind === "node_error") return null;
-  const transaction = writtenOf(id, "settle", { ...signed, units: voucher.units });
+  const { units } = voucher;
+  const signed = await settler.sign({ kind: "settle", descriptor, voucher, units });
+  if (signed === null) return null;
+  const transaction = writtenOf(id, "settle", signed);
   return store.transaction(async (tx) => {
     const now = await channels.lock(tx, id);
     const open = await transactions.open(tx, id);
@@ -110,8 +111,8 @@ export async function beginClose(rail: SessionRail, id: Hex): Promise<WrittenTra
   const { descriptor } = channel;
   const voucher = voucherFor(channel, units);
   const signed = await settler.sign({ kind: "close", descriptor, voucher, units });
-  if (signed.kind === "node_error") return null;
-  const transaction = writtenOf(id, "close", { ...signed, units });
+  if (signed === null) return null;
+  const transaction = writtenOf(id, "close", signed);
   return store.transaction(async (tx) => {
     // One at a time: of two for the same amount, one would fail.
     await channels.lock(tx, id);

@@ -1,7 +1,8 @@
 // Accepts vouchers of one rail for calls: holds the price of a call, charges what was delivered,
-// and answers a repeated request with its first answer. A voucher covers a call if it promises what
-// was spent, what is held, and the price; the row of the channel, under its lock, decides that. The
-// caller of `settle` says after the call what is charged.
+// and answers a repeated request with its first answer. A voucher covers a call if its amount is at
+// least what the channel has spent, plus what other calls hold, plus the price. That is decided
+// under the lock of the channel's row. After the call, the caller of `settle` says how much is
+// charged.
 
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { lesserOf } from "../../core/billing/payment.ts";
@@ -29,17 +30,18 @@ import type { SessionRail } from "./session-rail.ts";
 import type { CallBill, CallEnd, Hold, Managed, RecordedAnswer } from "./sessions.ts";
 import { receiptHeaders } from "./terms.ts";
 
-/** Permission to make a request, whose price is held. */
+/** Permission to make a request: its price is held in the channel. */
 export type VoucherHold = Hold<Refused>;
 
-/** Requests of one channel that wait in this process. */
+/** Most requests of one channel that may wait in this process. */
 const MAX_ENTERING = 256;
+/** Pauses between tries to enter a call double from the first to the last. */
 const FIRST_PAUSE_MS = 10;
 const LAST_PAUSE_MS = 250;
 
 /**
- * Why a voucher is not one of this channel, signed by its payer; null = it is. Checked before
- * anything is told of the channel.
+ * Why a voucher does not belong to the channel or is not signed by its signer; null = it is valid.
+ * Checked before an answer tells anything about the channel.
  */
 export async function checkVoucher(
   session: SessionRail,
@@ -54,7 +56,7 @@ export async function checkVoucher(
   return wrongSignature(session, payload);
 }
 
-/** Why a voucher is not signed by the payer of its channel; null = it is. */
+/** Why a voucher is refused for its signature; null = it is signed by the channel's signer. */
 export async function wrongSignature(
   { vouchers, terms }: SessionRail,
   { descriptor, channelId, units, signature }: VoucherCredential["payload"],
@@ -81,6 +83,10 @@ export class VoucherAcceptor {
     this.#calls = new PaidCalls(session, size);
   }
 
+  /**
+   * Takes a voucher. Holds the price of its call (`hold`), repeats a recorded answer (`recorded`),
+   * keeps a voucher without a call (`managed`), or refuses.
+   */
   async take(
     live: LiveChannel,
     credential: VoucherCredential,
@@ -96,6 +102,7 @@ export class VoucherAcceptor {
     }
   }
 
+  /** Tries to enter the call until the row decides, or until `waitMs` has passed. */
   async #enter(entering: EnteringCall): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
     const { runtime, waitMs } = this.#session;
     const { live, payload, call, challengeId } = entering;
@@ -125,7 +132,7 @@ export class VoucherAcceptor {
     }
   }
 
-  /** Asks the row of the channel, once. */
+  /** Tries once to enter the call in the row of the channel. */
   async #tryToEnter(entering: EnteringCall): Promise<Entry> {
     const { writer } = this.#session;
     let made: CallHold | null = null;
@@ -136,7 +143,7 @@ export class VoucherAcceptor {
         return entry;
       });
     } catch (error) {
-      // It may have been written all the same.
+      // The hold may have been written in spite of the error.
       if (made !== null) void writer.release(made);
       throw error;
     }
@@ -165,8 +172,7 @@ export class VoucherAcceptor {
         try {
           if (units > 0n) return await this.#charge(entering, { hold, end: { ...ended, units } });
           await this.#session.writer.release(hold);
-          const headers = this.#receiptOf(live, challengeId);
-          return { ...this.#billOf(live, { cu: ended.cu, chargedUnits: 0n }), headers };
+          return this.#billOf(live, challengeId, { cu: ended.cu, chargedUnits: 0n });
         } finally {
           end();
         }
@@ -193,12 +199,8 @@ export class VoucherAcceptor {
         return "failed" as const;
       });
     if (written === "failed") return busy("the call cannot be charged right now, and was not");
-    if (written !== null)
-      return {
-        ...this.#billOf(live, { cu, chargedUnits: units }),
-        headers: this.#receiptOf(live, challengeId),
-      };
-    // Another process has used the voucher meanwhile, perhaps for this very request.
+    if (written !== null) return this.#billOf(live, challengeId, { cu, chargedUnits: units });
+    // Another process has used the voucher meanwhile, perhaps for the same request.
     const found = await findCall(session.store.db, hold);
     if (found?.body != null) return this.#recorded(live, found, challengeId);
     return invalid(
@@ -216,7 +218,8 @@ export class VoucherAcceptor {
       spentUnits: found.spent_units,
       calls: found.position,
     });
-    const bill = this.#billOf(live, { cu: Number(found.cu), chargedUnits: found.charged_units });
+    const cost = { cu: Number(found.cu), chargedUnits: found.charged_units };
+    const bill = this.#billOf(live, challengeId, cost);
     return {
       kind: "recorded",
       status: Number(found.status),
@@ -237,24 +240,24 @@ export class VoucherAcceptor {
 
   #billOf(
     live: LiveChannel,
-    { cu, chargedUnits }: Pick<CallBill, "cu" | "chargedUnits">,
-  ): Omit<CallBill, "headers"> {
+    challengeId: string,
+    cost: Pick<CallBill, "cu" | "chargedUnits">,
+  ): CallBill {
     const { deposit_units, spent_units } = live.record;
     const rateLimitStatus = rateLimitStatusOf(live, RATE_LIMIT, {
       size: this.#size,
       nowMs: this.#session.runtime.now(),
     });
-    return {
-      kind: "bill",
-      cu,
-      chargedUnits,
-      leftUnits: deposit_units - spent_units,
-      rateLimitStatus,
-    };
+    const headers = this.#receiptOf(live, challengeId);
+    const leftUnits = deposit_units - spent_units;
+    return { kind: "bill", ...cost, leftUnits, rateLimitStatus, headers };
   }
 }
 
-/** The answer as it is kept; null = there is none to repeat. */
+/**
+ * The answer as it is recorded; null = it cannot be repeated, since the caller has left or the
+ * answer is too long.
+ */
 function keptBody({ body, abandoned }: CallEnd): string | null {
   if (abandoned) return null;
   if (body === null) return "";

@@ -88,7 +88,8 @@ export class ChangeFeed {
     const startedAtMs = runtime.now();
     this.#readAtMs = startedAtMs;
     const turn = ++this.#turn;
-    const answer = await within(runtime, GIVEN_UP_MS, readChanges(store, this.#position));
+    const reading = readChanges(store, this.#position);
+    const answer = await within(runtime, GIVEN_UP_MS, "reading the log of changes", reading);
     if (turn !== this.#turn) return;
     if (answer.read.kind === "all" || answer.read.changes.length > 0) apply(answer.read);
     this.#position = answer.position;

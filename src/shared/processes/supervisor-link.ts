@@ -34,6 +34,10 @@ export interface LinkParts {
   readonly onError: (error: unknown) => void;
 }
 
+/** Most connections on their way to other workers: further ones are served here. */
+const MAX_PASSING = 64;
+const LOOK_MS = 1_000;
+
 /** Waits for the start command; null = this process was not started by a supervisor. */
 export async function linkToSupervisor<C>(parts: LinkParts): Promise<SupervisorLink<C> | null> {
   const { worker } = cluster;
@@ -41,6 +45,7 @@ export async function linkToSupervisor<C>(parts: LinkParts): Promise<SupervisorL
   const commands = createQueue<LaterCommand<C>>();
   const passed = createQueue<Socket>();
   const orphan = createQueue<null>();
+  watch(parts.runtime, () => orphan.put(null));
   const { start, bus } = await new Promise<Begun<C>>((resolve) => {
     let endpoint: BusEndpoint | null = null;
     worker.on("disconnect", () => {
@@ -76,7 +81,7 @@ export async function linkToSupervisor<C>(parts: LinkParts): Promise<SupervisorL
     report: sendReport,
     onCommand: commands.hear,
     onOrphaned: (run) => orphan.hear(() => run()),
-    passOn,
+    passOn: createPassing(),
     onPassed: passed.hear,
     close: () => process.connected && process.disconnect(),
   };
@@ -104,13 +109,26 @@ function sendUp(message: object, taken: () => void): void {
   process.send?.(message, undefined, {}, () => taken());
 }
 
-function passOn(socket: Socket, to: WorkerId): boolean {
-  if (!process.connected) return false;
-  const connection = takeConnection(socket);
-  if (connection === null) return true;
-  const report: Report = { kind: "connection", to };
-  process.send?.(report, parseSendHandle(connection), {}, () => connection.close());
-  return true;
+/** Calls back after the supervisor's end: node does not, while connections wait to be sent. */
+function watch(runtime: Pick<Runtime, "after">, ended: () => void): void {
+  if (process.connected) runtime.after(LOOK_MS, () => watch(runtime, ended));
+  else ended();
+}
+
+function createPassing(): SupervisorLink<unknown>["passOn"] {
+  let passing = 0;
+  return (socket, to) => {
+    if (!process.connected || passing >= MAX_PASSING) return false;
+    const connection = takeConnection(socket);
+    if (connection === null) return true;
+    passing++;
+    const report: Report = { kind: "connection", to };
+    process.send?.(report, parseSendHandle(connection), {}, () => {
+      passing--;
+      connection.close();
+    });
+    return true;
+  };
 }
 
 /** Queues messages until a handler is set. */

@@ -23,10 +23,11 @@ import {
   listProfiles,
   type ProfileParts,
   profileBySlug,
-  resealProfiles,
+  SEALED_PROFILES,
   saveProfile,
 } from "../../../src/hosted/profiles/profiles.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
+import { reseal } from "../../../src/shared/nodes/resealing.ts";
 import type { Store } from "../../../src/shared/store/store.ts";
 import { failingStore } from "../../fakes/hosted.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -109,8 +110,8 @@ eachStore(({ engine, open }) => {
         "with another secret it cannot be read, and nothing throws",
       );
       const rotated = { ...partsOf(store), sealer: new Sealer(NEW, OLD) };
-      assert.equal(await resealProfiles(rotated), 1);
-      assert.equal(await resealProfiles(rotated), 0);
+      assert.equal(await reseal(store, rotated.sealer, SEALED_PROFILES), 1);
+      assert.equal(await reseal(store, rotated.sealer, SEALED_PROFILES), 0);
       assert.deepEqual(
         (await profileBySlug(partsOf(store, NEW), { accountId, slug: "nodes" }))?.document,
         documentWith("secret-of-the-owner"),

@@ -16,7 +16,7 @@ import {
   type ProfileParts,
   profileRevision,
   profileRevisions,
-  resealProfiles,
+  SEALED_PROFILES,
   saveProfile,
 } from "../../../src/hosted/profiles/profiles.ts";
 import {
@@ -25,6 +25,7 @@ import {
   withSavedSecrets,
 } from "../../../src/hosted/profiles/revisions.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
+import { reseal } from "../../../src/shared/nodes/resealing.ts";
 import type { Store } from "../../../src/shared/store/store.ts";
 import { eachStore } from "../../fakes/stores.ts";
 
@@ -99,7 +100,7 @@ eachStore(({ engine, open }) => {
       const rows = await store.db.selectFrom("profile_revision").selectAll().execute();
       assert.equal(rows.length, MAX_REVISIONS - 1);
       assert.ok(rows.every(({ sealed }) => !sealed.includes("example")));
-      await resealProfiles(partsOf(store, NEW, OLD));
+      await reseal(store, partsOf(store, NEW, OLD).sealer, SEALED_PROFILES);
       const resealed = await profileRevision(partsOf(store, NEW), ref, 10);
       assert.deepEqual(resealed, earlier);
       assert.equal(await profileRevision(parts, ref, 10), null, "the old secret opens it no more");

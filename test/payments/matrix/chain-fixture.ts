@@ -29,7 +29,7 @@ export interface MatrixFixture {
   pass(ms: number): Promise<void>;
   /** Base units that the recipient has got on both chains since the fixture began. */
   received(): Promise<bigint>;
-  /** Ends every process, and the chains. */
+  /** Ends every process, and the chains where they are the fixture's own. */
   close(): Promise<void>;
 }
 
@@ -38,16 +38,38 @@ const FIRST_BLOCKS = 5;
 const STEP_MS = 50;
 const MAX_STEPS = 400_000;
 
-/** Starts both chains; blocks come with the fixture's time alone. */
-export async function startMatrixFixture(store: Store): Promise<MatrixFixture> {
+/** Starts both chains, which make no block by themselves. */
+export async function startMatrixChains(): Promise<PaymentChains> {
   const chains = await startPaymentChains();
-  const all = [chains.tempo, chains.evm];
-  for (const { rpc } of all) {
+  for (const { rpc } of [chains.tempo, chains.evm]) {
     await rpc("evm_setIntervalMining", 0);
     await rpc("evm_setAutomine", false);
-    // A reorganization takes away neither the token nor what its holders had.
-    for (let blocks = 0; blocks < FIRST_BLOCKS; blocks += 1) await rpc("evm_mine");
   }
+  return chains;
+}
+
+/** Remembers both chains as they are; the function that it returns makes them so again. */
+export async function rememberChains({ tempo, evm }: PaymentChains): Promise<() => Promise<void>> {
+  const all = [tempo, evm];
+  const ids = await Promise.all(all.map(({ rpc }) => rpc("evm_snapshot")));
+  return async () => {
+    for (const [at, { rpc }] of all.entries()) {
+      await rpc("anvil_dropAllTransactions");
+      assert.equal(await rpc("evm_revert", ids[at]), true);
+    }
+  };
+}
+
+/** Payments over chains of its own, or over running ones; blocks come with its time alone. */
+export async function startMatrixFixture(
+  store: Store,
+  running?: PaymentChains,
+): Promise<MatrixFixture> {
+  const chains = running ?? (await startMatrixChains());
+  const all = [chains.tempo, chains.evm];
+  // A reorganization takes away neither the token nor what its holders had.
+  for (const { rpc } of all)
+    for (let blocks = 0; blocks < FIRST_BLOCKS; blocks += 1) await rpc("evm_mine");
   const runtime = simulatedWorld(1);
   const heads = await Promise.all(all.map(timeOf));
   runtime.jump((Math.max(...heads) + 1) * 1_000 - runtime.wallMs());
@@ -93,7 +115,7 @@ export async function startMatrixFixture(store: Store): Promise<MatrixFixture> {
     received: async () => (await away(received())) - had,
     async close() {
       for (const kill of lives.values()) kill();
-      await chains.close();
+      if (running === undefined) await chains.close();
     },
   };
   return fixture;

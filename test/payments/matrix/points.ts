@@ -18,7 +18,7 @@ import type { Fates, Life } from "./process-fixture.ts";
 const SEED = chanceSeed();
 const IS_ALL = process.env["SVC_MATRIX"] === "all";
 /** Every so many-th point is tried. */
-const STRIDE = { question: IS_ALL ? 1 : 29, write: IS_ALL ? 1 : 7 };
+const STRIDE = { question: IS_ALL ? 1 : 43, write: IS_ALL ? 1 : 11 };
 /** For so long a chain is not reached where its node is `gone`. */
 const GONE_MS = 10_000;
 

@@ -3,12 +3,18 @@
 // authorizations, money and gas that are gone, sendings that never arrive, many at once, other
 // requests, other processes.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { openStore } from "../../../src/shared/store/store.ts";
+import type { PaymentChains } from "../../fakes/payment-chains.ts";
 import { newPlace } from "../../fakes/stores.ts";
 import { markOf, orderOf, type Wish, wordOf } from "../payment-fixture.ts";
 import { cancelling, carryingOut, moving } from "../rails/evm/signed-authorizations.ts";
-import { type MatrixFixture, startMatrixFixture } from "./chain-fixture.ts";
+import {
+  type MatrixFixture,
+  rememberChains,
+  startMatrixChains,
+  startMatrixFixture,
+} from "./chain-fixture.ts";
 import { type Bought, checkBooks, reckon, type Totals, totalsOf } from "./expected-books.ts";
 import {
   bring,
@@ -38,7 +44,13 @@ interface Situation {
   readonly reckon: (first: Bought["first"]) => Promise<void>;
 }
 
-/** A test with chains and a store of its own. */
+let chains: PaymentChains;
+before(async () => {
+  chains = await startMatrixChains();
+});
+after(() => chains?.close());
+
+/** A test with a store of its own, over chains that nobody has used. */
 function row(
   way: Way,
   title: string,
@@ -49,11 +61,13 @@ function row(
     const { place, remove } = await newPlace("sqlite");
     const store = await openStore(place);
     try {
-      const fixture = await startMatrixFixture(store);
+      const restore = await rememberChains(chains);
+      const fixture = await startMatrixFixture(store, chains);
       try {
         await play(await situationOf(fixture, way, options));
       } finally {
         await fixture.close();
+        await restore();
       }
     } finally {
       await store.close();

@@ -3,9 +3,10 @@
 // told wrongly. And the tasks that go on by themselves.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { resealPurchases } from "../../../src/payments/purchase/retention.ts";
+import { SEALED_PURCHASES } from "../../../src/payments/purchase/record.ts";
 import { startWorker } from "../../../src/payments/tasks.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
+import { reseal } from "../../../src/shared/nodes/resealing.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import {
@@ -49,8 +50,8 @@ eachStore(({ engine, open }) => {
       assert.equal(wordOf(await fixture.run(bring(life, open2, WISH))), "payment_pending");
       life.kill();
       const sealer = new Sealer(NEW_SECRET, SECRET);
-      assert.equal(await resealPurchases({ store: fixture.store, sealer }), 2);
-      assert.equal(await resealPurchases({ store: fixture.store, sealer }), 0);
+      assert.equal(await reseal(fixture.store, sealer, SEALED_PURCHASES), 5, "with submissions");
+      assert.equal(await reseal(fixture.store, sealer, SEALED_PURCHASES), 0);
       const later = await fixture.start({ secret: NEW_SECRET, waitMs: 60 });
       const again = await fixture.run(bring(later, given, WISH));
       assert.deepEqual(again.kind === "paid" && again.fulfilment, first.fulfilment);

@@ -9,7 +9,6 @@ import { syncWithChain } from "../../../src/payments/session/chain-sync.ts";
 import { CredentialHandler } from "../../../src/payments/session/credential-handler.ts";
 import type { Hex } from "../../../src/payments/session/descriptor.ts";
 import { LiveChannels } from "../../../src/payments/session/live-channels.ts";
-import type { VoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
 import type { Runtime } from "../../../src/runtime.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
@@ -68,15 +67,9 @@ eachStore(({ engine, open }) => {
         terms: { ...session.terms, chainId: 4217 },
         live: new LiveChannels({ store: session.store, channels: session.channels }),
       };
-      const reached: string[] = [];
-      const voucherAcceptor: Pick<VoucherAcceptor, "take"> = {
-        take: async () => {
-          reached.push("acceptor");
-          return { kind: "managed", headers: [] };
-        },
-      };
-      const openings = { open: async () => null, topUp: async () => assert.fail("it tops up") };
-      const counter = new CredentialHandler({ session: other, voucherAcceptor, openings });
+      const size = { perSecond: 1, burst: 1 };
+      const { reader } = life;
+      const counter = new CredentialHandler(other, reader, size);
       assert.equal(await fixture.run(counter.remind(channelOf(1).id, PRICE)), null);
       const taken = await fixture.run(
         counter.take({
@@ -86,7 +79,8 @@ eachStore(({ engine, open }) => {
           call: null,
         }),
       );
-      assert.deepEqual([taken.kind, reached], ["refused", []]);
+      assert.ok(taken.kind === "refused" && taken.snapshot === null);
+      assert.match(taken.fault.message, /descriptor is not the one of this channel, chain/);
       life.kill();
     },
   );

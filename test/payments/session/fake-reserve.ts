@@ -2,11 +2,8 @@
 // close requests, everything that was paid out. What asks it goes through an `Outside`, where
 // questions and answers are lost and processes end; here nothing fails by itself.
 import { createHash } from "node:crypto";
-import { ChainFailure, type NodeError } from "../../../src/payments/rails/chain.ts";
-import type {
-  ClientReader,
-  ClientTransaction,
-} from "../../../src/payments/session/chain/client-transaction.ts";
+import { ChainFailure } from "../../../src/payments/rails/chain.ts";
+import type { ClientReader } from "../../../src/payments/session/chain/client-transaction.ts";
 import type {
   ChannelEvent,
   Escrow,
@@ -14,6 +11,7 @@ import type {
   SettlementReceipt,
 } from "../../../src/payments/session/chain/escrow.ts";
 import type { Settler } from "../../../src/payments/session/chain/settlement-wallet.ts";
+import type { SignedBytes } from "../../../src/payments/session/chain/transaction-record.ts";
 import type { Hex } from "../../../src/payments/session/descriptor.ts";
 
 /** Runs something outside of the process, or not. */
@@ -241,8 +239,8 @@ export function settlerOf(
             ? {
                 kind: "settle",
                 channel,
-                units: String(taking.voucher.units),
-                signature: taking.voucher.signature,
+                units: String(taking.units),
+                signature: voucher?.signature ?? "0x",
                 validUntilMs,
               }
             : {
@@ -254,9 +252,9 @@ export function settlerOf(
                 validUntilMs,
               };
         const tried = chain.carryOut(tx, false);
-        if (typeof tried === "string") return refusal(tried);
+        if (typeof tried === "string") return null;
         const raw = rawOf(tx);
-        return { kind: "signed" as const, hash: hashOf(raw), raw, validUntilMs };
+        return { hash: hashOf(raw), raw, units: taking.units, validUntilMs };
       }).catch(asTrouble),
   };
 }
@@ -266,10 +264,9 @@ export function readerOf(
   chain: FakeReserve,
   outside: Outside,
 ): Pick<ClientReader, keyof ClientReader> {
-  const read = (raw: Hex): ClientTransaction => {
+  const read = (raw: Hex): SignedBytes => {
     const tx = parseTx(raw);
     return {
-      kind: "client_transaction",
       hash: hashOf(raw),
       raw,
       units: "units" in tx ? BigInt(tx.units) : 0n,
@@ -297,10 +294,6 @@ function asTrouble(error: unknown): never {
 
 /** A question or an answer that got lost. */
 export class Lost extends Error {}
-
-function refusal(message: string): NodeError {
-  return { kind: "node_error", code: 3, message, data: null, reverted: true };
-}
 
 function parseTx(raw: Hex): ReserveTx {
   return JSON.parse(Buffer.from(raw.slice(2), "hex").toString()) as ReserveTx;

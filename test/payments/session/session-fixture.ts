@@ -2,7 +2,6 @@
 // and its payers. Time is simulated and moves only in `run`.
 import assert from "node:assert/strict";
 import { TransactionRecord } from "../../../src/payments/session/chain/transaction-record.ts";
-import { ChannelFunding } from "../../../src/payments/session/channel-funding.ts";
 import { ChannelRecord } from "../../../src/payments/session/channel-record.ts";
 import { ChannelWorker } from "../../../src/payments/session/channel-worker.ts";
 import { ChannelWriter } from "../../../src/payments/session/channel-writer.ts";
@@ -17,7 +16,6 @@ import { CallProcesses } from "../../../src/payments/session/holds.ts";
 import { LiveChannels } from "../../../src/payments/session/live-channels.ts";
 import type { SessionRail } from "../../../src/payments/session/session-rail.ts";
 import { type SessionTerms, termsOf } from "../../../src/payments/session/terms.ts";
-import { VoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
 import { beat, join, type Presence } from "../../../src/shared/nodes/node-rows.ts";
 import type { Store } from "../../../src/shared/store/store.ts";
@@ -74,6 +72,7 @@ export interface LifeOptions {
 /** One process. */
 export interface Life {
   readonly counter: CredentialHandler;
+  readonly reader: ReturnType<typeof readerOf>;
   readonly session: SessionRail;
   readonly watch: ChannelWorker;
   readonly log: () => string;
@@ -194,13 +193,11 @@ function startLife(
     writer: new ChannelWriter({ runtime: process.runtime, store: mine, channels, processes, live }),
     waitMs,
   };
-  const voucherAcceptor = new VoucherAcceptor(session, { perSecond, burst: perSecond });
+  const size = { perSecond, burst: perSecond };
+  const reader = readerOf(chain, outside);
   return {
-    counter: new CredentialHandler({
-      session,
-      voucherAcceptor,
-      openings: new ChannelFunding(session, readerOf(chain, outside)),
-    }),
+    counter: new CredentialHandler(session, reader, size),
+    reader,
     session,
     watch: new ChannelWorker(session),
     log: process.log,
@@ -214,7 +211,7 @@ function startLife(
 let processes = 0;
 
 /** A process that takes all others for ended. */
-function presenceAlone(runtime: Pick<SimulatedWorld, "now">): () => Presence {
+export function presenceAlone(runtime: Pick<SimulatedWorld, "now">): () => Presence {
   const epoch = { nodeId: "alone", epoch: BigInt(++processes) };
   return () => ({ epoch, heardAtMs: runtime.now() });
 }

@@ -26,11 +26,13 @@ import {
 const PRICE = 15n;
 const REPEAT_MS = 500;
 const MAX_REPEATS = 400;
-/** On the server every so many-th point is tried. */
-const STRIDE = { sqlite: 1, postgres: 17 } as const;
-const RUNS = { sqlite: 4, postgres: 1 } as const;
+/** `SVC_MATRIX=all` tries every point on the embedded store, and plays more runs. */
+const IS_ALL = process.env["SVC_MATRIX"] === "all";
+/** Every so many-th point is tried, from one by chance on. */
+const STRIDE = { sqlite: IS_ALL ? 1 : 3, postgres: 17 };
+const RUNS = { sqlite: IS_ALL ? 40 : 2, postgres: 1 };
 /** The same where processes see each other, and wait until one that was killed counts as ended. */
-const RUNS_AMONG_OTHERS = { sqlite: 2, postgres: 1 } as const;
+const RUNS_AMONG_OTHERS = { sqlite: IS_ALL ? 20 : 1, postgres: 1 };
 
 eachStore(({ engine, open }) => {
   test(

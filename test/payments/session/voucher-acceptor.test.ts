@@ -4,10 +4,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { audit } from "../../../src/hosted/audit/audit.ts";
 import { MAX_KEPT_BYTES } from "../../../src/payments/session/call-record.ts";
-import { resealChannels } from "../../../src/payments/session/channel-record.ts";
+import {
+  TransactionRecord,
+  writtenOf,
+} from "../../../src/payments/session/chain/transaction-record.ts";
+import { SEALED_CHANNELS } from "../../../src/payments/session/channel-record.ts";
 import { LiveChannels } from "../../../src/payments/session/live-channels.ts";
+import { openSessions } from "../../../src/payments/session/open.ts";
 import type { VoucherHold } from "../../../src/payments/session/voucher-acceptor.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
+import { reseal } from "../../../src/shared/nodes/resealing.ts";
+import { ALONE } from "../../fakes/jobs.ts";
+import { simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { GRACE_MS, rawOf, signatureOf } from "./fake-reserve.ts";
 import {
@@ -16,6 +24,7 @@ import {
   channelOf,
   type Life,
   openingOf,
+  presenceAlone,
   SECRET,
   topUpOf,
   voucherOf,
@@ -841,8 +850,9 @@ eachStore(({ engine, open }) => {
       await opened(fixture, first, 2);
       first.kill();
       const next = "another secret of 32 bytes, for tests";
-      assert.equal(await resealChannels(fixture.store, new Sealer(next, SECRET)), 2);
-      assert.equal(await resealChannels(fixture.store, new Sealer(next, SECRET)), 0);
+      const sealer = new Sealer(next, SECRET);
+      assert.equal(await reseal(fixture.store, sealer, SEALED_CHANNELS), 2);
+      assert.equal(await reseal(fixture.store, sealer, SEALED_CHANNELS), 0);
       await fixture.store.db
         .updateTable("session_channel")
         .set({ vouchers: "v1.0.0", look_at: 0n })
@@ -857,7 +867,68 @@ eachStore(({ engine, open }) => {
         () => fixture.chain.paid.has(channelOf(1).id) && /cannot be read/.test(life.log()),
       );
       assert.equal(fixture.chain.paid.get(channelOf(1).id), 2n * PRICE);
+      // A transaction that a killed process leaves open would hold up the next test for a minute.
+      await fixture.run(life.watch.close());
       life.kill();
+    },
+  );
+
+  test(
+    say(
+      "an open channel that no known secret opens stops the start: its money could not be " +
+        "collected; one that has ended does not",
+    ),
+    async (t) => {
+      const fixture = channelFixture(await open(t));
+      const first = fixture.start();
+      await opened(fixture, first, 1);
+      first.kill();
+      const { db } = fixture.store;
+      const bytes = { hash: "0x11", raw: "0x22", units: PRICE, validUntilMs: 1 } as const;
+      const settlement = writtenOf(channelOf(1).id, "settle", bytes);
+      await fixture.store.transaction((tx) =>
+        new TransactionRecord(new Sealer(SECRET, null)).insert(tx, settlement, 1),
+      );
+      const written = () =>
+        db.selectFrom("session_transaction").selectAll().where("ended_at", "is", null).execute();
+      const [pending] = await written();
+      assert.ok(pending !== undefined);
+      const runtime = simulatedWorld(1);
+      const start = (previousSecret: string) =>
+        openSessions({
+          runtime,
+          store: fixture.store,
+          claims: ALONE,
+          log: { info() {}, warn() {}, error() {} },
+          rails: [],
+          realm: "svc.test",
+          secret: "another secret of 32 bytes, for tests",
+          previousSecret,
+          offerMs: 60_000,
+          waitMs: 1_000,
+          rateLimitSize: { perSecond: 1, burst: 1 },
+          process: { presence: presenceAlone(runtime), heartbeatMs: 1_000 },
+        });
+      const before = await db.selectFrom("session_channel").selectAll().execute();
+      await assert.rejects(start("a wrong secret of 32 bytes, for tests"), /another secret/);
+      assert.deepEqual(await db.selectFrom("session_channel").selectAll().execute(), before);
+      await (await start(SECRET)).close();
+      const now = await db.selectFrom("session_channel").selectAll().execute();
+      const present = new Sealer("another secret of 32 bytes, for tests", null);
+      assert.ok(now.every(({ vouchers }) => present.isCurrent(vouchers)));
+      assert.ok((await written()).every(({ raw }) => present.isCurrent(raw)));
+      await db
+        .updateTable("session_transaction")
+        .set({ raw: pending.raw })
+        .where("ended_at", "is", null)
+        .execute();
+      await assert.rejects(start("a wrong secret of 32 bytes, for tests"), /transaction/);
+      await db
+        .updateTable("session_channel")
+        .set({ state: "closed", ended_at: 1n, vouchers: before[0]?.vouchers ?? "" })
+        .execute();
+      assert.ok((await written()).length > 0);
+      await (await start("a wrong secret of 32 bytes, for tests")).close();
     },
   );
 
@@ -865,7 +936,7 @@ eachStore(({ engine, open }) => {
     const fixture = channelFixture(await open(t));
     const life = fixture.start();
     await opened(fixture, life, 1);
-    await fixture.pass(3_600_000, 5_000);
+    await fixture.pass(3_600_000, 60_000);
     await fixture.until(
       async () =>
         (await fixture.store.db.selectFrom("session_call").select("position").execute()).length ===

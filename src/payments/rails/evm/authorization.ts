@@ -6,33 +6,12 @@ import { getAddress, type Hex, keccak256, recoverTypedDataAddress, stringToBytes
 import { z } from "zod";
 import type { PaymentCredential } from "../rail.ts";
 
-/** The signed order and its signature. Secret: anybody who has it can carry it out. */
-export interface Authorization {
-  readonly from: Hex;
-  readonly to: Hex;
-  readonly value: bigint;
-  /** Seconds of the chain's clock; valid strictly between both. */
-  readonly validAfterS: bigint;
-  readonly validBeforeS: bigint;
-  /** Lower case. */
-  readonly nonce: Hex;
-  readonly signature: Hex;
-}
-
 /** The EIP-712 domain of a token. */
 export interface TokenDomain {
   readonly chainId: number;
-  readonly address: Hex;
+  readonly verifyingContract: Hex;
   readonly name: string;
   readonly version: string;
-}
-
-/** What the rail keeps of a payment, so that later changes of settings do not affect it. */
-export interface EvmMaterial {
-  readonly token: Hex;
-  readonly authorization: Authorization;
-  /** When it was read, on the wall clock, milliseconds; it was signed not long before. */
-  readonly readAtMs: number;
 }
 
 const MAX_UINT256 = 2n ** 256n - 1n;
@@ -52,33 +31,40 @@ const bytes = (count: number) =>
     .string()
     .regex(new RegExp(`^0x[0-9a-fA-F]{${count * 2}}$`))
     .transform((text): Hex => `0x${text.slice(2).toLowerCase()}`);
-const payer = z.object({ from: address });
-const signed = z.object({
+const signature = bytes(65).transform(withCanonicalParity);
+const order = z.object({
   from: address,
   to: address,
   value: uint256,
+  /** Seconds of the chain's clock; valid strictly between both. */
   validAfter: uint256,
   validBefore: uint256,
   nonce: bytes(32),
 });
-const mppPayload = signed.extend({ type: z.literal("authorization"), signature: bytes(65) });
-const x402Payload = z.object({ authorization: signed, signature: bytes(65) });
+const authorizationShape = order.extend({ signature });
+const mppPayload = authorizationShape
+  .extend({ type: z.literal("authorization") })
+  .transform(({ type: _, ...authorization }) => authorization);
+const x402Payload = z
+  .object({ authorization: order, signature })
+  .transform(({ authorization, signature }) => ({ ...authorization, signature }));
 const material = z.object({
   token: address,
-  authorization: signed.extend({ signature: bytes(65) }),
+  authorization: authorizationShape,
+  /** When it was read, on the wall clock, milliseconds; it was signed not long before. */
   readAtMs: z.int(),
 });
 
+/** The signed order and its signature. Secret: anybody who has it can carry it out. */
+export type Authorization = Readonly<z.output<typeof authorizationShape>>;
+
+/** What the rail keeps of a payment, so that later changes of settings do not affect it. */
+export type EvmMaterial = Readonly<z.output<typeof material>>;
+
 /** The authorization in a payment; null = there is none that could be carried out. */
 export function parseAuthorization(credential: PaymentCredential): Authorization | null {
-  if (credential.protocol === "mpp") {
-    const read = mppPayload.safeParse(credential.payload);
-    return read.success ? authorizationOf(read.data) : null;
-  }
-  const read = x402Payload.safeParse(credential.payload);
-  return read.success
-    ? authorizationOf({ ...read.data.authorization, signature: read.data.signature })
-    : null;
+  const shape = credential.protocol === "mpp" ? mppPayload : x402Payload;
+  return shape.safeParse(credential.payload).data ?? null;
 }
 
 /**
@@ -90,11 +76,11 @@ export function parsePayer(
   credential: PaymentCredential,
 ): Pick<Authorization, "from" | "nonce"> | null {
   if (credential.protocol === "mpp") {
-    const read = payer.safeParse(credential.payload);
+    const read = order.pick({ from: true }).safeParse(credential.payload);
     return read.success ? { from: read.data.from, nonce: nonceOf(credential.challenge) } : null;
   }
   const read = z
-    .object({ authorization: signed.pick({ from: true, nonce: true }) })
+    .object({ authorization: order.pick({ from: true, nonce: true }) })
     .safeParse(credential.payload);
   return read.success ? read.data.authorization : null;
 }
@@ -112,32 +98,15 @@ export async function signerOf(
   authorization: Authorization,
   domain: TokenDomain,
 ): Promise<Hex | null> {
-  const { signature } = authorization;
+  const { signature, ...message } = authorization;
   if (
     BigInt(`0x${signature.slice(66, 130)}`) > MAX_S ||
     !["1b", "1c"].includes(signature.slice(130))
   )
     return null;
+  const [types, primaryType] = [authorizationTypes, "TransferWithAuthorization" as const];
   try {
-    return await recoverTypedDataAddress({
-      domain: {
-        name: domain.name,
-        version: domain.version,
-        chainId: domain.chainId,
-        verifyingContract: domain.address,
-      },
-      types: authorizationTypes,
-      primaryType: "TransferWithAuthorization",
-      message: {
-        from: authorization.from,
-        to: authorization.to,
-        value: authorization.value,
-        validAfter: authorization.validAfterS,
-        validBefore: authorization.validBeforeS,
-        nonce: authorization.nonce,
-      },
-      signature,
-    });
+    return await recoverTypedDataAddress({ domain, types, primaryType, message, signature });
   } catch {
     // The numbers are on no curve.
     return null;
@@ -145,41 +114,15 @@ export async function signerOf(
 }
 
 /** As text for the store. */
-export function materialText({ token, authorization, readAtMs }: EvmMaterial): string {
-  const { from, to, value, validAfterS, validBeforeS, nonce, signature } = authorization;
-  return JSON.stringify({
-    token,
-    authorization: {
-      from,
-      to,
-      value: `${value}`,
-      validAfter: `${validAfterS}`,
-      validBefore: `${validBeforeS}`,
-      nonce,
-      signature,
-    },
-    readAtMs,
-  });
+export function materialText(material: EvmMaterial): string {
+  return JSON.stringify(material, (_, value: unknown) =>
+    typeof value === "bigint" ? String(value) : value,
+  );
 }
 
 /** Reads text that `materialText` wrote; throws on any other. */
 export function parseMaterial(text: string): EvmMaterial {
-  const { authorization, ...rest } = material.parse(JSON.parse(text));
-  return { ...rest, authorization: authorizationOf(authorization) };
-}
-
-function authorizationOf({
-  validAfter,
-  validBefore,
-  signature,
-  ...rest
-}: z.output<typeof signed> & { readonly signature: Hex }): Authorization {
-  return {
-    ...rest,
-    validAfterS: validAfter,
-    validBeforeS: validBefore,
-    signature: withCanonicalParity(signature),
-  };
+  return material.parse(JSON.parse(text));
 }
 
 /** Some signers write the parity as 0 or 1, which tokens refuse. */

@@ -169,10 +169,10 @@ async function isCanonical(
  */
 async function isPast(
   node: EvmNode,
-  { validBeforeS }: Authorization,
+  { validBefore }: Authorization,
   { head, depth }: { readonly head: EvmBlock; readonly depth: bigint },
 ): Promise<boolean> {
-  if (head.timeS < validBeforeS || head.number < depth) return false;
+  if (head.timeS < validBefore || head.number < depth) return false;
   const deep = depth === 0n ? head : await node.block(head.number - depth);
-  return deep !== null && deep.timeS >= validBeforeS;
+  return deep !== null && deep.timeS >= validBefore;
 }

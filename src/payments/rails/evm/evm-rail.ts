@@ -31,21 +31,11 @@ export function createEvmRail(
   const wallet = new EvmWallet({ ...settings, node, runtime });
   const terms = termsOf(settings);
   const looking: EvmStatusParts = { node, runtime, wallet, confirmations };
-  let isRight = false;
-  /**
-   * Throws while the node is not reached, and if chain or token differ from the settings: then
-   * nothing could be judged.
-   */
-  const network = async (): Promise<string> => {
-    const first = await node.network();
-    if (!isRight) await requireToken(node, terms.domain);
-    isRight = true;
-    return first;
-  };
+  const network = () => node.checkedNetwork(() => requireToken(node, terms.domain));
   return {
     method: "evm",
     chainId,
-    token: terms.domain.address,
+    token: terms.domain.verifyingContract,
     recipient: terms.recipient,
     local: settings.local,
     network,
@@ -90,7 +80,7 @@ function termsOf({ token, chainId, recipient, confirmations }: EvmRailSettings):
   return {
     domain: {
       chainId,
-      address: getAddress(token.address.toLowerCase()),
+      verifyingContract: getAddress(token.address.toLowerCase()),
       name: token.name,
       version: token.version,
     },
@@ -105,21 +95,23 @@ function termsOf({ token, chainId, recipient, confirmations }: EvmRailSettings):
  */
 async function requireToken(node: EvmNode, domain: TokenDomain): Promise<void> {
   const { number } = await node.head();
-  const decimals = await node.word({ to: domain.address, data: factData("decimals") }, number);
+  const decimals = await node.word(
+    { to: domain.verifyingContract, data: factData("decimals") },
+    number,
+  );
   if (decimals !== DECIMALS)
     throw new ChainFailure(
       `The token of the EIP-3009 rail has ${decimals} decimals; ${DECIMALS} are needed`,
     );
   const separator = await node.view(
-    { to: domain.address, data: factData("DOMAIN_SEPARATOR") },
+    { to: domain.verifyingContract, data: factData("DOMAIN_SEPARATOR") },
     number,
   );
-  const { name, version, chainId, address: verifyingContract } = domain;
   // The method is optional for tokens.
   if (
     separator.kind === "result" &&
     separator.value.length === WORD_CHARS &&
-    separator.value !== domainSeparator({ domain: { name, version, chainId, verifyingContract } })
+    separator.value !== domainSeparator({ domain })
   )
     throw new ChainFailure(
       "The token of the EIP-3009 rail has another EIP-712 domain than its name and version in " +

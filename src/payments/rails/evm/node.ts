@@ -42,6 +42,19 @@ export interface ContractCall {
 
 /** Typed calls of one node; every method throws `ChainFailure` while it is not reached. */
 export class EvmNode extends PaymentChain {
+  #isChecked = false;
+
+  /**
+   * As `network`, after the contracts on the chain were once found to be the configured ones:
+   * `check` throws where they are not, since then no payment could be judged.
+   */
+  async checkedNetwork(check: () => Promise<void>): Promise<string> {
+    const network = await this.network();
+    if (!this.#isChecked) await check();
+    this.#isChecked = true;
+    return network;
+  }
+
   /** Null = the chain has no such block yet, or the node does not have it. */
   block(at: bigint | "latest"): Promise<EvmBlock | null> {
     const read = (block: unknown) => blockShape.nullable().parse(block);

@@ -44,7 +44,7 @@ export function mppOffer({ domain, recipient }: EvmTerms, units: bigint): RailOf
     intent: "charge",
     request: {
       amount: `${units}`,
-      currency: domain.address,
+      currency: domain.verifyingContract,
       methodDetails: {
         chainId: domain.chainId,
         credentialTypes: ["authorization"],
@@ -65,7 +65,7 @@ export function x402Offer(
     scheme: "exact",
     network: `eip155:${domain.chainId}`,
     amount: `${units}`,
-    asset: domain.address,
+    asset: domain.verifyingContract,
     payTo: recipient,
     maxTimeoutSeconds: Math.min(Math.max(Math.floor(validMs / 1000), 3 * marginS), MAX_VALID_S / 2),
     extra: { name: domain.name, version: domain.version },
@@ -74,7 +74,7 @@ export function x402Offer(
 
 /** Whether an x402 payment names this token on this chain. */
 export function isInToken({ domain }: EvmTerms, { network, asset }: X402Offer): boolean {
-  return network === `eip155:${domain.chainId}` && isSameAddress(asset, domain.address);
+  return network === `eip155:${domain.chainId}` && isSameAddress(asset, domain.verifyingContract);
 }
 
 /** The key of a payment, unchecked; null = it names no payer. */
@@ -82,7 +82,7 @@ export function keyOf({ domain }: EvmTerms, credential: PaymentCredential): stri
   const payer = parsePayer(credential);
   return payer === null
     ? null
-    : `evm:${domain.chainId}:${domain.address}:${payer.from}:${payer.nonce}`.toLowerCase();
+    : `evm:${domain.chainId}:${domain.verifyingContract}:${payer.from}:${payer.nonce}`.toLowerCase();
 }
 
 /** Reads and checks a payment of `units`. */
@@ -107,10 +107,10 @@ export async function readPayment(
     key,
     payer: authorization.from,
     units: authorization.value,
-    validUntilMs: Number(authorization.validBeforeS) * 1000,
+    validUntilMs: Number(authorization.validBefore) * 1000,
     isSent: false,
     material: materialText({
-      token: terms.domain.address,
+      token: terms.domain.verifyingContract,
       authorization,
       readAtMs: Math.floor(nowMs),
     }),
@@ -153,7 +153,7 @@ function mppProblem(
   { challenge, source }: Extract<PaymentCredential, { readonly protocol: "mpp" }>,
   { units, authorization }: { readonly units: bigint; readonly authorization: Authorization },
 ): BadPayment | null {
-  const { address: token, chainId } = domain;
+  const { verifyingContract: token, chainId } = domain;
   const isOffered =
     challenge.method === "evm" &&
     challenge.intent === "charge" &&
@@ -231,22 +231,22 @@ function moneyProblem(
 
 function timeProblem(
   { marginS }: EvmTerms,
-  { validAfterS, validBeforeS }: Authorization,
+  { validAfter, validBefore }: Authorization,
   nowMs: number,
 ): BadPayment | null {
   const nowS = BigInt(Math.floor(nowMs / 1000));
-  if (validAfterS >= nowS)
+  if (validAfter >= nowS)
     return bad(
       "verification-failed",
       "The authorization is not valid yet: sign a `validAfter` that has passed, such as 0.",
     );
-  if (validBeforeS <= nowS + BigInt(marginS))
+  if (validBefore <= nowS + BigInt(marginS))
     return bad(
       "payment-expired",
       `The authorization has expired, or will before it can be settled: \`validBefore\` has to ` +
         `be more than ${marginS} seconds ahead.`,
     );
-  return validBeforeS <= nowS + BigInt(MAX_VALID_S)
+  return validBefore <= nowS + BigInt(MAX_VALID_S)
     ? null
     : bad(
         "verification-failed",

@@ -51,8 +51,8 @@ export function transferData({
   from,
   to,
   value,
-  validAfterS,
-  validBeforeS,
+  validAfter,
+  validBefore,
   nonce,
   signature,
 }: Authorization): Hex {
@@ -62,7 +62,7 @@ export function transferData({
   return encodeFunctionData({
     abi: ABI,
     functionName: "transferWithAuthorization",
-    args: [from, to, value, validAfterS, validBeforeS, nonce, v, r, s],
+    args: [from, to, value, validAfter, validBefore, nonce, v, r, s],
   });
 }
 

@@ -22,17 +22,7 @@ export function createTempoRail(settings: TempoRailSettings, { runtime, realm }:
     token: settings.token.address.toLowerCase(),
     recipient: settings.recipient.toLowerCase(),
   };
-  let isRight = false;
-  /**
-   * Throws while the node is not reached, and if chain or token differ from the settings: then
-   * nothing could be judged.
-   */
-  const network = async (): Promise<string> => {
-    const first = await node.network();
-    if (!isRight) await requireDollar(node, terms.token);
-    isRight = true;
-    return first;
-  };
+  const network = () => node.checkedNetwork(() => requireDollar(node, terms.token));
   return {
     method: "tempo",
     chainId,
@@ -47,9 +37,9 @@ export function createTempoRail(settings: TempoRailSettings, { runtime, realm }:
     read: async (credential, units) =>
       readPayment(terms, credential, { units, nowMs: runtime.wallMs() }),
     keyOf: (credential) => keyOf(terms, credential),
-    async check(payment) {
+    async check({ material }) {
       await network();
-      return checkMaterial(node, parseMaterial(payment.material));
+      return checkMaterial(node, parseMaterial(material));
     },
     async draft({ payment }) {
       const material = parseMaterial(payment.material);

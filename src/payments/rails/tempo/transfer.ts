@@ -1,20 +1,12 @@
 // The transfer of a payment by Tempo: one `transferWithMemo` of a TIP-20 token whose memo is bound
 // to a challenge, as a call and as an event. Parses bytes; knows no transaction and no chain.
 import { keccak256, stringToBytes } from "viem";
-import { topicOf } from "../evm/node.ts";
+import { type EvmLog, topicOf } from "../evm/node.ts";
 
 /** One call of a transaction. */
 export interface TempoCall {
   readonly to?: string | undefined;
   readonly data?: string | undefined;
-}
-
-/** One event, hex in lower case. */
-export interface TempoLog {
-  readonly address: string;
-  readonly topics: readonly string[];
-  readonly data: string;
-  readonly logIndex: number;
 }
 
 /** The transfer that a challenge expects. Addresses in lower case. */
@@ -79,8 +71,8 @@ export function memoOfCalls(
 }
 
 /** The event of the expected transfer, the first of several; null = there is none. */
-export function paidBy<L extends TempoLog>(logs: readonly L[], due: ExpectedTransfer): L | null {
-  const isPaid = ({ address, topics: [event, , to, memo], data }: L): boolean =>
+export function paidBy(logs: readonly EvmLog[], due: ExpectedTransfer): EvmLog | null {
+  const isPaid = ({ address, topics: [event, , to, memo], data }: EvmLog): boolean =>
     event === TRANSFER_WITH_MEMO &&
     address === due.token &&
     to === topicOf(due.recipient) &&

@@ -10,11 +10,6 @@ import { type Hex, type OpenPayload, parseHex, type TopUpPayload } from "../desc
 import type { SessionTerms } from "../terms.ts";
 import type { SignedBytes } from "./transaction-record.ts";
 
-/** A transaction that may be recorded and sent; `units` = what it adds to the deposit. */
-export interface ClientTransaction extends SignedBytes {
-  readonly kind: "client_transaction";
-}
-
 /** A transaction that could stay pending for longer is not sent. */
 const MAX_VALID_MS = 900_000;
 const MAX_REASON_CHARS = 200;
@@ -30,7 +25,7 @@ export class ClientReader {
   }
 
   /** Parses the transaction of an `open`: it opens exactly this channel, and does nothing else. */
-  opening(payload: OpenPayload, nowMs: number): ClientTransaction | BadPayment {
+  opening(payload: OpenPayload, nowMs: number): SignedBytes | BadPayment {
     const { chainId, escrow, token, operator, recipient } = this.#terms;
     const { descriptor, channelId } = payload;
     return this.#read(payload, nowMs, (raw) => {
@@ -51,7 +46,7 @@ export class ClientReader {
   }
 
   /** Parses the transaction of a `topUp`: it adds the stated amount to exactly this channel. */
-  topUp(payload: TopUpPayload, nowMs: number): ClientTransaction | BadPayment {
+  topUp(payload: TopUpPayload, nowMs: number): SignedBytes | BadPayment {
     const { chainId, escrow, token } = this.#terms;
     const { descriptor, units, channelId } = payload;
     return this.#read(payload, nowMs, (raw) => {
@@ -72,7 +67,7 @@ export class ClientReader {
    * Simulates a transaction: null = the chain would carry it out now. Throws `ChainFailure` while
    * the chain is not reached.
    */
-  trial({ raw }: Pick<ClientTransaction, "raw">): Promise<BadPayment | null> {
+  trial({ raw }: Pick<SignedBytes, "raw">): Promise<BadPayment | null> {
     return checkRaw(this.#node, raw);
   }
 
@@ -84,7 +79,7 @@ export class ClientReader {
     { transaction: given, descriptor }: OpenPayload | TopUpPayload,
     nowMs: number,
     validate: (raw: Hex) => bigint,
-  ): ClientTransaction | BadPayment {
+  ): SignedBytes | BadPayment {
     const { chainId } = this.#terms;
     const transaction = parseTransaction(given);
     if ("wrong" in transaction) return bad("invalid-payload", transaction.wrong);
@@ -109,7 +104,7 @@ export class ClientReader {
     const hash = parseHex(transaction.hash);
     const validUntilMs = validBeforeS * 1_000;
     try {
-      return { kind: "client_transaction", hash, raw, units: validate(raw), validUntilMs };
+      return { hash, raw, units: validate(raw), validUntilMs };
     } catch (error) {
       const reason = errorText(error).slice(0, MAX_REASON_CHARS);
       return bad(

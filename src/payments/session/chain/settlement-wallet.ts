@@ -3,38 +3,26 @@
 // nothing.
 
 import { Session } from "mppx/tempo";
-import { encodeFunctionData, keccak256, maxUint256, numberToHex } from "viem";
+import { TransactionRequest } from "ox/tempo";
+import { encodeFunctionData, keccak256, maxUint256 } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { Transaction } from "viem/tempo";
-import { ChainFailure, type NodeError, parseQuantity, resultOf } from "../../rails/chain.ts";
+import { ChainFailure, parseQuantity, resultOf } from "../../rails/chain.ts";
 import type { EvmNode } from "../../rails/evm/node.ts";
 import type { Voucher } from "../channel.ts";
 import { type Descriptor, type Hex, parseHex } from "../descriptor.ts";
 import type { SessionTerms } from "../terms.ts";
+import type { SignedBytes } from "./transaction-record.ts";
 
 /** What is to be settled of a channel. */
-export type Settlement =
-  /** Settles what the voucher promises; the channel goes on. */
-  | { readonly kind: "settle"; readonly descriptor: Descriptor; readonly voucher: Voucher }
-  /**
-   * Closes the channel at `units` in total, at most what the voucher promises; the rest returns to
-   * the payer. `voucher` null = nothing beyond what was settled before.
-   */
-  | {
-      readonly kind: "close";
-      readonly descriptor: Descriptor;
-      readonly voucher: Voucher | null;
-      readonly units: bigint;
-    };
-
-/** A signed transaction, to be recorded and sent. */
-export interface SignedSettlement {
-  readonly kind: "signed";
-  readonly hash: Hex;
-  /** Signed bytes. */
-  readonly raw: Hex;
-  /** When the chain can no longer include it, on the chain's clock. */
-  readonly validUntilMs: number;
+export interface Settlement {
+  /** `settle` = the channel goes on; `close` = the rest of the deposit returns to its payer. */
+  readonly kind: "settle" | "close";
+  readonly descriptor: Descriptor;
+  /** In total: what the voucher promises, or for a close at most that. */
+  readonly units: bigint;
+  /** Null = a close at nothing beyond what was settled before. */
+  readonly voucher: Voucher | null;
 }
 
 /** What signing needs. */
@@ -74,17 +62,23 @@ export class Settler {
   }
 
   /**
-   * A node error = the chain would not carry it out. Throws `ChainFailure` while the chain is not
-   * reached.
+   * Null = the chain would not carry it out. Throws `ChainFailure` while the chain is not reached.
    */
-  async sign(settlement: Settlement): Promise<SignedSettlement | NodeError> {
+  async sign(settlement: Settlement): Promise<SignedBytes | null> {
     const { node, terms } = this.#parts;
-    const call = { to: terms.escrow, data: dataOf(settlement) };
     const { timeS, baseFeeWei } = await node.head();
     const validBefore = Number(timeS) + VALID_S;
-    const asked = requestOf(call, { address: this.address, terms, validBefore });
+    const unsigned = {
+      type: "tempo",
+      chainId: terms.chainId,
+      calls: [{ to: terms.escrow, data: dataOf(settlement) }],
+      nonceKey: maxUint256,
+      validBefore,
+      feeToken: terms.token,
+    } as const;
+    const asked = TransactionRequest.toRpc({ ...unsigned, from: this.address, nonce: 0n });
     const sized = await node.call("eth_estimateGas", [asked, "latest"], parseQuantity);
-    if (sized.kind === "node_error" && sized.reverted) return sized;
+    if (sized.kind === "node_error" && sized.reverted) return null;
     const fees = {
       gas: (resultOf(sized, "eth_estimateGas") * 5n) / 4n,
       maxFeePerGas: 2n * (baseFeeWei ?? 0n) + TIP,
@@ -92,61 +86,20 @@ export class Settler {
     };
     if (fees.gas * fees.maxFeePerGas > MAX_FEE)
       throw new ChainFailure("The payment chain's node asks for a fee that is too high to be true");
-    const transaction = {
-      type: "tempo" as const,
-      chainId: terms.chainId,
-      calls: [call],
-      nonceKey: maxUint256,
-      nonce: 0,
-      validBefore,
-      feeToken: terms.token,
-      ...fees,
-    };
+    const transaction = { ...unsigned, ...fees, nonce: 0 };
     const raw = parseHex(
       await this.#account.signTransaction(transaction, { serializer: Transaction.serialize }),
     );
-    return { kind: "signed", hash: keccak256(raw), raw, validUntilMs: validBefore * 1_000 };
+    const { units } = settlement;
+    return { hash: keccak256(raw), raw, units, validUntilMs: validBefore * 1_000 };
   }
 }
 
-function dataOf(settlement: Settlement): Hex {
-  const { descriptor, voucher } = settlement;
+function dataOf({ kind, descriptor, units, voucher }: Settlement): Hex {
+  const abi = Session.Precompile.escrowAbi;
   const signature = voucher === null ? NO_SIGNATURE : parseHex(voucher.signature);
-  switch (settlement.kind) {
-    case "settle":
-      return encodeFunctionData({
-        abi: Session.Precompile.escrowAbi,
-        functionName: "settle",
-        args: [descriptor, settlement.voucher.units, signature],
-      });
-    case "close":
-      return encodeFunctionData({
-        abi: Session.Precompile.escrowAbi,
-        functionName: "close",
-        args: [descriptor, voucher?.units ?? settlement.units, settlement.units, signature],
-      });
-  }
-}
-
-interface Envelope {
-  readonly address: Hex;
-  readonly terms: SessionTerms;
-  readonly validBefore: number;
-}
-
-/** The transaction as a request for the node's estimate. */
-function requestOf(
-  { to, data }: { readonly to: Hex; readonly data: Hex },
-  { address, terms, validBefore }: Envelope,
-): Readonly<Record<string, unknown>> {
-  return {
-    type: "0x76",
-    from: address,
-    chainId: numberToHex(terms.chainId),
-    calls: [{ to, data, value: "0x0" }],
-    nonceKey: numberToHex(maxUint256),
-    nonce: "0x0",
-    validBefore: numberToHex(validBefore),
-    feeToken: terms.token,
-  };
+  if (kind === "settle")
+    return encodeFunctionData({ abi, functionName: kind, args: [descriptor, units, signature] });
+  const args = [descriptor, voucher?.units ?? units, units, signature] as const;
+  return encodeFunctionData({ abi, functionName: kind, args });
 }

@@ -1,8 +1,10 @@
 // Transactions of channels in the store: each is recorded before it is sent. Knows no chain, and
 // not what follows when one is done.
 
+import { sql } from "kysely";
 import type { Sealer } from "../../../secrets/sealer.ts";
 import type { Tx } from "../../../shared/ledger/ledger.ts";
+import type { SealedColumn } from "../../../shared/nodes/resealing.ts";
 import type { Store } from "../../../shared/store/store.ts";
 import type { SessionTransactionTable } from "../../../shared/store/tables-payments.ts";
 import { wholeMs } from "../channel.ts";
@@ -122,18 +124,6 @@ export class TransactionRecord {
     return numUpdatedRows > 0n;
   }
 
-  /** Seals the open transactions of a channel with the present secret. */
-  async reseal(tx: Tx, channelId: Hex): Promise<void> {
-    for (const { tx_hash, raw } of await this.open(tx, channelId)) {
-      const sealed = this.#sealer.seal(raw, contextOf(tx_hash));
-      await tx
-        .updateTable("session_transaction")
-        .set({ raw: sealed })
-        .where("tx_hash", "=", tx_hash)
-        .execute();
-    }
-  }
-
   #one(row: SessionTransactionTable | undefined): WrittenTransaction | null {
     return row === undefined ? null : parseTransaction(row, this.#sealer);
   }
@@ -155,9 +145,19 @@ function openRows(db: Reader) {
     .limit(MAX_OPEN_TRANSACTIONS);
 }
 
-function contextOf(hash: string): string {
+function contextOf(hash = ""): string {
   return `session transaction ${hash}`;
 }
+
+/** The sealed bytes of transactions; needed are those that may be sent again. */
+export const SEALED_TRANSACTIONS: SealedColumn = {
+  table: "session_transaction",
+  column: "raw",
+  key: ["tx_hash"],
+  contextOf,
+  needed: sql`ended_at is null and channel_id in
+    (select id from session_channel where ended_at is null)`,
+};
 
 function parseTransaction(row: SessionTransactionTable, sealer: Sealer): WrittenTransaction {
   const raw = sealer.open(row.raw, contextOf(row.tx_hash));

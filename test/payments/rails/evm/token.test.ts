@@ -23,8 +23,8 @@ const AUTHORIZATION: Authorization = {
   from: PAYER,
   to: RECIPIENT,
   value: 5n,
-  validAfterS: 0n,
-  validBeforeS: 1n,
+  validAfter: 0n,
+  validBefore: 1n,
   nonce: toHex(1n, { size: 32 }),
   signature: "0x",
 };

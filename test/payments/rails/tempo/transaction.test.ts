@@ -7,7 +7,7 @@ import { fromRlp, getAbiItem, type Hex, toEventSelector, toFunctionSelector, toR
 import { privateKeyToAccount } from "viem/accounts";
 import { Abis, Account, Transaction } from "viem/tempo";
 import { OTHER_PAYERS, PAYER, RECIPIENT } from "../../../../src/devnet/payments/wallets.ts";
-import { topicOf } from "../../../../src/payments/rails/evm/node.ts";
+import { type EvmLog, topicOf } from "../../../../src/payments/rails/evm/node.ts";
 import { hashOf, parseTransaction } from "../../../../src/payments/rails/tempo/transaction.ts";
 import {
   memoOfCalls,
@@ -145,8 +145,11 @@ test("a changed transaction is refused, the same, or another payer's", async () 
 });
 
 test("an event counts only from the token, to the recipient, of the amount, with the memo", () => {
-  const right = {
+  const right: EvmLog = {
     address: TOKEN,
+    txHash: "0x1",
+    block: 1n,
+    blockHash: "0x2",
     topics: [
       TRANSFER_WITH_MEMO,
       topicOf(PAYER.address),
@@ -156,7 +159,7 @@ test("an event counts only from the token, to the recipient, of the amount, with
     data: `0x${word("7")}`,
     logIndex: 4,
   };
-  const [event, from, to, memo] = right.topics as [string, string, string, string];
+  const [event, from, to, memo] = right.topics as [Hex, Hex, Hex, Hex];
   assert.deepEqual(paidBy([right], due), right);
   for (const wrong of [
     { ...right, address: RECIPIENT.address.toLowerCase() },
@@ -174,7 +177,7 @@ test("an event counts only from the token, to the recipient, of the amount, with
       ],
     },
     { ...right, topics: [] },
-  ]) {
+  ] satisfies readonly EvmLog[]) {
     assert.equal(paidBy([wrong], due), null);
     assert.deepEqual(paidBy([wrong, right], due), right);
   }
