@@ -1,19 +1,25 @@
 // Tests of the benchmark itself: it parses any framing, detects wrong answers, and fails when a
 // target is missed.
 import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type BatchRound, missedOf as missedBatches } from "./batches.ts";
+import { type BatchRound, missedOf as missedBatches, missedSharesOf } from "./batches.ts";
 import { missedOf } from "./budgets.ts";
-import { Caller } from "./caller.ts";
-import { CELLS, TARGETS } from "./cells.ts";
+import { Caller, saysTheSame } from "./caller.ts";
+import { CELLS, type Cell, TARGETS } from "./cells.ts";
+import { isMet, median, type Results } from "./figures.ts";
 import { Histogram } from "./histogram.ts";
 import { MessageReader } from "./http1.ts";
 import type { Round } from "./measure.ts";
-import { complaints, median, rowsOf } from "./report.ts";
+import { indexOf, pageOf } from "./page.ts";
+import { peersIn } from "./peers.ts";
+import { complaints, discardedIn, figuresOf, type Series } from "./report.ts";
 import { missedSizes, SIZES, type SizeCost, vsLine } from "./sweep.ts";
-import type { SystemName } from "./systems.ts";
+import { judge, LEAST_ROUNDS, MOST_ROUNDS, medianInterval, type PairedRound } from "./verdict.ts";
 import {
   expectedAnswer,
   LARGE_SHAPE,
@@ -207,57 +213,244 @@ test(
   "a missed target, a wrong answer, an extra upstream call and an empty cell are complaints; a " +
     "good run has none",
   () => {
-    const cell = CELLS.find(({ name }) => name === "small-64");
-    assert.ok(cell !== undefined);
-    assert.ok(
-      TARGETS.some(
-        (target) =>
-          target.cell === "small-64" && target.measure === "cpuVsNginx" && target.max === 2.2,
-      ),
-    );
+    const cell = cellNamed("small-64");
+    const target = TARGETS.find((each) => each.cell === cell.name && each.measure === "cpuUs");
+    assert.ok(target !== undefined && target.of === "ratio");
     const verdict = (svc: Partial<Round>): readonly string[] =>
-      complaints({
-        cell,
-        ratePerSecond: null,
-        startRssMb: new Map(),
-        rounds: [round("nginx", {}), round("svc", svc)],
-      });
-    assert.deepEqual(verdict({ cpuUsPerRequest: 21.9 }), []);
-    assert.match(verdict({ cpuUsPerRequest: 22.1 }).join(), /cpuVsNginx/);
+      complaints({ cell, series: [series("nginx", [{}]), series("svc", [svc])] });
+    assert.deepEqual(verdict({ cpuUsPerRequest: 10 * target.most - 0.1 }), []);
+    assert.match(verdict({ cpuUsPerRequest: 10 * target.most + 0.1 }).join(), /CPU µs of svc/);
     assert.match(verdict({ amplification: 1.01 }).join(), /must be 1\.00/);
     assert.match(verdict({ amplification: 0.99 }).join(), /must be 1\.00/);
-    assert.match(
-      verdict({ load: { ...round("svc", {}).load, failed: 1 } }).join(),
-      /wrong or missing/,
-    );
+    const failed = { load: { ...round("svc", {}).load, failed: 1 } };
+    assert.match(verdict(failed).join(), /wrong or missing/);
     assert.match(verdict({ discarded: "the generator was saturated" }).join(), /no round of svc/);
+    const peer = { ...series("other", [failed]), isPeer: true };
+    const own = [series("nginx", [{}]), series("svc", [{}])];
+    assert.deepEqual(complaints({ cell, series: [...own, peer] }), []);
   },
 );
 
 test("discarded rounds stay out of the medians, and added latency is taken within a round", () => {
-  const cell = CELLS[0];
-  assert.ok(cell !== undefined);
+  const cell = cellNamed("rate-1000");
   const at = (p50Ms: number): Round["load"] => ({ ...round("svc", {}).load, p50Ms });
-  const rounds = [1, 5, 9].flatMap((base) => [
-    round("direct", { load: at(base) }),
-    round("svc", { load: at(base + 0.2), cpuUsPerRequest: base }),
-  ]);
-  const spoiled = [
-    round("direct", { load: at(1) }),
-    round("svc", { load: at(90), cpuUsPerRequest: 500, discarded: "noise" }),
-  ];
-  const svc = rowsOf({
+  const bases = [1, 5, 9];
+  const measured = {
     cell,
-    ratePerSecond: null,
-    startRssMb: new Map([["svc", 25]]),
-    rounds: [...rounds, ...spoiled],
-  }).find(({ system }) => system === "svc");
-  assert.equal(svc?.cpuUs, 5);
-  assert.equal(svc?.kept, 3);
-  assert.equal(svc?.memoryGrowthMb, 35);
-  assert.ok(Math.abs((svc?.addedP50Ms ?? 0) - 0.2) < 1e-9);
+    series: [
+      series(
+        "direct",
+        [...bases, 1].map((base) => ({ load: at(base) })),
+      ),
+      series("svc", [
+        ...bases.map((base) => ({ load: at(base + 0.2), cpuUsPerRequest: base })),
+        { load: at(90), cpuUsPerRequest: 500, discarded: "noise" },
+      ]),
+    ],
+  };
+  const figures = figuresOf(measured);
+  const medianOf = (measure: string): number | null | undefined =>
+    figures.find((figure) => figure.measure === measure)?.of.value;
+  assert.equal(medianOf("CPU µs"), 5);
+  assert.equal(figures[0]?.rounds, "3/4");
+  assert.ok(Math.abs((medianOf("added p50 ms") ?? 0) - 0.2) < 1e-9);
+  assert.deepEqual(discardedIn(measured), [{ cell: "rate-1000", system: "svc", reason: "noise" }]);
   assert.equal(median([4, 1, 3, 2]), 2.5);
 });
+
+test("a ratio is of both instances of each system, round by round, and the page shows all four", () => {
+  const us = (values: readonly number[]) => values.map((cpuUsPerRequest) => ({ cpuUsPerRequest }));
+  const [figure] = figuresOf({
+    cell: cellNamed("small-64"),
+    series: [
+      series("nginx", us([10, 20, 10])),
+      { ...series("nginx", us([10, 20, 12])), instance: 2 },
+      series("svc", us([15, 30, 22])),
+      { ...series("svc", us([17, 34, 22])), instance: 2 },
+    ],
+  });
+  assert.ok(figure !== undefined);
+  assert.equal(figure.ratio, 1.6);
+  assert.deepEqual(figure.beside, { system: "nginx", value: 10, again: 12 });
+  assert.deepEqual(figure.of, { system: "svc", value: 22, again: 22 });
+  const page = pageOf([results({ figures: [figure] })]);
+  assert.match(
+    page,
+    /\| small-64 \| CPU µs \| nginx \| 10\.0 \/ 12\.0 \| svc \| 22\.0 \/ 22\.0 \| 1\.60 \|/,
+  );
+});
+
+test("what no round tells is shown as such, and is no target met", () => {
+  const spoiled = { discarded: "noise" };
+  const measured = {
+    cell: cellNamed("rate-1000"),
+    series: ["direct", "nginx", "svc"].map((system) => series(system, [spoiled])),
+  };
+  const figures = figuresOf(measured);
+  assert.deepEqual([...new Set(figures.map(isMet))], [null, false]);
+  assert.match(
+    pageOf([results({ figures })]),
+    /\| nginx \| – \| svc \| – \| {2}\| 0\.3: \*\*missed\*\*/,
+  );
+  assert.match(complaints(measured).join(), /added p50 ms of svc is not known/);
+});
+
+test("the most memory of any round beyond the start is judged, of discarded rounds too", () => {
+  const cell = cellNamed("large-64");
+  const svc = series("svc", [{ peakMb: 60 }, { peakMb: 400, discarded: "noise" }]);
+  assert.match(
+    complaints({ cell, series: [series("nginx", [{}, {}]), svc] }).join(),
+    /most memory.*is 375\.00, promised at most 256/,
+  );
+});
+
+test("a page tells commit, machine, targets and the rounds that were thrown away", () => {
+  const discarded = { cell: "rate-1000", system: "svc", reason: "other work on this machine" };
+  const figure = {
+    cell: "c",
+    measure: "m",
+    beside: null,
+    of: { system: "svc", value: 3, again: null },
+    ratio: null,
+    bound: { of: "value", most: 2 },
+    rounds: "1/2",
+  } as const;
+  const page = pageOf([results({ figures: [figure], discarded: [discarded, discarded] })]);
+  for (const part of [
+    "Figures of svc 9.8.7",
+    "abc123+ with changes",
+    "a machine",
+    "0 of 1 met",
+    "2: **missed**",
+  ])
+    assert.ok(page.includes(part), part);
+  assert.match(page, /`rate-1000`, svc: other work on this machine \(2 rounds\)/);
+  const index = indexOf(["0.9.0.md", "README.md", "0.10.0.md"]);
+  assert.ok(index.indexOf("[0.10.0]") < index.indexOf("[0.9.0]"));
+});
+
+test("an answer by meaning has the same ids and results, in any order of members and items", () => {
+  const expected =
+    '[{"jsonrpc":"2.0","id":1,"result":"0x1"},{"jsonrpc":"2.0","id":2,"result":"0x2"}]';
+  const [one, two] = ['{"result":"0x1","id":1}', '{ "id": 2, "result": "0x2", "jsonrpc": "2.0" }'];
+  assert.ok(saysTheSame(`[${two},${one}]`, expected));
+  for (const text of [`[${one}]`, `[${one},${one}]`, one, "[", `[${one},{"id":2,"result":"0x1"}]`])
+    assert.ok(!saysTheSame(text, expected), text);
+});
+
+const quiet = fc.double({ min: 0.99, max: 1.01, noNaN: true });
+const pairs = (ratio: fc.Arbitrary<number>, control: fc.Arbitrary<number>, minLength = 1) =>
+  fc.array(fc.record({ ratios: ratio.map((one) => [one]), control }), {
+    minLength,
+    maxLength: MOST_ROUNDS,
+  });
+const wild = fc.double({ min: 0.5, max: 2, noNaN: true });
+
+test("a build is worse only above 3 % beyond the spread, and passes only under a narrow one", () => {
+  fc.assert(
+    fc.property(pairs(wild, wild), (rounds) => {
+      const { verdict, ratio, spread } = judge(rounds);
+      if (verdict === "worse") assert.ok(ratio > 1.03 + spread);
+      if (verdict === "passed") assert.ok(spread <= 0.03 && ratio <= 1.03 + spread);
+      if (verdict === "undecided") assert.ok(spread > 0.03 && rounds.length === MOST_ROUNDS);
+      if (rounds.length < LEAST_ROUNDS) assert.equal(verdict, "more");
+      if (rounds.length === MOST_ROUNDS) assert.notEqual(verdict, "more");
+      assert.notEqual(judge(rounds, false).verdict, "more");
+    }),
+  );
+});
+
+test("the order of rounds does not matter, and a slower build is never judged better", () => {
+  fc.assert(
+    fc.property(pairs(wild, wild), fc.double({ min: 1, max: 2, noNaN: true }), (rounds, by) => {
+      assert.deepEqual(judge(rounds.toReversed()), judge(rounds));
+      const slower = judge(rounds.map((round) => slowed(round, by)));
+      if (judge(rounds).verdict === "worse") assert.equal(slower.verdict, "worse");
+    }),
+  );
+});
+
+test("on a quiet machine an equal build passes, a slower one is worse, and one wild round changes neither", () => {
+  fc.assert(
+    fc.property(pairs(quiet, quiet, LEAST_ROUNDS), wild, (rounds, noise) => {
+      const spoiled = rounds.with(0, { ratios: [noise], control: noise });
+      const slower = (all: typeof rounds) => all.map((each) => slowed(each, 1.1));
+      for (const all of [rounds, spoiled]) {
+        assert.equal(judge(all).verdict, "passed");
+        assert.equal(judge(slower(all)).verdict, "worse");
+      }
+    }),
+  );
+});
+
+test("a machine on which one build differs from itself decides nothing", () => {
+  const rounds = Array.from({ length: MOST_ROUNDS }, (_, at) => ({
+    ratios: [1],
+    control: at % 2 === 0 ? 0.8 : 1.25,
+  }));
+  assert.equal(judge(rounds).verdict, "undecided");
+  assert.equal(judge(rounds.slice(1)).verdict, "more");
+  assert.equal(judge([]).verdict, "more");
+});
+
+test("the interval of a median leaves out as many values at each end as 95 % confidence allows", () => {
+  const upTo = (count: number): readonly number[] =>
+    Array.from({ length: count }, (_, at) => at + 1);
+  assert.deepEqual(medianInterval(upTo(9)), [2, 8]);
+  assert.deepEqual(medianInterval(upTo(25)), [8, 18]);
+  assert.deepEqual(medianInterval(upTo(3)), [1, 3]);
+});
+
+test("a peer is a folder with an executable start, and says where it takes calls", () => {
+  const dir = mkdtempSync(join(tmpdir(), "svc-peers-"));
+  try {
+    assert.throws(() => peersIn(dir), /no folder/);
+    for (const name of ["one", "other", "notes"]) mkdirSync(join(dir, name));
+    for (const name of ["one", "other"])
+      writeFileSync(join(dir, name, "start"), "#!/bin/sh\n", { mode: 0o755 });
+    writeFileSync(join(dir, "other", "path"), "/main/evm/1\n");
+    writeFileSync(join(dir, "notes", "start"), "");
+    assert.deepEqual(
+      peersIn(dir).map(({ name, path }) => [name, path]),
+      [
+        ["one", "/"],
+        ["other", "/main/evm/1"],
+      ],
+    );
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+});
+
+function slowed({ ratios, control }: PairedRound, by: number): PairedRound {
+  return { ratios: ratios.map((ratio) => ratio * by), control };
+}
+
+function cellNamed(name: string): Cell {
+  const cell = CELLS.find((each) => each.name === name);
+  assert.ok(cell !== undefined);
+  return cell;
+}
+
+function series(system: string, changes: readonly Partial<Round>[]): Series {
+  const rounds = changes.map((change) => round(system, change));
+  return { system, instance: 1, isPeer: false, startRssMb: 25, rounds };
+}
+
+function results(change: Partial<Results>): Results {
+  return {
+    name: "cells",
+    title: "Calls",
+    method: "In turn.",
+    figures: [],
+    discarded: [],
+    at: "2026-11-28T12:00:00.000Z",
+    version: "9.8.7",
+    commit: "abc123+",
+    machine: "a machine",
+    ...change,
+  };
+}
 
 function ascii(text: string): string {
   return text.replace(/[^ -~]/g, "?");
@@ -272,7 +465,7 @@ function framed({ text, chunked }: { readonly text: string; readonly chunked: bo
   );
 }
 
-function round(system: SystemName, change: Partial<Round>): Round {
+function round(system: string, change: Partial<Round>): Round {
   const load = {
     sent: 10,
     ok: 10,
@@ -281,6 +474,7 @@ function round(system: SystemName, change: Partial<Round>): Round {
     faults: [],
     seconds: 1,
     p50Ms: 1,
+    p95Ms: 1.5,
     p99Ms: 2,
     maxMs: 3,
     cpuUs: 1,
@@ -321,7 +515,7 @@ async function faultOf(
         resolve(fault);
       };
       const caller = new Caller(
-        { port: address.port, path: "/", workload, shape: LARGE_SHAPE, done },
+        { port: address.port, path: "/", workload, shape: LARGE_SHAPE, byMeaning: false, done },
         Caller.readBuffer(),
       );
       void caller.open().then(() => caller.send(number, 0));
@@ -353,6 +547,24 @@ test("the targets of batches: fewer requests and less CPU than single calls, of 
   assert.equal(missedBatches({ alone: [round(1.2, 20)], together }).length, 1);
   assert.equal(missedBatches({ alone, together: [round(1, 21)] }).length, 2);
   assert.equal(missedBatches({ alone, together: [] }).length, 1);
+});
+
+test("the targets of batches of callers: half a call an item, a quarter where they go together", () => {
+  const round = (serviceUs: number): readonly BatchRound[] => [
+    { requests: 1, serviceUs, providerUs: 2, callsPerSecond: 1_000 },
+  ];
+  const well = {
+    alone: round(20),
+    together: round(15),
+    "batch-20": round(200),
+    "batch-20-together": round(100),
+    "batch-1000": round(10_000),
+  };
+  assert.deepEqual(missedSharesOf(well), []);
+  assert.equal(missedSharesOf({ ...well, "batch-20": round(201) }).length, 1);
+  assert.equal(missedSharesOf({ ...well, "batch-20-together": round(101) }).length, 1);
+  assert.equal(missedSharesOf({ ...well, "batch-1000": round(10_001) }).length, 1);
+  assert.equal(missedSharesOf({ ...well, "batch-1000": [] }).length, 1);
 });
 
 test("the targets of budgets: one request more than declared, a refusal, a failure", () => {

@@ -64,11 +64,9 @@ function chance(text: string, below: number): number {
   return ((sum >>> 8) * below) >>> 24;
 }
 
-function logs(count: number): string {
+function logs(count: number, from: string): string {
   const topics = `["${hash(1)}","${hash(2)}","${hash(3)}"]`;
-  const log = `{"address":"${address(7)}","topics":${topics},"data":"${hash(5)}"}`.padEnd(
-    LOG_BYTES,
-  );
+  const log = `{"address":"${from}","topics":${topics},"data":"${hash(5)}"}`.padEnd(LOG_BYTES);
   return `[${new Array(count).fill(log).join(",")}]`;
 }
 
@@ -90,11 +88,14 @@ function resultOf(body: string): string {
       return `"0x${"00".repeat((HASH_BYTES / 2) * (1 + chance(params, 4)))}"`;
     case "eth_getBalance":
       return '"0x1234567890abcdef"';
-    case "eth_getLogs":
-      return logs(chance(params, 40));
+    case "eth_getLogs": {
+      // Of the address that is asked for: an answer to something else would not be kept.
+      const from = /"address":"([^"]*)"/.exec(params)?.[1] ?? address(7);
+      return logs(chance(params, 40), from);
+    }
     case "eth_getTransactionReceipt": {
       const where = `"blockNumber":"0x1000000","blockHash":"${hash(0x1000000)}"`;
-      return `{${where},"logsBloom":"0x${"00".repeat(256)}","logs":${logs(chance(params, 6))}}`;
+      return `{${where},"logsBloom":"0x${"00".repeat(256)}","logs":${logs(chance(params, 6), address(7))}}`;
     }
     default: {
       const tag = /"params":\["([^"]*)"/.exec(body)?.[1] ?? "latest";

@@ -8,9 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { requestOf } from "./block-provider.ts";
 import { isRecord, startChild } from "./child.ts";
+import { type Figure, isMet, median, saveResults } from "./figures.ts";
 import { MessageReader } from "./http1.ts";
 import { cpuUs, memoryMb } from "./procfs.ts";
-import { median } from "./report.ts";
 import { PATHS, type System, startServiceWith } from "./systems.ts";
 
 const MAX_BYTES = 128 * 1_048_576;
@@ -24,6 +24,8 @@ const MAX_CALLS = 1_000_000;
 /** CPU of a call that is answered from the cache, compared with one that is routed. */
 const MOST_HIT = 0.6;
 const COST_ROUNDS = 5;
+/** Of the calls whose answers were kept; empty answers are kept for a minute. */
+const LEAST_HITS = 0.98;
 const ANSWER_TIMEOUT_MS = 5_000;
 
 /** Runs the measurement; resolves with the exit code. */
@@ -44,9 +46,18 @@ export async function measureCacheMemory(): Promise<number> {
       return system;
     };
     const [without, kept] = [await start("off"), await start(`{ max_bytes: ${MAX_BYTES} }`)];
-    const isSmall = await fill(without, kept);
-    const isCheap = await compareHits(without, kept);
-    return isSmall && isCheap ? 0 : 1;
+    const figures = [await fill(without, kept), await compareHits(without, kept)];
+    saveResults({
+      name: "cache",
+      title: "The cache",
+      method:
+        "`npm run bench -- --cache-memory`: resident memory that a full cache adds, over its " +
+        "setting, after all of it was replaced twice; then calls that it answers, each system " +
+        "measured twice in a round.",
+      figures,
+      discarded: [],
+    });
+    return figures.every((figure) => isMet(figure) === true) ? 0 : 1;
   } finally {
     for (const stop of stops.toReversed()) await stop();
     rmSync(dir, { recursive: true, force: true });
@@ -54,7 +65,7 @@ export async function measureCacheMemory(): Promise<number> {
 }
 
 /** Sends both services the same calls until all that is kept was replaced twice. */
-async function fill(without: System, kept: System): Promise<boolean> {
+async function fill(without: System, kept: System): Promise<Figure> {
   const [empty, before] = [rssMb(without), rssMb(kept)];
   let calls = 0;
   let turned = 0;
@@ -74,32 +85,64 @@ async function fill(without: System, kept: System): Promise<boolean> {
     const figures = [calls, (bytes / 1_048_576).toFixed(1), entries, rssMb(without), rssMb(kept)];
     process.stdout.write(`  ${figures.join(", ")}, ${beyond.toFixed(2)}\n`);
   }
-  const met = beyond <= MOST && turned >= TURNS;
-  process.stdout.write(`${met ? "met" : "MISSED"}: at most ${MOST} x the setting\n`);
-  return met;
+  if (turned < TURNS) throw new Error("the cache was not replaced twice");
+  process.stdout.write(`${beyond <= MOST ? "met" : "MISSED"}: at most ${MOST} x the setting\n`);
+  return {
+    cell: "memory",
+    measure: "memory over the setting",
+    beside: null,
+    of: { system: "svc", value: beyond, again: null },
+    ratio: null,
+    bound: { of: "value", most: MOST },
+    rounds: "1/1",
+  };
 }
 
-/** Asks both the same calls again and again: one has kept the answers, the other routes. */
-async function compareHits(without: System, kept: System): Promise<boolean> {
-  const us: { readonly hit: number[]; readonly routed: number[] } = { hit: [], routed: [] };
+/** One of two measurements of the same thing, on one system. */
+interface Take {
+  readonly system: System;
+  readonly us: number[];
+}
+
+/**
+ * Asks both the same calls again and again: one has kept the answers, the other routes. Each is
+ * measured twice in a round, as its own control.
+ */
+async function compareHits(without: System, kept: System): Promise<Figure> {
+  const takes: readonly Take[] = [
+    { system: kept, us: [] },
+    { system: without, us: [] },
+    { system: without, us: [] },
+    { system: kept, us: [] },
+  ];
+  let hitsBefore = 0;
   for (let round = -1; round < COST_ROUNDS; round++) {
-    for (const [costs, system] of [
-      [us.hit, kept],
-      [us.routed, without],
-    ] as const) {
+    for (const { system, us } of takes) {
       const before = sumOf(system, cpuUs);
       await ask(system, 0);
-      if (round >= 0) costs.push((sumOf(system, cpuUs) - before) / CALLS_A_STEP);
+      if (round >= 0) us.push((sumOf(system, cpuUs) - before) / CALLS_A_STEP);
     }
+    if (round < 0) hitsBefore = (await reportOf(kept)).hits;
   }
-  const [hit, routed] = [median(us.hit), median(us.routed)];
-  const ratio = hit / routed;
-  const figures = `${hit.toFixed(1)} µs, routed ${routed.toFixed(1)} µs`;
+  const share = ((await reportOf(kept)).hits - hitsBefore) / (2 * COST_ROUNDS * CALLS_A_STEP);
+  if (share < LEAST_HITS) throw new Error(`${(100 * share).toFixed(1)} % of the calls were hits`);
+  const [hit = 0, routed = 0, routedAgain = 0, hitAgain = 0] = takes.map(({ us }) => median(us));
+  const ratio = (hit + hitAgain) / (routed + routedAgain);
   const verdict = ratio <= MOST_HIT ? "met" : "MISSED";
   process.stdout.write(
-    `a call from the cache ${figures}: ${ratio.toFixed(2)} x (${verdict}: at most ${MOST_HIT})\n`,
+    `a call from the cache ${hit.toFixed(1)} and ${hitAgain.toFixed(1)} µs, routed ` +
+      `${routed.toFixed(1)} and ${routedAgain.toFixed(1)} µs: ${ratio.toFixed(2)} x (${verdict}: ` +
+      `at most ${MOST_HIT})\n`,
   );
-  return ratio <= MOST_HIT;
+  return {
+    cell: "hit-32",
+    measure: "CPU µs",
+    beside: { system: "routed", value: routed, again: routedAgain },
+    of: { system: "from the cache", value: hit, again: hitAgain },
+    ratio,
+    bound: { of: "ratio", most: MOST_HIT },
+    rounds: `${COST_ROUNDS}/${COST_ROUNDS}`,
+  };
 }
 
 function sumOf({ pids }: System, read: (pid: number) => number): number {
@@ -144,12 +187,13 @@ async function ask({ port }: System, from: number): Promise<void> {
 /** What the service tells of its cache. */
 async function reportOf({
   port,
-}: System): Promise<Record<"bytes" | "entries" | "evicted", number>> {
+}: System): Promise<Record<"bytes" | "entries" | "evicted" | "hits", number>> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const read = (pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0);
   return {
     bytes: read(/^svc_cache_bytes(?:\{[^}]*\})? (\S+)/m),
     entries: read(/^svc_cache_entries(?:\{[^}]*\})? (\S+)/m),
+    hits: read(/^svc_cache_calls_total\{[^}]*hit[^}]*\} (\S+)/m),
     evicted: read(/^svc_cache_removed_total\{[^}]*room[^}]*\} (\S+)/m),
   };
 }

@@ -29,6 +29,8 @@ export interface LoadJob {
   readonly ratePerSecond: number | null;
   /** Size and framing of the answers of the workload `sized`. */
   readonly shape?: AnswerShape;
+  /** Whether answers may say the same in other bytes. */
+  readonly byMeaning?: boolean;
 }
 
 /** The result of a job. */
@@ -46,6 +48,7 @@ export interface LoadReport {
   readonly faults: readonly string[];
   readonly seconds: number;
   readonly p50Ms: number;
+  readonly p95Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
   /** User and system CPU time of the generator during the job, µs. */
@@ -89,13 +92,16 @@ class Run {
 
   async open(): Promise<void> {
     const buffer = Caller.readBuffer();
-    const { port, path, workload, shape = LARGE_SHAPE } = this.#job;
+    const { port, path, workload, shape = LARGE_SHAPE, byMeaning = false } = this.#job;
     const done = (caller: Caller, number: number, dueMs: number, fault: string | null): void =>
       this.#done(caller, number, dueMs, fault);
     const paths = path.split(" ");
     for (let at = 0; at < this.#job.connections; at++)
       this.#callers.push(
-        new Caller({ port, path: paths[at % paths.length] ?? path, workload, shape, done }, buffer),
+        new Caller(
+          { port, path: paths[at % paths.length] ?? path, workload, shape, byMeaning, done },
+          buffer,
+        ),
       );
     await Promise.all(this.#callers.map((caller) => caller.open()));
   }
@@ -187,6 +193,7 @@ class Run {
       faults: this.#faults,
       seconds: (sharedNowMs() - startMs) / 1_000,
       p50Ms: this.#latencies.quantileMs(0.5),
+      p95Ms: this.#latencies.quantileMs(0.95),
       p99Ms: this.#latencies.quantileMs(0.99),
       maxMs: this.#latencies.maxMs,
       cpuUs: used.user + used.system,

@@ -5,7 +5,7 @@ import { QUIET_CORES, SATURATED_CORES } from "./cells.ts";
 import type { Child } from "./child.ts";
 import { type LoadJob, type LoadReport, parseReport } from "./load.ts";
 import { cpuUs, machineBusyUs, memoryMb, resetPeak } from "./procfs.ts";
-import type { System, SystemName } from "./systems.ts";
+import type { System } from "./systems.ts";
 import { parseSnapshot, type UpstreamSnapshot } from "./upstream.ts";
 import { callsIn, countedAs } from "./workload.ts";
 
@@ -17,7 +17,7 @@ export interface Rig {
 
 /** The results of one round. */
 export interface Round {
-  readonly system: SystemName;
+  readonly system: string;
   readonly load: LoadReport;
   /** CPU of the system per right answer, µs; 0 for `direct`. */
   readonly cpuUsPerRequest: number;
@@ -48,11 +48,12 @@ export async function measure(
 ): Promise<Round> {
   const job: LoadJob = {
     port: system.port,
-    path: cell.path,
+    path: system.path ?? cell.path,
     workload: cell.workload,
     connections: cell.connections,
     ...load,
     ...(cell.shape === undefined ? {} : { shape: cell.shape }),
+    ...(system.isPeer === true ? { byMeaning: true } : {}),
   };
   await rig.load.ask({ kind: "job", job }, ANSWER_MS);
   for (const pid of system.pids) resetPeak(pid);
@@ -60,6 +61,18 @@ export async function measure(
   const report = parseReport(await rig.load.ask({ kind: "go" }, ANSWER_MS + load.seconds * 1_000));
   const after = await sample(rig, system);
   return judge(system, cell, report, { before, after });
+}
+
+/** Calls in a closed loop until the JIT compiler has settled: so many, within so many seconds. */
+export async function warmUp(
+  rig: Rig,
+  system: System,
+  cell: Cell,
+  until: { readonly calls: number; readonly seconds: number },
+): Promise<void> {
+  let calls = 0;
+  for (let second = 0; second < until.seconds && calls < until.calls; second++)
+    calls += (await measure(rig, system, cell, { seconds: 1, ratePerSecond: null })).load.ok;
 }
 
 /** Requests the counters of the upstream. */
@@ -140,7 +153,7 @@ function reason(
   if (load.failed > 0)
     return `${load.failed} of ${load.sent} answers were not right: ${load.faults.join(" | ")}`;
   if (load.ok === 0) return "no answer at all";
-  if (cell.pace === "half" && cores.others >= QUIET_CORES)
+  if (cell.pace !== "closed" && cores.others >= QUIET_CORES)
     return "other work on this machine: latency not judged";
   if (system.name === "direct") return null;
   if (cores.generator >= SATURATED_CORES) return "the generator was saturated";

@@ -42,6 +42,11 @@ export function childPids(parent: number): readonly number[] {
     .filter((pid) => Number(statFields(pid)[1]) === parent);
 }
 
+/** A process and everything that it started. */
+export function processTree(pid: number): readonly number[] {
+  return [pid, ...childPids(pid).flatMap(processTree)];
+}
+
 /**
  * CPU time that the whole machine has spent on anything but idling, including time stolen by its
  * host, µs.

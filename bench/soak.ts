@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Child, startChild } from "./child.ts";
+import { median } from "./figures.ts";
 import { type LoadJob, type LoadReport, parseReport } from "./load.ts";
 import { snapshot } from "./measure.ts";
 import { cpuUs, memoryMb } from "./procfs.ts";
-import { median } from "./report.ts";
 import { PATHS, type System, startSystem } from "./systems.ts";
 
 const RATE_PER_SECOND = 2_000;

@@ -8,9 +8,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import WebSocket from "ws";
 import { isRecord, startChild } from "./child.ts";
-import { hostedConfig, keyedPaths } from "./keyed.ts";
 import { snapshot } from "./measure.ts";
-import { type Site, type System, startServiceWith } from "./systems.ts";
+import { hostedConfig, keyedPaths, type Site, type System, startServiceWith } from "./systems.ts";
 
 /** One source file: its path, with forward slashes, and its text. */
 interface Source {

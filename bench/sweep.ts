@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Cell } from "./cells.ts";
 import { startChild } from "./child.ts";
+import { type Figure, median, saveResults } from "./figures.ts";
 import { measure, type Rig, type Round, snapshot } from "./measure.ts";
 import { hottest } from "./profile.ts";
-import { median } from "./report.ts";
 import { missing, PATHS, type System, startSystem } from "./systems.ts";
 import type { AnswerShape } from "./workload.ts";
 
@@ -35,13 +35,14 @@ export interface SizeCost {
 
 /** Every size of the sweep, in bytes. */
 export const SIZES: readonly number[] = [
-  200, 2_048, 8_192, 16_384, 32_768, 65_536, 131_072, 524_288, 1_048_576,
+  200, 2_048, 8_192, 16_384, 32_768, 65_536, 131_072, 262_144, 524_288, 1_048_576, 2_097_152,
+  8_388_608,
 ];
 /**
  * The targets: cost of any size relative to nginx, and relative to the straight line between the
  * neighbouring sizes.
  */
-const MOST_VS_NGINX = 2.2;
+const MOST_VS_NGINX = 1.7;
 const MOST_VS_LINE = 1.25;
 
 const CONNECTIONS = 16;
@@ -92,6 +93,15 @@ export async function measureSizes(plan: Plan): Promise<number> {
       process.stdout.write(`${hottest(dir)}\nProfiled run: the figures above judge nothing.\n`);
       return 0;
     }
+    saveResults({
+      name: "sizes",
+      title: "Sizes of answers",
+      method:
+        `\`npm run bench -- --sizes\`: ${CONNECTIONS} connections in closed loops, ${plan.rounds} ` +
+        `rounds of ${plan.seconds} s, in turn. The second value of nginx is of a second instance.`,
+      figures: costs.flatMap((cost) => figuresOf(costs, cost)),
+      discarded: [],
+    });
     const missed = missedSizes(costs);
     process.stdout.write(
       missed.length === 0
@@ -180,6 +190,26 @@ export function missedSizes(costs: readonly SizeCost[]): readonly string[] {
         : []),
     ];
   });
+}
+
+/** The lines of a size on the page. */
+function figuresOf(costs: readonly SizeCost[], cost: SizeCost): readonly Figure[] {
+  const { shape, nginxUs, controlRatio, svcUs, kept } = cost;
+  const [line, rounds] = [vsLine(costs, cost), `${kept}/${kept}`];
+  const cpu: Figure = {
+    cell: nameOf(shape),
+    measure: "CPU µs",
+    beside: { system: "nginx", value: nginxUs, again: nginxUs * controlRatio },
+    of: { system: "svc", value: svcUs, again: null },
+    ratio: svcUs / nginxUs,
+    bound: { of: "ratio", most: MOST_VS_NGINX },
+    rounds,
+  };
+  if (line === null) return [cpu];
+  const of = { system: "svc", value: line, again: null };
+  const bound = { of: "value", most: MOST_VS_LINE } as const;
+  const measure = "CPU over the line between its neighbours";
+  return [cpu, { cell: nameOf(shape), measure, beside: null, of, ratio: null, bound, rounds }];
 }
 
 function sizesTable(costs: readonly SizeCost[]): string {

@@ -1,15 +1,18 @@
-// The upstream of the benchmark, a process of its own: a raw HTTP/1.1 server on five loopback ports
-// that acts as the providers of two chains and counts every call. With the argument `faulty`, each
-// port fails 1 % of calls, a different one per port, in four ways. Answers every message of the
-// parent process with a snapshot of the counters.
+// The upstream of the benchmark, a process of its own: a raw HTTP/1.1 server on eight loopback
+// ports, three of them behind TLS, that acts as the providers of three chains and counts every
+// call. With the argument `faulty`, each port fails 1 % of calls, a different one per port, in four
+// ways. Answers every message of the parent process with a snapshot of the counters.
+import { readFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
+import { fileURLToPath } from "node:url";
 import { isRecord } from "./child.ts";
 import { MessageReader } from "./http1.ts";
 import { largePrefix, largeRest, numberIn, shapeIn, smallAnswer } from "./workload.ts";
 
 /** The counters and the CPU time of the upstream. */
 export interface UpstreamSnapshot {
-  /** Three ports of chain 1, then two of chain 2. */
+  /** Three ports of chain 1, then two of chain 2, then three of chain 3 behind TLS. */
   readonly ports: readonly number[];
   /** Calls by method name; names outside the standard are summed as `other`. */
   readonly calls: Readonly<Record<string, number>>;
@@ -21,9 +24,15 @@ export interface UpstreamSnapshot {
   readonly cpuUs: number;
 }
 
-/** Number of ports of chain 1; the others belong to chain 2. */
+/** Number of ports of chain 1, and of chains 1 and 2; the others belong to chain 3. */
 export const CHAIN_1_PORTS = 3;
-const PORTS = 5;
+export const PLAIN_PORTS = 5;
+const PORTS = 8;
+/** Of the ports behind TLS; whoever asks them has to trust it. */
+export const CERTIFICATE = fileURLToPath(
+  new URL("../test/data/tls/certificate.pem", import.meta.url),
+);
+export const KEY = fileURLToPath(new URL("../test/data/tls/key.pem", import.meta.url));
 /** Chunk size of answers without a length. */
 const CHUNK_BYTES = 16_384;
 const COUNTED = ["eth_getBalance", "eth_getBlockReceipts", "eth_chainId", "eth_blockNumber"];
@@ -122,10 +131,15 @@ function smallResult(body: string, endpoint: Endpoint): string {
   const method = count(body, endpoint.counters);
   const id = idIn(body);
   if (method === "eth_chainId")
-    return `{"jsonrpc":"2.0","id":${id},"result":"${endpoint.index < CHAIN_1_PORTS ? "0x1" : "0x2"}"}`;
+    return `{"jsonrpc":"2.0","id":${id},"result":"0x${chainOf(endpoint.index)}"}`;
   if (method === "eth_blockNumber")
     return `{"jsonrpc":"2.0","id":${id},"result":"0x${Math.floor(Date.now() / 12_000).toString(16)}"}`;
   return smallAnswer(id, numberIn(body));
+}
+
+function chainOf(port: number): number {
+  if (port < CHAIN_1_PORTS) return 1;
+  return port < PLAIN_PORTS ? 2 : 3;
 }
 
 function count(body: string, counters: Counters): string {
@@ -175,7 +189,11 @@ function fail(socket: Socket, body: string): void {
 
 function listen(endpoint: Endpoint): Promise<Server> {
   return new Promise((resolve, reject) => {
-    const server = createServer({ noDelay: true }, (socket) => serve(socket, endpoint));
+    const take = (socket: Socket): void => serve(socket, endpoint);
+    const server =
+      endpoint.index < PLAIN_PORTS
+        ? createServer({ noDelay: true }, take)
+        : createTlsServer({ key: readFileSync(KEY), cert: readFileSync(CERTIFICATE) }, take);
     server.once("error", reject);
     server.listen(0, "127.0.0.1", 1_024, () => resolve(server));
   });

@@ -3,10 +3,10 @@
 
 /**
  * `small`: answers of 200 B. `large`: answers of 1 MiB. `sized`: answers of the size and framing
- * that the request states. `batch`: 20 small calls in one array. `mixed`: small calls, every second
- * one with one of 10,000 method names.
+ * that the request states. `batch`: 20 small calls in one array, `long-batch`: 1,000. `mixed`:
+ * small calls, every second one with one of 10,000 method names.
  */
-export type Workload = "small" | "large" | "sized" | "batch" | "mixed";
+export type Workload = "small" | "large" | "sized" | "batch" | "long-batch" | "mixed";
 
 /** Size and framing of the answers of the workload `sized`. */
 export interface AnswerShape {
@@ -21,8 +21,9 @@ export const LARGE_SHAPE: AnswerShape = { bytes: 1_048_576, chunked: false };
 
 /** Length of a whole small answer body in bytes. */
 export const SMALL_BYTES = 200;
-/** Calls per batch. */
+/** Calls per batch, and per long one. */
 export const BATCH_CALLS = 20;
+const LONG_BATCH_CALLS = 1_000;
 /** Number of method names in the mixed workload. */
 export const METHOD_NAMES = 10_000;
 /**
@@ -33,6 +34,7 @@ export const FIRST_NUMBER = 100_000_000;
 
 /** JSON-RPC calls per HTTP request. */
 export function callsIn(workload: Workload): number {
+  if (workload === "long-batch") return LONG_BATCH_CALLS;
   return workload === "batch" ? BATCH_CALLS : 1;
 }
 
@@ -42,7 +44,7 @@ export function countedAs(workload: Workload): string {
 }
 
 /**
- * The request body that begins at `number`; a batch uses the numbers up to `number + 19`. `shape`
+ * The request body that begins at `number`; a batch uses one number for each of its calls. `shape`
  * is used by the workload `sized` only.
  */
 export function requestBody(
@@ -58,7 +60,8 @@ export function requestBody(
     case "sized":
       return `{"jsonrpc":"2.0","id":${number},"method":"eth_getBlockReceipts","params":["0x${number}",${shape.bytes},${shape.chunked ? 1 : 0}]}`;
     case "batch":
-      return `[${Array.from({ length: BATCH_CALLS }, (_, at) => balanceCall("eth_getBalance", number + at)).join(",")}]`;
+    case "long-batch":
+      return `[${Array.from({ length: callsIn(workload) }, (_, at) => balanceCall("eth_getBalance", number + at)).join(",")}]`;
     case "mixed":
       return balanceCall(mixedMethod(number), number);
   }
@@ -88,9 +91,12 @@ export function smallAnswer(id: string, number: string): string {
 }
 
 /** The right answer to a request of a workload with small answers. */
-export function expectedAnswer(workload: "small" | "batch" | "mixed", number: number): string {
-  if (workload !== "batch") return smallAnswer(String(number), String(number));
-  return `[${Array.from({ length: BATCH_CALLS }, (_, at) => smallAnswer(String(number + at), String(number + at))).join(",")}]`;
+export function expectedAnswer(
+  workload: Exclude<Workload, "large" | "sized">,
+  number: number,
+): string {
+  if (callsIn(workload) === 1) return smallAnswer(String(number), String(number));
+  return `[${Array.from({ length: callsIn(workload) }, (_, at) => smallAnswer(String(number + at), String(number + at))).join(",")}]`;
 }
 
 /** The variable part of a large answer; `largeRest()` follows it. */

@@ -50,7 +50,7 @@ async function push({ path, heads, everyMs }: PushOrder): Promise<void> {
 }
 
 function resultOf(method: string, param: unknown, height: number): string {
-  if (method === "eth_chainId") return '"0x3"';
+  if (method === "eth_chainId") return '"0x9"';
   if (method === "eth_blockNumber") return `"0x${height.toString(16)}"`;
   if (method === "eth_getBlockByHash") return head(Number(param));
   return method === "eth_subscribe" ? '"0x1"' : head(height);
