@@ -16,14 +16,16 @@ COPY package.json package-lock.json ./
 # Not `npm ci`: see decisions/build.md. The anvil binary is an optional package and stays out.
 RUN npm install --omit=dev --omit=optional --ignore-scripts --no-save --no-audit --no-fund
 
-# The console, built: what builds it stays out of the image.
+# The console and the bundles of packages, built: what builds them stays out of the image.
 FROM ${NODE_IMAGE} AS console
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm install --omit=dev --ignore-scripts --no-save --no-audit --no-fund
 COPY bin bin
 COPY console console
+COPY src src
 RUN node bin/build-console.ts
+RUN node bin/build-packages.ts
 
 FROM ${NODE_IMAGE}
 # HOST and PORT win over svc.yml, so that EXPOSE and HEALTHCHECK stay true.
@@ -34,6 +36,7 @@ ENV SVC_COMMIT=$SVC_COMMIT
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=console /app/node_modules/.console node_modules/.console
+COPY --from=console /app/node_modules/.packages node_modules/.packages
 COPY package.json package-lock.json ./
 COPY bin bin
 COPY src src
@@ -44,8 +47,8 @@ USER node
 # Compiles every module once, so that starts are fast: also those that are loaded where the
 # configuration needs them.
 RUN node bin/svc.mjs version && NODE_COMPILE_CACHE=node_modules/.compile-cache \
-  node --input-type=module -e 'for (const name of ["cli/supervise", "app/hosted", "store/postgres", \
-  "cluster/listener"]) await import(`./src/${name}.ts`)'
+  node --import ./src/module-hooks.ts --input-type=module -e 'for (const name of ["cli/supervise", "app/hosted", "shared/store/postgres", \
+  "shared/nodes/listener"]) await import(`./src/${name}.ts`)'
 EXPOSE 4000
 HEALTHCHECK --interval=30s --timeout=3s --start-period=15s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/api/health`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]

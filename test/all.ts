@@ -3,11 +3,13 @@
 // `npm run unit`: the fast parts alone; with `-- --coverage` they are counted by node, whose table
 // ends with lines, branches and functions of all files of `src` that they load. `npm test -- FILE…`
 // runs those files alone; options of `node --test` pass through.
-import { spawn } from "node:child_process";
-import { existsSync, globSync } from "node:fs";
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { buildConsole, isConsoleBuilt } from "../bin/build-console.ts";
+import { arePackagesBundled } from "../bin/build-packages.ts";
 import { checkFailure, type Failure, failureLines, filesFailure } from "./failures.ts";
 import { HTTP_VARIANT, LIBRARIES } from "./fakes/http-variant.ts";
 import { postgresAvailability, SERVER_URL, startCluster, WITHOUT } from "./fakes/postgres.ts";
@@ -48,6 +50,10 @@ const TEST_TIMEOUT_MS = 600_000;
  * a fifth of the run was idle.
  */
 const FILES_AT_ONCE = availableParallelism() * 3 + 1;
+const FILES_A_PROCESS = 12;
+const TEST_FILE = ".test.ts";
+/** What a file sets up for all of its tests would be there for all files of its process. */
+const SET_UP = /^(?:(?:before|after)(?:Each)?\(|const .* = await )/m;
 /** V8 counts in the sources as they are, since types are stripped without moving anything. */
 const COVERAGE = ["--experimental-test-coverage", "--test-coverage-include=src/**"];
 const SLOWEST_SHOWN = 20;
@@ -67,8 +73,9 @@ const CHECKS = [
 ];
 
 process.chdir(join(import.meta.dirname, ".."));
-// Each test file is a process of its own: they need not all compile the same modules.
+// The processes of test files need not all compile the same modules.
 process.env["NODE_COMPILE_CACHE"] ??= join(process.cwd(), "node_modules/.compile-cache");
+bundlePackages();
 process.exitCode = report(await resultsOf(process.argv.slice(2))) ? 0 : 1;
 
 async function resultsOf(args: readonly string[]): Promise<readonly Result[]> {
@@ -77,7 +84,7 @@ async function resultsOf(args: readonly string[]): Promise<readonly Result[]> {
   if (first === "unit" && second === "--coverage")
     return [await runChosen([...COVERAGE, ...units()])];
   if (first === "unit") return [await runFiles("unit tests", unitRuns())];
-  if (first !== undefined) return [await runChosen(args)];
+  if (first !== undefined) return [await withTemporaryFolder(() => runChosen(args))];
   await provideConsole();
   const [checks, tests] = await Promise.all([
     runChecks(),
@@ -86,13 +93,16 @@ async function resultsOf(args: readonly string[]): Promise<readonly Result[]> {
   return [...checks, tests];
 }
 
+/** The longest files first, a process each; then the others, several files a process. */
 function runAll(): Promise<Result> {
-  const files = testFiles()
-    .filter((path) => !isUnit(path))
-    .map(asIs);
-  const longest = LONGEST_FIRST.length;
-  const rest = [...httpWalks(), ...unitRuns(), ...files.slice(longest)];
-  return runFiles("tests", [...files.slice(0, longest), ...rest]);
+  const files = testFiles().filter((path) => !isUnit(path));
+  const [longest, others] = [LONGEST_FIRST, files.slice(LONGEST_FIRST.length)];
+  const short = [...unitRuns(), ...sharedRuns(others, FILES_A_PROCESS)];
+  const planned = [longest, ...short.map(({ paths }) => paths)].flat().sort();
+  assert.deepEqual(planned, [...testFiles()].sort(), "each test file runs once");
+  // What ends last should be short.
+  const runs = [...short, ...httpWalks()].sort((a, b) => b.paths.length - a.paths.length);
+  return runFiles("tests", [...longest.map(asIs), ...runs]);
 }
 
 /** The checks run side by side; the output of one is shown when it fails. */
@@ -114,18 +124,51 @@ function units(): readonly string[] {
   return testFiles().filter(isUnit);
 }
 
-/**
- * The unit tests of a folder share a process: nearly all that each would take by itself is the
- * start of its process.
- */
+/** The unit tests of a folder share a process. */
 function unitRuns(): readonly TestRun[] {
-  const together = units().filter((path) => !MEASURING_MEMORY.has(path));
-  const folders = Map.groupBy(together, (path) => path.split("/").slice(0, 2).join("/"));
-  const runs = [...folders].map(([folder, paths]) => {
-    const name = `'${folder}/**/*.test.ts'`;
-    return { name, paths, part: "unit", variables: {} };
-  });
-  return [...runs, ...[...MEASURING_MEMORY].map(asIs)];
+  return sharedRuns(units(), Number.POSITIVE_INFINITY);
+}
+
+/**
+ * Files of one folder in processes of so many: half of what a short one would take by itself is the
+ * start of its process and the loading of the service.
+ */
+function sharedRuns(paths: readonly string[], atMost: number): readonly TestRun[] {
+  const [apart, sharing] = [paths.filter(isApart), paths.filter((path) => !isApart(path))];
+  const folders = Map.groupBy(sharing, (path) => path.split("/").slice(0, 2).join("/"));
+  const runs = [...folders].flatMap(([folder, inFolder]) =>
+    chunksOf(inFolder, atMost).map((chunk) => ({
+      ...asIs(chunk[0] ?? ""),
+      name: patternOf(folder, chunk, chunk.length === inFolder.length),
+      paths: chunk,
+    })),
+  );
+  return [...runs, ...apart.map(asIs)];
+}
+
+/** A pattern that names these files, as short as may be. */
+function patternOf(folder: string, paths: readonly string[], areAll: boolean): string {
+  if (paths.length === 1) return paths[0] ?? "";
+  if (areAll) return `'${folder}/**/*${TEST_FILE}'`;
+  const names = paths.map((path) => path.slice(folder.length + 1, -TEST_FILE.length));
+  return `'${folder}/{${names.join(",")}}${TEST_FILE}'`;
+}
+
+/** Parts of about the same length. */
+function chunksOf<T>(list: readonly T[], atMost: number): readonly (readonly T[])[] {
+  const parts = Math.max(1, Math.ceil(list.length / atMost));
+  const at = (part: number): number => Math.round((part * list.length) / parts);
+  return Array.from({ length: parts }, (_, part) => list.slice(at(part), at(part + 1)));
+}
+
+function isApart(path: string): boolean {
+  return MEASURING_MEMORY.has(path) || SET_UP.test(readFileSync(path, "utf8"));
+}
+
+/** Test processes load packages from their bundles; without them they only take longer. */
+function bundlePackages(): void {
+  if (arePackagesBundled()) return;
+  spawnSync(process.execPath, ["bin/build-packages.ts"], { stdio: "inherit" });
 }
 
 /** Built once, before the files that open it in a browser run side by side. */
@@ -154,7 +197,8 @@ function asIs(path: string): TestRun {
 function httpWalks(): readonly TestRun[] {
   const variables = { [HTTP_VARIANT]: LIBRARIES };
   const part = "walks, libraries";
-  return HTTP_WALKS.map((path) => ({ ...asIs(path), part, variables }));
+  const runs = sharedRuns(HTTP_WALKS, FILES_A_PROCESS / 3);
+  return runs.map((run) => ({ ...run, part, variables }));
 }
 
 /** Runs test files in this order, some at a time, and shows what each printed when it ends. */

@@ -49,7 +49,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...[...SHARING, "shared/store", "shared/leases", "shared/processes"],
   ],
   cli: ["core", "runtime", "config", "devnet", "shared/processes", "shared/nodes", "app"],
-  main: ["cli"],
+  main: ["cli", "module-hooks"],
+  "module-hooks": ["bundled-packages"],
+  "bundled-packages": [],
 };
 
 /** Imports against the table above that stand for now, each with its reason. */

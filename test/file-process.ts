@@ -1,8 +1,10 @@
-// Runs test files as a process: one that needs a database, a chain or time has one of its own, and
-// fast ones of a folder share one. Node's own runner ends no file whose tests have all
-// passed and whose process goes on, by a timer of a client for example: such a file would hold the
-// whole job for ever.
+// Runs test files as a process: a long one has one of its own, short ones of a folder share one.
+// Node's own runner ends no file whose tests have all passed and whose process goes on, by a timer
+// of a client for example: such a file would hold the whole job for ever.
 import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 /** Test files that run as one process. */
@@ -28,26 +30,28 @@ export interface FilesResult {
 export const FILE_OPTIONS: readonly string[] = [
   "--expose-internals",
   "--disable-warning=internal/test/binding",
+  `--import=${new URL("../src/module-hooks.ts", import.meta.url)}`,
   `--import=${new URL("untracked-promises.ts", import.meta.url)}`,
   `--import=${new URL("property-seed.ts", import.meta.url)}`,
 ];
 
 /** Many times what the longest file takes, also on a machine that does much else. */
 const LIMIT_MS = 600_000;
+const SEVERAL_LIMIT_MS = 1_200_000;
 /** A process that the file started and left holds the pipes of its output open. */
 const LAST_OUTPUT_MS = 1_000;
 /** Kept of what a file prints, in characters; the last ones. */
 const MAX_OUTPUT = 1_000_000;
 
-/** Runs the files, one after the other; their process is killed after ten minutes. */
+/** Runs the files, one after the other; a process that takes too long is killed. */
 export async function runTogether(
   { name, paths }: TestFiles,
   env: NodeJS.ProcessEnv,
-  limitMs = LIMIT_MS,
+  limitMs = paths.length === 1 ? LIMIT_MS : SEVERAL_LIMIT_MS,
 ): Promise<FilesResult> {
   const startedAt = performance.now();
-  const imports = paths.slice(0, -1).map((path) => `--import=${pathToFileURL(path)}`);
-  const args = [...FILE_OPTIONS, "--test-reporter=spec", ...imports, ...paths.slice(-1)];
+  const folder = mkdtempSync(join(tmpdir(), "svc-tests-"));
+  const args = [...FILE_OPTIONS, "--test-reporter=spec", entryIn(folder, paths)];
   const child = spawn(process.execPath, args, {
     stdio: ["ignore", "pipe", "pipe"],
     env,
@@ -60,6 +64,7 @@ export async function runTogether(
   }, limitMs);
   const end = await endOf(child);
   clearTimeout(limit);
+  rmSync(folder, { recursive: true, force: true });
   const output = printed();
   const tests = countOf(output, "tests");
   const faults = [
@@ -74,6 +79,19 @@ export async function runTogether(
     seconds: (performance.now() - startedAt) / 1000,
     output: [output, ...faults.map((fault) => `${fault}\n`)].join(""),
   };
+}
+
+/**
+ * The module that a process runs: the file itself, or one that imports all. The runner ends a
+ * process whose tests are all done, also where the next file would register more a moment later.
+ */
+function entryIn(folder: string, paths: readonly string[]): string {
+  const [path = "", ...more] = paths;
+  if (more.length === 0) return path;
+  const imports = paths.map((each) => `import ${JSON.stringify(pathToFileURL(each).href)};\n`);
+  const entry = join(folder, "several.test.mjs");
+  writeFileSync(entry, imports.join(""));
+  return entry;
 }
 
 /** The exit code, the signal or the error that ended the process, when its output is read. */

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -254,6 +255,40 @@ test(
     assert.equal(readdirSync(join(modules, ".compile-cache")).length, 1);
   },
 );
+
+test("launcher: where nothing can be added to the packages nothing is built, and only what is missed " +
+  "is said", { skip: process.platform === "win32" }, async (t) => {
+  const script = project(t, "");
+  const root = join(script, "../..");
+  mkdirSync(join(root, "src"));
+  writeFileSync(join(root, "src/main.ts"), "console.log('ran');");
+  for (const [file, isBuilt] of [
+    ["build-console.ts", "isConsoleBuilt"],
+    ["build-packages.ts", "arePackagesBundled"],
+  ] as const)
+    writeFileSync(join(root, "bin", file), `export const ${isBuilt} = () => false;`);
+  chmodSync(root, 0o755);
+  chmodSync(join(root, "node_modules"), 0o555);
+  // Rights do not bind the administrator.
+  const uid = process.getuid?.() === 0 ? { uid: 65_534 } : {};
+  const child = spawn(process.execPath, [script], { ...uid, stdio: ["ignore", "pipe", "pipe"] });
+  const said = { stdout: "", stderr: "" };
+  child.stdout.on("data", (chunk) => (said.stdout += chunk));
+  child.stderr.on("data", (chunk) => (said.stderr += chunk));
+  await once(child, "close");
+  assert.equal(said.stdout, "ran\n");
+  assert.match(said.stderr, /^svc: the console cannot be built, .*: \S+ cannot be written\n$/);
+});
+
+test("launcher: what was compiled is kept also where the file is killed later", async (t) => {
+  const job = "setInterval(() => {}, 1_000); setTimeout(() => console.log('runs'));";
+  const script = project(t, job);
+  const child = launch([process.execPath], script, ["--run", "job.mjs"]);
+  await once(child.stdout ?? child, "data");
+  child.kill("SIGKILL");
+  await once(child, "close");
+  assert.equal(readdirSync(join(script, "../../node_modules/.compile-cache")).length, 1);
+});
 
 test("launcher: a file that does not exist is named, without a stack trace", async (t) => {
   const child = launch([process.execPath], project(t, ""), ["--run", "absent.ts"]);

@@ -169,7 +169,7 @@ class Replicator {
     const leader = this.#leader();
     if (leader === undefined) return;
     if (leader === member) return this.#lead(member.node);
-    await drainPool(member.node, leader.node);
+    await copyAll(await poolOf(member.node), member.node, leader.node);
     await follow(leader.node, member.node, await this.#copyTarget(leader.node, member));
   }
 
@@ -272,39 +272,39 @@ async function replay(block: Block, leader: AnvilNode, node: AnvilNode): Promise
 
 /**
  * Fills the pool of a node with the transactions of a block and no others. Those who subscribe to
- * the node would be told of a block with another one before that is undone.
+ * the node would be told of a block with another one before that is undone. Others are dropped only
+ * here: anvil drops a transaction together with the next ones of its sender, also with one that
+ * came after the pool was copied.
  */
 async function fillPool(block: Block, leader: AnvilNode, node: AnvilNode): Promise<void> {
+  const wanted = new Set(block.transactions);
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    await drainPool(node, leader);
-    for (const hash of block.transactions) await copyTransaction(hash, leader, node);
+    const others = (await poolOf(node)).filter((hash) => !wanted.has(hash));
+    await copyAll(others, node, leader);
+    for (const hash of others) await node.rpc("anvil_dropTransaction", hash);
+    await copyAll(block.transactions, leader, node);
     const { pending } = PoolStatus.parse(await node.rpc("txpool_status"));
     if (Number(pending) === block.transactions.length) return;
   }
 }
 
-/**
- * Moves all pending transactions of a node to the leader: copies first, then drops, so that none is
- * lost.
- */
-async function drainPool(node: AnvilNode, leader: AnvilNode): Promise<void> {
+/** The hashes of all transactions that wait at a node. */
+async function poolOf(node: AnvilNode): Promise<readonly string[]> {
   const { pending, queued } = Pool.parse(await node.rpc("txpool_content"));
-  for (const side of [pending, queued]) {
-    for (const { hash } of Object.values(side).flatMap((byNonce) => Object.values(byNonce))) {
-      await copyTransaction(hash, node, leader);
-      await node.rpc("anvil_dropTransaction", hash);
-    }
-  }
+  const bySender = [pending, queued].flatMap((side) => Object.values(side));
+  return bySender.flatMap((byNonce) => Object.values(byNonce).map(({ hash }) => hash));
+}
+
+async function copyAll(hashes: readonly string[], from: AnvilNode, to: AnvilNode): Promise<void> {
+  for (const hash of hashes) await copyTransaction(hash, from, to);
 }
 
 /** Undoes a node's blocks above `shared`, keeping their transactions. */
 async function unwind(node: AnvilNode, leader: AnvilNode, shared: number): Promise<void> {
   const height = Number((await blockAt(node, "latest")).number);
   if (height === shared) return;
-  for (let number = shared + 1; number <= height; number++) {
-    for (const hash of (await blockAt(node, number)).transactions)
-      await copyTransaction(hash, node, leader);
-  }
+  for (let number = shared + 1; number <= height; number++)
+    await copyAll((await blockAt(node, number)).transactions, node, leader);
   await node.rpc("anvil_rollback", height - shared);
 }
 

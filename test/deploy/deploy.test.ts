@@ -473,13 +473,14 @@ function variablesOf(path: string): ReadonlySet<string> {
   return new Set([...read(path).matchAll(/^[^#\n]*\$\{(\w+)\}/gm)].map(([, name]) => name ?? ""));
 }
 
-test("the guide builds the console where the unit, which may write nothing there, cannot", () => {
+test("the guide builds what the unit, which may write nothing there, cannot", () => {
   const [, commands = ""] =
     /```\n(cp -r \. \/opt\/svc[^`]*)```/.exec(read("docs/operations.md")) ?? [];
-  const [build = ""] = commands.split("\n");
-  assert.match(build, /npm install --omit=dev && node bin\/build-console\.ts\)$/);
+  const [build = ""] = commands.replaceAll("&&\n ", "&&").split("\n");
+  const scripts = ["bin/build-console.ts", "bin/build-packages.ts"];
+  assert.ok(build.endsWith(["npm install --omit=dev", ...scripts].join(" && node ").concat(")")));
   assert.ok(!commands.includes("--omit=optional"), "esbuild's program is an optional package");
-  assert.ok(readFileSync(join(ROOT, "bin/build-console.ts")).length > 0);
+  for (const script of scripts) assert.ok(readFileSync(join(ROOT, script)).length > 0);
 });
 
 test("every image that is built on or run can be named by its digest", () => {

@@ -1,6 +1,6 @@
-// The stages of the Dockerfile that make the console, carried out from the files that they copy and
-// nothing else: what the image is given is a console that its service finds. Packages are those of
-// this folder; docker is not needed.
+// The stages of the Dockerfile that build, carried out from the files that they copy and nothing
+// else: what the image is given is a console that its service finds, and bundles of its packages.
+// Packages are those of this folder; docker is not needed.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {
@@ -16,6 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { bundleList } from "../../src/bundled-packages.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const DOCKERFILE = readFileSync(join(ROOT, "Dockerfile"), "utf8").replace(/\\\n/g, " ");
@@ -36,7 +37,7 @@ function copiesOf(name: string): readonly (readonly string[])[] {
     .map((line) => line.split(/\s+/).slice(1));
 }
 
-test("the image carries the console that its own stage builds from the files that it copies", (t) => {
+test("the image carries what its own stage builds from the files that it copies", (t) => {
   const app = mkdtempSync(join(tmpdir(), "svc-image-"));
   t.after(() => rmSync(app, { recursive: true, force: true }));
   const ignored = readFileSync(join(ROOT, ".dockerignore"), "utf8").split("\n");
@@ -52,20 +53,30 @@ test("the image carries the console that its own stage builds from the files tha
   for (const name of readdirSync(join(ROOT, "node_modules")))
     if (!name.startsWith("."))
       symlinkSync(join(ROOT, "node_modules", name), join(app, "node_modules", name));
-  const [command = ""] = stage("console").filter((line) => line.startsWith("RUN node "));
-  const ran = spawnSync(process.execPath, command.split(/\s+/).slice(2), {
-    cwd: app,
-    encoding: "utf8",
-  });
-  assert.equal(ran.status, 0, ran.stderr);
+  for (const command of stage("console").filter((line) => line.startsWith("RUN node "))) {
+    const ran = spawnSync(process.execPath, command.split(/\s+/).slice(2), {
+      cwd: app,
+      encoding: "utf8",
+    });
+    assert.equal(ran.status, 0, ran.stderr);
+  }
   const page = readFileSync(join(app, BUILT, "index.html"), "utf8");
   const assets = [...page.matchAll(/assets\/([\w.-]+)/g)].map(([, name]) => name ?? "");
   assert.ok(assets.length >= 2, page);
   for (const name of assets) assert.ok(existsSync(join(app, BUILT, `${name}.br`)), name);
-  assert.ok(
-    stage("").includes(`COPY --from=console /app/${BUILT} ${BUILT}`),
-    "the image does not take what the stage built",
-  );
+  assert.ok(bundleList(join(app, "node_modules")) !== null, "no bundles were built");
+  for (const built of [BUILT, "node_modules/.packages"])
+    assert.ok(
+      stage("").includes(`COPY --from=console /app/${built} ${built}`),
+      `the image does not take ${built}, which the stage built`,
+    );
   // Without its sources a console that is there counts as built: nothing builds it in the image.
   assert.ok(!copiesOf("").some((copied) => copied.includes("console")));
+});
+
+test("the modules that the image compiles when it is made are there", () => {
+  const [command = ""] = stage("").filter((line) => line.includes("await import("));
+  const names = [...command.matchAll(/"([\w/-]+)"/g)].map(([, name]) => name ?? "");
+  assert.ok(names.length >= 4, command);
+  for (const name of names) assert.ok(existsSync(join(ROOT, `src/${name}.ts`)), name);
 });

@@ -155,6 +155,25 @@ test(
   },
 );
 
+test("transactions of one sender that a node has at the same moment are all mined", async () => {
+  await withDevnet(2, async ({ providers }) => {
+    const [leader, follower] = providers;
+    assert.ok(leader && follower);
+    const raw = await Promise.all([0, 1, 2, 3].map((nonce) => signed(ALICE, nonce)));
+    const batch = raw.map((one, id) => {
+      return { jsonrpc: "2.0", id, method: "eth_sendRawTransaction", params: [one] };
+    });
+    const response = await fetch(follower.url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(batch),
+    });
+    for (const { result } of z.array(z.object({ result: z.string() })).parse(await response.json()))
+      await blockHashOf(leader, result);
+    await agree(providers);
+  });
+});
+
 test("a block that only one node has made is undone there, and its transactions are kept", async () => {
   await withDevnet(2, async ({ providers }) => {
     const [leader, stray] = providers;

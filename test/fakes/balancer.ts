@@ -2,10 +2,11 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "./free-port.ts";
 
 /** A balancer that runs. */
 export interface Balancer {
@@ -78,16 +79,6 @@ function configurationFor(port: number, statistics: number, nodes: readonly numb
     text.replace(/(?: {2}server node\d .*\n)+/g, servers).replaceAll(" port 4000 check", " check") +
     `frontend statistics\n  bind 127.0.0.1:${statistics}\n  stats enable\n  stats uri /\n`
   );
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (typeof address !== "object" || address === null) throw new Error("there is no free port");
-  return address.port;
 }
 
 function isListening(port: number): Promise<boolean> {

@@ -8,7 +8,8 @@ const seen = new Set<string>();
 
 registerHooks({
   load(url, context, next) {
-    const name = /\/node_modules\/((?:@[^/]+\/)?[^/]+)\/(?!.*\/node_modules\/)/.exec(url)?.[1];
+    const own = url.replace(/\/\.packages\/[^/]+\//, "/").replace(/\.mjs$/, "/");
+    const name = /\/node_modules\/((?:@[^/]+\/)?[^/]+)\/(?!.*\/node_modules\/)/.exec(own)?.[1];
     if (name !== undefined && !seen.has(name)) appendFileSync(file, `${name}\n`);
     if (name !== undefined) seen.add(name);
     return next(url, context);

@@ -39,15 +39,20 @@ export async function startProcess(
   t: Ender,
   config: string,
   env: Readonly<Record<string, string>> = {},
+  atPort = 0,
 ): Promise<ServiceProcess> {
   const directory = await mkdtemp(join(tmpdir(), "svc-walk-"));
   const file = join(directory, "svc.yml");
   await writeFile(file, withHttpVariant(withPlainRouting(config)));
   const main = new URL("../../src/main.ts", import.meta.url).pathname;
-  const child = spawn(process.execPath, [main, "serve", "--config", file, "--port", "0"], {
-    env: { ...process.env, ...(config.includes("workers") ? {} : ONE_PROCESS), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const child = spawn(
+    process.execPath,
+    [main, "serve", "--config", file, "--port", String(atPort)],
+    {
+      env: { ...process.env, ...(config.includes("workers") ? {} : ONE_PROCESS), ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    },
+  );
   const ended = new Promise<number | string>((resolve) =>
     child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")),
   );

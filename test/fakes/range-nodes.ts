@@ -226,6 +226,7 @@ function askOf(
         assert.equal(state, "out");
         chunks.push(last.subarray(0, valueBytes));
         state = "whole";
+        return false;
       },
       broken() {
         assert.equal(state, "out");

@@ -2,8 +2,8 @@
 // without a disk. Knows nothing of what is kept on it.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
+import { freePort } from "./free-port.ts";
 
 /** A running server. */
 export interface RedisServer {
@@ -76,16 +76,6 @@ async function start(port: number): Promise<ChildProcess | null> {
     });
   });
   return Promise.race([ready, ended]);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 function failed(): never {

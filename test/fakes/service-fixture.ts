@@ -31,6 +31,9 @@ export interface FixtureSettings {
   readonly slug?: string;
 }
 
+const LOOK_MS = 10;
+const MOST_LOOK_MS = 50;
+
 /** Starts the scripted providers and the service. */
 export async function serviceFixture(
   t: TestContext,
@@ -95,14 +98,14 @@ export async function until<T>(
   look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
   withinMs = 60_000,
 ): Promise<T> {
-  for (
-    const deadline = performance.now() + withinMs;
-    ;
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  ) {
-    const found = await look();
+  const deadline = performance.now() + withinMs;
+  for (let pauseMs = LOOK_MS; ; await new Promise((resolve) => setTimeout(resolve, pauseMs))) {
+    const looked = look();
+    const found = await looked;
     if (found !== null && found !== undefined && found !== false) return found;
     if (performance.now() > deadline) throw new Error(`${what}: not within ${withinMs} ms`);
+    // A look over HTTP takes time from what it waits for, and from other tests.
+    if (looked instanceof Promise) pauseMs = Math.min(pauseMs * 1.5, MOST_LOOK_MS);
   }
 }
 

@@ -53,6 +53,11 @@ export interface ScriptedUpstream {
   close(): Promise<void>;
 }
 
+/**
+ * How long providers keep an idle connection. Where a machine pauses for node's five seconds, a
+ * call would meet the end of its connection.
+ */
+export const KEPT_OPEN_MS = 600_000;
 const PROBES = new Set(["eth_chainId", "eth_blockNumber"]);
 
 /** Whether a request is the prober's, for the finalized block: scripted providers know of none. */
@@ -79,7 +84,7 @@ export async function scriptedUpstream(
   let probes = 0;
   const asked: Asked[] = [];
   const sockets = new Set<Socket>();
-  const server: Server = createServer((request, response) => {
+  const server: Server = createServer({ keepAliveTimeout: KEPT_OPEN_MS }, (request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {

@@ -117,6 +117,23 @@ export interface SimulationOptions {
   readonly keepsTip?: boolean;
 }
 
+/** Seeds that showed something once. */
+export const NAMED_SEEDS: Readonly<Record<"plain" | "strict" | "tip", readonly number[]>> = {
+  plain: [201, 1_014, 1_150],
+  strict: [7, 1_002],
+  tip: [11, 12],
+};
+
+/** The simulations of the named seeds. */
+export function namedSimulations(): readonly (SimulationOptions & { readonly seed: number })[] {
+  const { plain, strict, tip } = NAMED_SEEDS;
+  return [
+    ...plain.map((seed) => ({ seed, omitsLogs: false })),
+    ...strict.map((seed) => ({ seed, omitsLogs: true })),
+    ...tip.map((seed) => ({ seed, omitsLogs: seed % 2 === 1, keepsTip: true })),
+  ];
+}
+
 /** Simulates ten minutes; throws where a subscriber is not told the chain, whole and in order. */
 export async function simulateStreams(
   seed: number,

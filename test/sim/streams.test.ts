@@ -1,25 +1,29 @@
 // Simulated subscriptions over misbehaving providers: a few seeds that once failed, and one by
-// chance. `npm run soak -- --simulated N` runs N seeds by chance.
+// chance. `npm run soak -- --simulated N` runs N by chance, and the named ones in every reach.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { seedsBesides } from "../fakes/seed.ts";
-import { REACHES, simulateStreams } from "./stream-simulation.ts";
+import { chosenSeed, seedsBesides } from "../fakes/seed.ts";
+import { NAMED_SEEDS, REACHES, simulateStreams } from "./stream-simulation.ts";
 
-/** Named seeds in every reach, one by chance in one of them. */
+/** Seeds that showed something once, and have to go on doing so. */
+const { plain: NAMED, strict: NAMED_STRICT, tip: NAMED_TIP } = NAMED_SEEDS;
+
+/**
+ * Every reach once, by the named seeds in turn, and one seed by chance. A named seed that is chosen
+ * by `SVC_SEED` plays in every reach, as in `npm run soak -- --simulated N`.
+ */
 function casesOf(
   named: readonly number[],
 ): readonly (readonly [number, (typeof REACHES)[number]])[] {
+  const plays = (seed: number, at: number): boolean => {
+    const turn = named.indexOf(seed);
+    if (turn === -1) return at === seed % REACHES.length;
+    return chosenSeed() !== null || at % named.length === turn;
+  };
   return seedsBesides(...named).flatMap((seed) =>
-    REACHES.filter((_, at) => named.includes(seed) || at === seed % REACHES.length).map(
-      (reach) => [seed, reach] as const,
-    ),
+    REACHES.filter((_, at) => plays(seed, at)).map((reach) => [seed, reach] as const),
   );
 }
-
-/** These showed something once, and have to go on doing so. */
-const NAMED = [201, 1_014, 1_150];
-const NAMED_STRICT = [7, 1_002];
-const NAMED_TIP = [11, 12];
 
 for (const [seed, reach] of casesOf(NAMED)) {
   test(`subscribers are told the chain whole and in order (${reach}, seed ${seed})`, async (t) => {

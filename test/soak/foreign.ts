@@ -7,6 +7,9 @@ import type { Provider } from "../../src/core/provider/profile.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { HTTP_LIMITS, HttpUpstream } from "../../src/upstream/http/http-upstream.ts";
+import { MemoryBudget } from "../../src/upstream/memory-budget.ts";
+import { SsrfGuard } from "../../src/upstream/ssrf-guard.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, Upstream } from "../../src/upstream/transport.ts";
 import { renderResult, renderStreamHead } from "../../src/web/rpc/answers/render-reply.ts";
 import { fakeProvider } from "../fakes/providers.ts";
@@ -22,14 +25,27 @@ export function trustedIdentity(): TlsOptions {
   return { key: read("key.pem"), cert };
 }
 
+/** How a provider is reached. */
+export interface Way {
+  readonly name: string;
+  readonly client: "own" | "undici";
+  /** The identity of the provider; null = plain text. */
+  readonly tls: TlsOptions | null;
+}
+
+/** The ways on which answers are read by different code; of undici's, the one over TLS. */
+export function waysOf(tls: TlsOptions): readonly Way[] {
+  return [
+    { name: "by our own client", client: "own", tls: null },
+    { name: "by our own client over TLS", client: "own", tls },
+    { name: "by undici over TLS", client: "undici", tls },
+  ];
+}
+
 /** One attack. */
 export interface Attack {
   readonly shape: Shape;
-  /**
-   * Null = over plain sockets and our own client; otherwise over TLS and undici, which must trust
-   * the certificate.
-   */
-  readonly tls: TlsOptions | null;
+  readonly way: Way;
   readonly calls: number;
   readonly connections: number;
   readonly random: () => number;
@@ -55,12 +71,15 @@ const SHOWN = 5;
 const CALLER_IDS = ["1", "1", "1", "7", '"1"', '"a-long-id-of-a-caller"', "null"];
 
 /** Lets a number of callers call side by side until all calls are made. */
-export async function attack({ shape, tls, calls, connections, random }: Attack): Promise<Damage> {
+export async function attack({ shape, way, calls, connections, random }: Attack): Promise<Damage> {
+  const { client, tls } = way;
   const damage: Damage = { own: 0, failed: 0, played: 0, foreign: [] };
   const server = await startHostileProvider(shape, random, tls);
-  const upstream = new HttpUpstream(realRuntime, {
-    ...HTTP_LIMITS,
-    connectionsPerOrigin: connections,
+  const limits = { ...HTTP_LIMITS, connectionsPerOrigin: connections };
+  const upstream = new HttpUpstream(realRuntime, limits, new SsrfGuard(), {
+    budget: MemoryBudget.unbounded(),
+    timerWheel: new TimerWheel(realRuntime),
+    client,
   });
   const provider = fakeProvider(0, {
     url: `${tls === null ? "http" : "https"}://127.0.0.1:${server.port}/`,
@@ -137,6 +156,7 @@ function call({ upstream, provider, secret, id, isLarge, random }: Call): Promis
             give(last);
             if (lent) stream.recycle(last);
             end(true);
+            return false;
           },
           broken: () => end(false),
         });

@@ -296,7 +296,8 @@ export async function startHostileProvider(
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket)).on("error", () => {});
     const talk = (say: Shape["greeting"]): void => {
-      if (say === undefined || random() < SOUND_SHARE) return;
+      // The first is always played: a few connections may last for all calls.
+      if (say === undefined || (played > 0 && random() < SOUND_SHARE)) return;
       played++;
       say(fixtureAt(socket));
     };

@@ -17,7 +17,7 @@
 import { parseArgs } from "node:util";
 import { seededRandom } from "../fakes/runtime.ts";
 import { chanceSeed } from "../fakes/seed.ts";
-import { REACHES, simulateStreams } from "../sim/stream-simulation.ts";
+import { namedSimulations, REACHES, simulateStreams } from "../sim/stream-simulation.ts";
 import { play } from "./act.ts";
 import type { ActPlan } from "./act-fixture.ts";
 import { soakLiveAnswers } from "./answers/live.ts";
@@ -29,7 +29,7 @@ import type { DatabaseCut } from "./cluster/database-cut.ts";
 import { soakCluster } from "./cluster/soak.ts";
 import { compareCombinations } from "./differential.ts";
 import type { Figures } from "./figures.ts";
-import { attack, trustedIdentity } from "./foreign.ts";
+import { attack, trustedIdentity, waysOf } from "./foreign.ts";
 import { SHAPES } from "./hostile-answers.ts";
 import { OUTAGES, outageBreaches, outageRun } from "./outage.ts";
 import { faultsOf, tableOf } from "./report.ts";
@@ -157,24 +157,26 @@ function told(breaches: readonly string[]): number {
   return breaches.length === 0 ? 0 : 1;
 }
 
-/** Simulated subscriptions: so many seeds, over sockets and polled, with all logs and without. */
+/** Simulated subscriptions, over sockets and polled: the named seeds, and so many by chance. */
 async function simulate(): Promise<number> {
+  const drawn = Array.from({ length: simulated }, () => Math.floor(random() * MAX_SEED));
+  const cases = [
+    ...namedSimulations(),
+    ...drawn.flatMap((seed) => [false, true].map((omitsLogs) => ({ seed, omitsLogs }))),
+  ];
   let breaches = 0;
-  for (let run = 0; run < simulated; run++) {
-    const runSeed = Math.floor(random() * MAX_SEED);
+  for (const { seed, ...options } of cases) {
     for (const reach of REACHES) {
-      for (const omitsLogs of [false, true]) {
-        try {
-          await simulateStreams(runSeed, reach, { omitsLogs });
-        } catch (error) {
-          breaches++;
-          const how = `${reach}, seed ${runSeed}${omitsLogs ? ", logs left out" : ""}`;
-          process.stdout.write(`BREACH (${how}) ${String(error)}\n`);
-        }
+      try {
+        await simulateStreams(seed, reach, options);
+      } catch (error) {
+        breaches++;
+        const how = `${reach}, seed ${seed}, ${JSON.stringify(options)}`;
+        process.stdout.write(`BREACH (${how}) ${String(error)}\n`);
       }
     }
   }
-  process.stdout.write(`${simulated} seeds × ${REACHES.length} ways × 2: ${breaches} breaches\n`);
+  process.stdout.write(`${cases.length} × ${REACHES.length} ways: ${breaches} breaches\n`);
   return breaches === 0 ? 0 : 1;
 }
 
@@ -219,22 +221,22 @@ async function stopNodes(): Promise<number> {
   return breaches.length === 0 ? 0 : 1;
 }
 
-/** Every shape of hostile answer, over both clients. */
+/** Every shape of hostile answer, by each client. */
 async function attackAll(): Promise<number> {
-  const ways = [["own client", null] as const, ["undici, TLS", trustedIdentity()] as const];
+  const ways = waysOf(trustedIdentity());
   let breaches = 0;
   for (const shape of SHAPES) {
-    for (const [client, tls] of ways) {
+    for (const way of ways) {
       const { own, failed, played, foreign } = await attack({
         shape,
-        tls,
+        way,
         calls: victims,
         connections: CONNECTIONS,
         random,
       });
       breaches += foreign.length;
       process.stdout.write(
-        `${client}: ${own} own answers, ${failed} failed, ${played} hostile, ${foreign.length} ` +
+        `${way.name}: ${own} own answers, ${failed} failed, ${played} hostile, ${foreign.length} ` +
           `foreign: ${shape.name}\n`,
       );
       for (const it of foreign) process.stdout.write(`BREACH ${it}\n`);
@@ -243,7 +245,7 @@ async function attackAll(): Promise<number> {
   const verdict = breaches === 0 ? "nobody saw a byte that was not theirs" : `seed ${seed}`;
   process.stdout.write(
     `${SHAPES.length} shapes × ${CONNECTIONS} connections × ${victims} calls × ${ways.length} ` +
-      `clients: ${verdict}\n\n`,
+      `ways: ${verdict}\n\n`,
   );
   return breaches === 0 ? 0 : 1;
 }

@@ -8,10 +8,10 @@ import { startReferenceSite } from "./views/reference-node.ts";
 import { anomaliesOf, breachesOf, linesOf, runViews, USUAL_RUN } from "./views/soak.ts";
 
 const SEED = namedSeed(21);
-const READS = { tip: 12_000, off: 5_000, reference: 10_000 };
+const READS = { tip: 12_000, off: 5_000, reference: 5_000 };
 const LEAST_ANOMALIES = 100;
 /** A tip that is not confirmed for so long is not in force: a busy machine is slow. */
-const BLOCK_TIME_MS = 1_000;
+const BLOCK_TIME_MS = 2_000;
 /** Slow enough for some dozens of blocks. */
 const HABITS = { ...USUAL_RUN.habits, pauseMs: 30 };
 

@@ -24,14 +24,14 @@ describe(`continuity over three real nodes (seed ${SEED})`, () => {
   it(
     "no gap, no duplicate and no disorder when all subscriptions lose their one provider " +
       "together, again and again",
-    () => promised({ failovers: 8, strategy: "priority", socketHeads: true, socketsOnly: false }),
+    () => promised({ failovers: 6, strategy: "priority", socketHeads: true, socketsOnly: false }),
   );
 
   it(
     "no gap, no duplicate and no disorder when subscriptions are spread over providers that have " +
       "nothing but sockets",
     () =>
-      promised({ failovers: 6, strategy: "load-balanced", socketHeads: false, socketsOnly: true }),
+      promised({ failovers: 4, strategy: "load-balanced", socketHeads: false, socketsOnly: true }),
   );
 
   it("a gap past the bounds closes the sockets it concerns with 1011, and no others", async () => {

@@ -120,7 +120,6 @@ describe("over three real nodes", () => {
       const { reader, wallet } = viemAt("/local", t);
       const seen: (bigint | null)[] = [];
       await nodes.sameHeight();
-      const from = await reader.getBlockNumber();
       const unwatch = reader.watchBlocks({
         onBlock: (it) => void seen.push(it?.number ?? null),
         onError: (error) => assert.fail(error),
@@ -131,9 +130,10 @@ describe("over three real nodes", () => {
         await until(`block ${n}`, () => seen.length >= n);
       }
       unwatch();
+      const first = seen[0] ?? assert.fail("a head without its block");
       assert.deepEqual(
         seen.slice(0, 8),
-        seen.slice(0, 8).map((_, n) => from + 1n + BigInt(n)),
+        seen.slice(0, 8).map((_, n) => first + BigInt(n)),
       );
     },
   );
@@ -150,7 +150,7 @@ describe("over three real nodes", () => {
     const onError = (error: Error): never => assert.fail(error);
     await nodes.sameHeight();
     const unwatch = [
-      reader.watchBlocks({ onBlock: (it) => void seen.blocks.push(it.number), onError }),
+      reader.watchBlocks({ onBlock: (it) => it && void seen.blocks.push(it.number), onError }),
       reader.watchBlockNumber({ onBlockNumber: (it) => void seen.numbers.push(it), onError }),
       reader.watchEvent({
         address: emitter,
@@ -240,7 +240,11 @@ describe("over three real nodes", () => {
       const onError = (error: Error): never => assert.fail(error);
       await nodes.sameHeight();
       const unwatch = [
-        reader.watchBlocks({ onBlock: (it) => void seen.viem.push([it.number, it.hash]), onError }),
+        reader.watchBlocks({
+          // Viem has no block where its reader was closed meanwhile.
+          onBlock: (it) => it && void seen.viem.push([it.number, it.hash]),
+          onError,
+        }),
         reader.watchEvent({
           address: emitter,
           onLogs: (logs) => void seen.events.push(...logs.map((it) => it.transactionHash)),

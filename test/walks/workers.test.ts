@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { machineLimits, workersFor } from "../../src/cli/worker-count.ts";
+import { freePort } from "../fakes/free-port.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { configText } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
@@ -29,12 +30,16 @@ interface Fixture {
   readonly port: number;
 }
 
-async function fixture(t: TestContext, extra: Record<string, unknown> = {}): Promise<Fixture> {
+async function fixture(
+  t: TestContext,
+  extra: Record<string, unknown> = {},
+  atPort = 0,
+): Promise<Fixture> {
   const upstream = await scriptedUpstream((_asked, reply) => reply.result('"0x1"'));
   t.after(() => upstream.close());
   const settings = { ...TWO_WORKERS, ...extra };
   const text = configText([{ id: "a", url: upstream.url }], settings, {}, "public");
-  const service = await startProcess(t, text);
+  const service = await startProcess(t, text, {}, atPort);
   return { upstream, service, port: Number(new URL(service.url).port) };
 }
 
@@ -75,35 +80,44 @@ test("64 connections are shared by two workers, in a burst and one after the oth
     single.push(caller);
     await caller.call();
   }
-  for (const callers of [burst, [...burst, ...single]])
-    for (const [worker, served] of countBy(callers)) {
-      const share = served / callers.length;
-      assert.ok(share >= 0.35 && share <= 0.65, `worker ${worker}: ${served}/${callers.length}`);
-    }
-  assert.equal(countBy(burst).size, 2);
+  // A worker that does not answer an offer within 250 ms is spared: a busy machine shares a burst
+  // less evenly, and evens it out with the connections after it.
+  for (const { callers, least } of [
+    { callers: burst, least: 0.2 },
+    { callers: [...burst, ...single], least: 0.35 },
+  ]) {
+    const shares = [...countBy(callers).values()].map((served) => served / callers.length);
+    assert.equal(shares.length, 2);
+    assert.ok(Math.min(...shares) >= least, `shares of ${callers.length}: ${shares}`);
+  }
 });
 
 test("a killed worker fails calls on its own connections only, and is replaced", async (t) => {
-  const { service, port } = await fixture(t);
+  const { upstream, service, port } = await fixture(t);
   const callers = Array.from({ length: 32 }, () => openCaller(t, port));
-  const stop = load(callers);
-  await until("calls on all connections", () => callers.every(({ answered }) => answered > 20));
-  const [victim] = childrenOf(service.pid);
-  assert.ok(victim);
+  for (let n = 0; n < 20; n++) await callAll(callers);
+  assert.equal(countBy(callers).size, 2);
   const known = await callsInHistory(service);
   assert.ok(known >= 32 * 20, `${known} calls in history`);
+  const held: (() => void)[] = [];
+  upstream.script((_asked, reply) => void held.push(() => reply.result('"0x1"')));
+  const underWay = callers.map((caller) => caller.call());
+  await until("a call under way on each connection", () => held.length === callers.length);
+  const [victim] = childrenOf(service.pid);
+  assert.ok(victim);
   process.kill(victim, "SIGKILL");
   const died = await until("the line about the death", () =>
     /"worker":"(\d)","ended":"SIGKILL"/.exec(service.log()),
   );
-  const before = callers.map(({ answered }) => answered);
-  await until("more calls on the others", () =>
-    callers.every((caller, n) => caller.isOver || caller.answered > (before[n] ?? 0) + 20),
+  upstream.script((_asked, reply) => reply.result('"0x1"'));
+  for (const answer of held) answer();
+  const outcomes = await Promise.all(underWay);
+  assert.deepEqual(
+    outcomes,
+    callers.map(({ worker }) => worker !== died[1]),
   );
-  await stop();
-  const failed = callers.filter((caller) => caller.failed > 0);
-  assert.ok(failed.length > 0, "the worker was not under load");
-  for (const { worker } of failed) assert.equal(worker, died[1]);
+  const others = callers.filter(({ worker }) => worker !== died[1]);
+  for (let n = 0; n < 20; n++) await callAll(others);
   await until("a connection served by its successor", async () => {
     const caller = openCaller(t, port);
     return (await caller.call()) && caller.worker === died[1];
@@ -111,6 +125,15 @@ test("a killed worker fails calls on its own connections only, and is replaced",
   assert.equal(service.log().match(/a worker died/g)?.length, 1);
   assert.ok((await callsInHistory(service)) > known, "history outlives the worker that counted it");
 });
+
+/** One call on every connection, each of which is answered. */
+async function callAll(callers: readonly WorkerCaller[]): Promise<void> {
+  const answered = await Promise.all(callers.map((caller) => caller.call()));
+  assert.deepEqual(
+    answered,
+    callers.map(() => true),
+  );
+}
 
 /** The calls of the last hour, as the service tells. */
 async function callsInHistory({ url }: ServiceProcess): Promise<number> {
@@ -202,7 +225,8 @@ test("a drain under load fails no call, and the exit code is 0", async (t) => {
 });
 
 test("when the last worker has closed its socket, nobody takes connections that are not served", async (t) => {
-  const { service, port } = await fixture(t);
+  // Nobody else listens there afterwards.
+  const { service, port } = await fixture(t, {}, await freePort());
   const workers = childrenOf(service.pid);
   const [slow = 0] = workers;
   stand(t, slow);
@@ -229,10 +253,7 @@ test("a reload is taken by all workers, and a broken file by none", async (t) =>
   const other = await scriptedUpstream((_asked, reply) => reply.result('"0x1"'));
   t.after(() => other.close());
   const callers = Array.from({ length: 16 }, () => openCaller(t, port));
-  const callAll = async (): Promise<void> => {
-    assert.deepEqual([...new Set(await Promise.all(callers.map((it) => it.call())))], [true]);
-  };
-  await callAll();
+  await callAll(callers);
   assert.equal(countBy(callers).size, 2);
   await writeFile(
     service.file,
@@ -241,12 +262,12 @@ test("a reload is taken by all workers, and a broken file by none", async (t) =>
   service.signal("SIGHUP");
   await until("the reload", () => service.log().includes("configuration reloaded"));
   const askedBefore = upstream.asked.length;
-  await callAll();
+  await callAll(callers);
   assert.deepEqual([upstream.asked.length, other.asked.length], [askedBefore, 16]);
   await writeFile(service.file, "server: { wombat: 1 }");
   service.signal("SIGHUP");
   await until("the refusal", () => service.log().includes("configuration not reloaded"));
-  await callAll();
+  await callAll(callers);
   assert.equal(other.asked.length, 32);
 });
 
@@ -271,6 +292,23 @@ test("workers end when their supervisor is killed", async (t) => {
   // What they have accepted is answered, also now.
   assert.equal(await caller.call(), true);
   await until("the end of the workers", () => !workers.some(isAlive));
+});
+
+test("a worker whose connections wait to be passed on ends when its supervisor is killed", async (t) => {
+  const { service, port } = await fixture(t);
+  // Each has begun to serve, and needs nothing of the supervisor for the next calls.
+  await callAll(Array.from({ length: 16 }, () => openCaller(t, port)));
+  const workers = childrenOf(service.pid);
+  const [slow = 0] = workers;
+  // The other worker accepts all connections, and none of those that it passes on gets anywhere.
+  for (const pid of [slow, service.pid]) stand(t, pid);
+  const callers = Array.from({ length: 100 }, () => openCaller(t, port));
+  const outcomes = callers.map((caller) => caller.call());
+  await Promise.any(outcomes);
+  service.signal("SIGKILL");
+  process.kill(slow, "SIGKILL");
+  await until("the end of the other worker", () => !workers.some(isAlive));
+  await Promise.all(outcomes);
 });
 
 test("where no worker can start, the service says why and ends with 1, as one process does", async (t) => {
@@ -358,12 +396,7 @@ test("metrics are the service's at every worker, and no sum falls when workers a
 });
 
 test("metrics_listen is there once for all workers, and health tells when the service started", async (t) => {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => probe.once("listening", resolve));
-  const address = probe.address();
-  assert.ok(typeof address === "object" && address !== null);
-  await new Promise((resolve) => probe.close(resolve));
-  const metrics = `127.0.0.1:${address.port}`;
+  const metrics = `127.0.0.1:${await freePort()}`;
   const { service } = await fixture(t, {
     server: { port: 0, workers: 2, metrics_listen: metrics },
   });

@@ -56,7 +56,7 @@ export async function pay(options: PayOptions): Promise<boolean> {
       options,
       `no offer by MPP evm: ${offer.join(", ") || "none at all"}. mppx pays other ones`,
     );
-  const token = await tokenOf(offer, options.rpcUrl).catch((error: Error) => error.message);
+  const token = await tokenOf(offer, options.rpcUrl);
   if (token === null)
     return fail(
       options,
@@ -70,7 +70,8 @@ export async function pay(options: PayOptions): Promise<boolean> {
       `the offer is for chain ${offer.chainId}: give the wallet's key in SVC_PAY_KEY or in a ` +
         "file named by --key-file",
     );
-  const account = accountOf(key);
+  // The library's message is dropped, since it may contain the key.
+  const account = orElse(() => privateKeyToAccount(key), null);
   if (account === null) return fail(options, "the wallet's key is no private key");
   const tooMuch = refusalOf(offer, token, options.maxUsd);
   if (tooMuch !== null) return fail(options, tooMuch);
@@ -135,15 +136,6 @@ async function credentialFor(
   return method.createCredential({ challenge: offer.challenge, context: {} });
 }
 
-/** Null = the library rejects the key. Its message is dropped, since it may contain the key. */
-function accountOf(key: Hex): PrivateKeyAccount | null {
-  try {
-    return privateKeyToAccount(key);
-  } catch {
-    return null;
-  }
-}
-
 /** Why an offer exceeds the maximum price; null = it does not. One token counts as one dollar. */
 function refusalOf({ amount }: Offer, { decimals }: TokenFacts, maxUsd: string): string | null {
   const max = parseUsd(maxUsd);
@@ -156,11 +148,17 @@ function refusalOf({ amount }: Offer, { decimals }: TokenFacts, maxUsd: string):
 }
 
 function referenceIn(response: Response): string {
+  const receipt = orElse(() => Receipt.fromResponse(response), null);
+  if (receipt === null) return "the server gave no receipt";
+  return `receipt ${JSON.stringify(receipt.reference)} of ${receipt.timestamp}`;
+}
+
+/** What the library reads, or `other` where it throws. */
+function orElse<T, E>(read: () => T, other: E): T | E {
   try {
-    const { reference, timestamp } = Receipt.fromResponse(response);
-    return `receipt ${JSON.stringify(reference)} of ${timestamp}`;
+    return read();
   } catch {
-    return "the server gave no receipt";
+    return other;
   }
 }
 
@@ -169,20 +167,8 @@ function fail({ say }: PayOptions, why: string): false {
   return false;
 }
 
-/** An offer to pay by MPP `evm`/`charge`. */
-export interface Offer {
-  readonly challenge: EvmChallenge;
-  /** Base units of the token. */
-  readonly amount: bigint;
-  readonly currency: Hex;
-  readonly recipient: Hex;
-  readonly chainId: number;
-}
-
-type EvmChallenge = Parameters<ReturnType<typeof charge>["createCredential"]>[0]["challenge"];
-
 /** Facts of a token: for its EIP-712 signature, and for the user. */
-export interface TokenFacts {
+interface TokenFacts {
   readonly name: string;
   readonly version: string;
   readonly decimals: number;
@@ -199,20 +185,29 @@ const address = z
   .string()
   .refine((text) => isAddress(text, { strict: false }))
   .transform((text) => getAddress(text));
-const Asked = z.object({
-  amount: z.string().regex(/^\d{1,38}$/),
-  currency: address,
-  recipient: address,
-  methodDetails: z.object({
-    chainId: z.int().positive(),
-    credentialTypes: z.array(z.string()).refine((types) => types.includes("authorization")),
-    splits: z.array(z.unknown()).max(0).optional(),
-  }),
+const amount = z
+  .string()
+  .regex(/^\d{1,38}$/)
+  .transform(BigInt);
+const types = z.array(z.string()).refine((all) => all.includes("authorization"));
+const details = z.object({
+  chainId: z.int().positive(),
+  credentialTypes: types,
+  splits: z.array(z.unknown()).max(0).optional(),
 });
+/** The request of an offer that can be paid. `amount` = base units of the token. */
+const requestShape = z
+  .object({ amount, currency: address, recipient: address, methodDetails: details })
+  .transform(({ methodDetails: { chainId }, ...request }) => ({ ...request, chainId }));
+
+type EvmChallenge = Parameters<ReturnType<typeof charge>["createCredential"]>[0]["challenge"];
+
+/** An offer to pay by MPP `evm`/`charge`. */
+type Offer = Readonly<z.output<typeof requestShape>> & { readonly challenge: EvmChallenge };
 
 /** The first offer that can be paid, or the names of the unsupported offers. */
 function offerIn(headers: Headers): Offer | readonly string[] {
-  const challenges = challengesIn(headers);
+  const challenges = orElse(() => Challenge.fromHeadersList(headers), []);
   const offers = challenges.map(parseOffer).filter((offer) => offer !== null);
   if (offers[0] !== undefined) return offers[0];
   return challenges.map(({ method, intent }) => `${method}/${intent}`);
@@ -220,60 +215,38 @@ function offerIn(headers: Headers): Offer | readonly string[] {
 
 /**
  * Reads the facts of the token from its chain; the local chain's are built in. Null = no node was
- * given. Throws an error for the user if the chain does not answer.
+ * given; a text for the user = the chain does not tell them.
  */
 async function tokenOf(
   { chainId, currency }: Offer,
   rpcUrl: string | null,
-): Promise<TokenFacts | null> {
+): Promise<TokenFacts | string | null> {
   if (rpcUrl === null)
     return chainId === DEVNET_CHAIN.chainId ? { ...LOCAL_TOKEN, decimals: 6 } : null;
   const client = createClient({
     transport: http(rpcUrl, { timeout: RPC_TIMEOUT_MS, retryCount: 1 }),
   });
-  try {
-    const found = await getChainId(client);
-    if (found !== chainId)
-      throw new Error(
-        `the node given by --rpc is on chain ${found}, and the offer is for chain ${chainId}`,
-      );
-    const token = { address: currency, abi: ABI } as const;
-    const [name, version, decimals] = await Promise.all([
-      readContract(client, { ...token, functionName: "name" }),
-      readContract(client, { ...token, functionName: "version" }),
-      readContract(client, { ...token, functionName: "decimals" }),
-    ]);
-    return { name, version, decimals };
-  } catch (error) {
-    if (error instanceof Error && error.message.startsWith("the node given")) throw error;
-    // The library's message contains the URL of the node, which may hold a secret.
-    throw new Error(
-      `the node given by --rpc does not tell name, version and decimals of the token ${currency}`,
-    );
-  }
+  // The library's messages are dropped: they contain the URL of the node, which may hold a secret.
+  const wanted = `name, version and decimals of the token ${currency}`;
+  const failure = `the node given by --rpc does not tell ${wanted}`;
+  const found = await getChainId(client).catch(() => null);
+  if (found === null) return failure;
+  if (found !== chainId)
+    return `the node given by --rpc is on chain ${found}, and the offer is for chain ${chainId}`;
+  const token = { address: currency, abi: ABI } as const;
+  const facts = await Promise.all([
+    readContract(client, { ...token, functionName: "name" }),
+    readContract(client, { ...token, functionName: "version" }),
+    readContract(client, { ...token, functionName: "decimals" }),
+  ]).catch(() => null);
+  if (facts === null) return failure;
+  const [name, version, decimals] = facts;
+  return { name, version, decimals };
 }
 
 function parseOffer(challenge: Challenge.Challenge): Offer | null {
-  const asked =
-    challenge.method === "evm" && challenge.intent === "charge"
-      ? Asked.safeParse(challenge.request).data
-      : undefined;
-  if (asked === undefined) return null;
-  const { amount, currency, recipient, methodDetails } = asked;
+  const isEvm = challenge.method === "evm" && challenge.intent === "charge";
+  const request = isEvm ? requestShape.safeParse(challenge.request).data : undefined;
   // The challenge is returned to the server unchanged, including unknown fields.
-  return {
-    challenge: challenge as EvmChallenge,
-    amount: BigInt(amount),
-    currency,
-    recipient,
-    chainId: methodDetails.chainId,
-  };
-}
-
-function challengesIn(headers: Headers): readonly Challenge.Challenge[] {
-  try {
-    return Challenge.fromHeadersList(headers);
-  } catch {
-    return [];
-  }
+  return request === undefined ? null : { challenge: challenge as EvmChallenge, ...request };
 }

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../../fakes/free-port.ts";
 import { childrenOf } from "../../fakes/worker-load.ts";
 import { type DatabaseLink, openDatabaseLink } from "./database-link.ts";
 
@@ -53,7 +54,7 @@ export async function createNode({ id, databaseUrl, config }: NodePlan): Promise
   writeFileSync(files.config, config(join(directory, "data")));
   writeFileSync(files.clock, "0");
   const link = await openDatabaseLink(databaseUrl);
-  let port = 0;
+  const port = await freePort();
   let child: ChildProcess | null = null;
   let ended: Promise<number | string> = Promise.resolve(0);
   let text = "";
@@ -85,12 +86,8 @@ export async function createNode({ id, databaseUrl, config }: NodePlan): Promise
   const node: NodeProcess = {
     id,
     link,
-    get url() {
-      return `http://127.0.0.1:${port}`;
-    },
-    get port() {
-      return port;
-    },
+    url: `http://127.0.0.1:${port}`,
+    port,
     get isRunning() {
       return child !== null;
     },
@@ -102,7 +99,7 @@ export async function createNode({ id, databaseUrl, config }: NodePlan): Promise
       ended = new Promise((resolve) =>
         started.once("exit", (code, name) => resolve(code ?? name ?? "unknown")),
       );
-      port = await servingPort(started, () => text.slice(from));
+      await serving(started, () => text.slice(from));
     },
     async kill() {
       signal("SIGKILL");
@@ -137,13 +134,9 @@ function signalOne(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-async function servingPort(child: ChildProcess, text: () => string): Promise<number> {
+async function serving(child: ChildProcess, text: () => string): Promise<void> {
   for (const deadline = performance.now() + START_MS; performance.now() < deadline; ) {
-    const line = text()
-      .split("\n")
-      .find((one) => one.includes('"svc is serving"'));
-    const port = /"port":(\d+)/.exec(line ?? "")?.[1];
-    if (port !== undefined) return Number(port);
+    if (text().includes('"svc is serving"')) return;
     if (child.exitCode !== null || child.signalCode !== null)
       throw new Error(`a node ended while it started: ${text().slice(-2_000)}`);
     await sleep(20);

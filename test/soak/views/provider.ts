@@ -52,7 +52,8 @@ export const OWN_REQUESTS: ReadonlySet<string> = new Set([
   "eth_blockNumber",
   "eth_subscribe",
   "eth_unsubscribe",
-  "finalized",
+  "block by tag",
+  "probe by hash",
 ]);
 
 /** A provider at the tip of the chain. */
@@ -98,8 +99,10 @@ interface View extends Pick<SimulatedProvider, "tip" | "pool"> {
   readonly textOf: (block: ChainBlock) => string;
 }
 
+/** Callers' blocks by tag come as blocks by hash, and no caller asks about the zero address. */
 function kindOf({ method, params: [first] }: ProviderRequest): string {
-  return method === "eth_getBlockByNumber" && first === "finalized" ? "finalized" : method;
+  if (method === "eth_getBlockByNumber" && !String(first).startsWith("0x")) return "block by tag";
+  return method === "eth_getBalance" && /^0x0+$/.test(String(first)) ? "probe by hash" : method;
 }
 
 function readOf(view: View, { method, params }: ProviderRequest): string {
