@@ -19,9 +19,17 @@ export interface AnvilNode {
    * not answer within five seconds.
    */
   readonly rpc: (method: string, ...params: readonly unknown[]) => Promise<unknown>;
+  /**
+   * As `rpc`, for several calls in one request, which the node begins in this order, one right
+   * after the other. Undefined = the result of a call that failed.
+   */
+  readonly rpcs: (calls: readonly NodeCall[]) => Promise<readonly unknown[]>;
   /** Kills the process; resolves once it has exited. */
   readonly end: () => Promise<void>;
 }
+
+/** A method and its parameters. */
+export type NodeCall = readonly [method: string, ...params: readonly unknown[]];
 
 export interface AnvilOptions {
   readonly id: string;
@@ -97,7 +105,8 @@ export async function startAnvil({ id, args, runtime, onCrash }: AnvilOptions): 
         url,
         wsUrl: `ws://127.0.0.1:${port}`,
         alive: () => ended === null,
-        rpc: (method, ...params) => rpcCall(node, method, params),
+        rpc: (...call) => rpcCall(node, call),
+        rpcs: (calls) => rpcCalls(node, calls),
         end,
       };
       if (await answers(node)) {
@@ -179,20 +188,33 @@ async function answers(node: AnvilNode): Promise<boolean> {
   }
 }
 
-async function rpcCall(
-  node: AnvilNode,
-  method: string,
-  params: readonly unknown[],
-): Promise<unknown> {
-  const answer = fetch(node.url, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
-    signal: AbortSignal.timeout(RPC_TIMEOUT_MS),
-  }).then(async (response) => Answer.parse(await response.json()));
-  const { result, error } = await answer.catch((cause: unknown) => {
-    throw new NodeSilent(node, cause);
-  });
-  if (error !== undefined) throw new RpcError(`${method}: ${error.message} (${error.code})`);
+async function rpcCall(node: AnvilNode, call: NodeCall): Promise<unknown> {
+  const { result, error } = await post(node, requestOf(call), Answer);
+  if (error !== undefined) throw new RpcError(`${call[0]}: ${error.message} (${error.code})`);
   return result;
+}
+
+async function rpcCalls(node: AnvilNode, calls: readonly NodeCall[]): Promise<readonly unknown[]> {
+  if (calls.length === 0) return [];
+  const answers = await post(node, calls.map(requestOf), z.array(Answer).length(calls.length));
+  return answers.map(({ result }) => result);
+}
+
+function requestOf([method, ...params]: NodeCall): unknown {
+  return { jsonrpc: "2.0", id: 1, method, params };
+}
+
+/** Throws `NodeSilent` if no such answer comes in time. */
+async function post<T>(node: AnvilNode, body: unknown, schema: z.ZodType<T>): Promise<T> {
+  try {
+    const response = await fetch(node.url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(RPC_TIMEOUT_MS),
+    });
+    return schema.parse(await response.json());
+  } catch (cause) {
+    throw new NodeSilent(node, cause);
+  }
 }

@@ -1,6 +1,7 @@
 // Keeps several anvil nodes on one chain: the first live node makes the blocks; the others
 // re-execute them and must arrive at the same hash. Replaces the peer-to-peer layer, which anvil
 // lacks. Not in the path of any request; knows nothing of routing.
+import type { RpcTransaction } from "viem";
 import { z } from "zod";
 import { pause, type Runtime } from "../runtime.ts";
 import { type AnvilNode, NodeSilent, RpcError } from "./anvil-process.ts";
@@ -38,10 +39,12 @@ const Block = z.object({
   baseFeePerGas: Quantity,
   transactions: z.array(z.string()),
 });
-const PoolSide = z.record(z.string(), z.record(z.string(), z.object({ hash: z.string() })));
+const PoolTransaction = z.looseObject({ hash: z.string() });
+const PoolSide = z.record(z.string(), z.record(z.string(), PoolTransaction));
 const Pool = z.object({ pending: PoolSide, queued: PoolSide });
 const PoolStatus = z.object({ pending: Quantity });
 type Block = z.infer<typeof Block>;
+type PoolTransaction = z.infer<typeof PoolTransaction>;
 
 /**
  * The replication's view of one node. `behind`: its last step failed and is retried. `left`: it
@@ -258,45 +261,70 @@ async function follow(
 }
 
 /**
- * Repeats a block of the leader on the node. False = another transaction slipped in, so the block
- * must be undone.
+ * Repeats a block of the leader on the node. False = the node made another one, which must be
+ * undone. Subscribers of the node are told of that one too, so one request empties the pool, fills
+ * it with the transactions of the block and mines them: between its parts another transaction has
+ * microseconds. Those that waited besides are sent again afterwards.
  */
 async function replay(block: Block, leader: AnvilNode, node: AnvilNode): Promise<boolean> {
-  await node.rpc("evm_setNextBlockTimestamp", Number(block.timestamp));
-  // After a rollback the node would derive the fee from the undone block.
-  await node.rpc("anvil_setNextBlockBaseFeePerGas", block.baseFeePerGas);
-  await fillPool(block, leader, node);
-  await node.rpc("evm_mine");
-  return (await blockAt(node, "latest")).hash === block.hash;
-}
-
-/**
- * Fills the pool of a node with the transactions of a block and no others. Those who subscribe to
- * the node would be told of a block with another one before that is undone. Others are dropped only
- * here: anvil drops a transaction together with the next ones of its sender, also with one that
- * came after the pool was copied.
- */
-async function fillPool(block: Block, leader: AnvilNode, node: AnvilNode): Promise<void> {
-  const wanted = new Set(block.transactions);
-  for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const others = (await poolOf(node)).filter((hash) => !wanted.has(hash));
-    await copyAll(others, node, leader);
-    for (const hash of others) await node.rpc("anvil_dropTransaction", hash);
-    await copyAll(block.transactions, leader, node);
-    const { pending } = PoolStatus.parse(await node.rpc("txpool_status"));
-    if (Number(pending) === block.transactions.length) return;
+  const wanted = await rawsOf(block.transactions, leader);
+  const waiting = await rawsOf(await poolOf(node), node);
+  const [pool] = await node.rpcs([
+    ["txpool_content"],
+    ["anvil_dropAllTransactions"],
+    ...wanted.values().map((raw) => ["eth_sendRawTransaction", raw] as const),
+    ["evm_setNextBlockTimestamp", Number(block.timestamp)],
+    // After a rollback the node would derive the fee from the undone block.
+    ["anvil_setNextBlockBaseFeePerGas", block.baseFeePerGas],
+    ["evm_mine"],
+  ]);
+  for (const transaction of transactionsIn(pool)) {
+    if (wanted.has(transaction.hash)) continue;
+    const raw = waiting.get(transaction.hash) ?? (await serialized(transaction));
+    for (const to of [leader, node]) await sendRaw(raw, to);
   }
+  return (await blockAt(node, "latest")).hash === block.hash;
 }
 
 /** The hashes of all transactions that wait at a node. */
 async function poolOf(node: AnvilNode): Promise<readonly string[]> {
-  const { pending, queued } = Pool.parse(await node.rpc("txpool_content"));
-  const bySender = [pending, queued].flatMap((side) => Object.values(side));
-  return bySender.flatMap((byNonce) => Object.values(byNonce).map(({ hash }) => hash));
+  return transactionsIn(await node.rpc("txpool_content")).map(({ hash }) => hash);
 }
 
+function transactionsIn(pool: unknown): readonly PoolTransaction[] {
+  const { pending, queued } = Pool.parse(pool);
+  const bySender = [pending, queued].flatMap((side) => Object.values(side));
+  return bySender.flatMap((byNonce) => Object.values(byNonce));
+}
+
+/** The signed bytes of transactions, by hash, without those that the node does not know. */
+async function rawsOf(
+  hashes: readonly string[],
+  node: AnvilNode,
+): Promise<ReadonlyMap<string, unknown>> {
+  const raws = await node.rpcs(hashes.map((hash) => ["eth_getRawTransactionByHash", hash]));
+  return new Map(
+    hashes.flatMap((hash, at) => ((raws[at] ?? null) === null ? [] : [[hash, raws[at]]])),
+  );
+}
+
+/** The signed bytes of a transaction that its node has dropped. */
+async function serialized(transaction: PoolTransaction): Promise<string> {
+  const { formatTransaction, serializeTransaction } = await import("viem");
+  const { input, ...rest } = formatTransaction(transaction as unknown as RpcTransaction);
+  return serializeTransaction({ ...rest, data: input });
+}
+
+/** Gives signed transactions to another node. */
 async function copyAll(hashes: readonly string[], from: AnvilNode, to: AnvilNode): Promise<void> {
-  for (const hash of hashes) await copyTransaction(hash, from, to);
+  for (const raw of (await rawsOf(hashes, from)).values()) await sendRaw(raw, to);
+}
+
+/** Ignores refusals: already known, replaced, already mined. */
+async function sendRaw(raw: unknown, to: AnvilNode): Promise<void> {
+  await to.rpc("eth_sendRawTransaction", raw).catch((error) => {
+    if (!(error instanceof RpcError)) throw error;
+  });
 }
 
 /** Undoes a node's blocks above `shared`, keeping their transactions. */
@@ -316,18 +344,6 @@ async function lastSharedNumber(leader: AnvilNode, node: AnvilNode, from: number
   throw new Diverged(
     `it has left the chain of ${leader.id} more than ${MAX_ROLLBACK_BLOCKS} blocks ago`,
   );
-}
-
-/**
- * Sends a signed transaction to another node. Ignores refusals (already known, replaced, already
- * mined).
- */
-async function copyTransaction(hash: string, from: AnvilNode, to: AnvilNode): Promise<void> {
-  const raw = await from.rpc("eth_getRawTransactionByHash", hash);
-  if (raw === null) return;
-  await to.rpc("eth_sendRawTransaction", raw).catch((error) => {
-    if (!(error instanceof RpcError)) throw error;
-  });
 }
 
 /**
