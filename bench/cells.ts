@@ -111,6 +111,16 @@ export const CELLS: readonly Cell[] = [
     systems: ["svc", "svc-keyed"],
   },
   {
+    name: "pipelined-64",
+    title: "200 B answers, 64 connections: pipelined to providers, beside one at a time",
+    workload: "small",
+    path: PATHS.live,
+    connections: 64,
+    pace: "closed",
+    withDirect: false,
+    systems: ["svc", "svc-pipelined"],
+  },
+  {
     name: "workers-64",
     title: "200 B answers, 64 connections: two workers beside one process",
     workload: "small",

@@ -16,13 +16,14 @@ export const SYSTEM_KINDS = [
   "relay-tls",
   "svc",
   "svc-keyed",
+  "svc-pipelined",
   "svc-workers",
 ] as const;
 
 /**
  * `direct` is the baseline: the upstream without anything in between. `relay-tls`: bytes passed on
  * over TLS, unread; `svc-keyed`: with accounts, each connection with a key of its own;
- * `svc-workers`: with two workers.
+ * `svc-pipelined`: pipelined to providers; `svc-workers`: with two workers.
  */
 export type SystemKind = (typeof SYSTEM_KINDS)[number];
 
@@ -101,6 +102,10 @@ export async function startSystem(name: SystemKind, site: Site): Promise<System>
     case "svc-keyed": {
       const system = await startServiceWith(site, hostedConfig(site));
       return { ...system, name, path: (await keyedPaths(system)).join(" ") };
+    }
+    case "svc-pipelined": {
+      const config = serviceConfig(site).replaceAll("archival: true", "$&, pipelining: true");
+      return { ...(await startServiceWith(site, config)), name };
     }
     case "svc-workers": {
       const config = `${serviceConfig(site)}server: { workers: 2 }\n`;

@@ -37,7 +37,8 @@ function send(text: string): void {
 }
 
 function sendRequest(id: string): void {
-  used += writer.bytesOf(REQUEST_HEAD, { bytes: REQUEST, id, idStart: 22, idEnd: 23 }).length;
+  writer.add(REQUEST_HEAD, { bytes: REQUEST, id, idStart: 22, idEnd: 23 });
+  used += writer.take().length;
 }
 
 function sendPieces(pieces: readonly Buffer[]): void {

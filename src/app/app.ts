@@ -525,6 +525,9 @@ function upstreamSide(
   const httpParts = { budget, timerWheel, client: config.upstream.http, shares, buffers };
   const http = new HttpUpstream(runtime, httpLimits(live), guard, {
     ...httpParts,
+    onAgain: (requests) => {
+      observer.pipelinedAgain += requests;
+    },
     onHandshake: (isResumed) => observer.handshakes[isResumed ? "resumed" : "full"]++,
     limited: (direct) => limitedHttp(direct, { runtime, budgets }, observer),
   });

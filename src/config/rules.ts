@@ -298,6 +298,11 @@ function endpointRules(report: Report, path: Path, provider: unknown): void {
   const [url, wsUrl] = [valueAt(provider, "url"), valueAt(provider, "ws_url")];
   if (url === undefined && wsUrl === undefined)
     report(path, "must have `url` (http, https), `ws_url` (ws, wss) or both");
+  if (url === undefined && valueAt(provider, "pipelining") === true)
+    report(
+      [...path, "pipelining"],
+      "must not be true without `url`: it is for HTTP, and sockets need none",
+    );
   if (url === undefined && valueAt(provider, "batch") !== undefined)
     report(
       [...path, "batch"],

@@ -214,6 +214,14 @@ const provider = settings({
   backup: flag(false).describe("Asked only where no other provider of the chain can be."),
   limits: budget,
   batch,
+  pipelining: flag(false).describe(
+    "Sends reads with short answers that begin at the same moment over one connection, up to " +
+      "eight, without waiting for the answers of those before (HTTP/1.1 pipelining): less CPU " +
+      "for each where many are under way. Only for providers that answer in order, and do not " +
+      "let a slow call hold up others for long. Where a connection ends before all are answered, " +
+      "or an answer belongs to another call, those behind are sent once more, each alone; for a " +
+      "minute no others share a connection.",
+  ),
   price: z
     .number()
     .min(0)

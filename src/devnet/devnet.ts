@@ -156,6 +156,7 @@ function providerOf({ id, url, wsUrl }: Devnet["providers"][number], index: numb
     backup: false,
     budget: null,
     batch: null,
+    pipelining: false,
     price: null,
     archival: false,
     region: null,

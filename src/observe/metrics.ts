@@ -235,6 +235,11 @@ export const METRICS: readonly Metric[] = [
     labelled(["kind"], ({ observer: { handshakes } }) => byName(handshakes)),
   ),
   counter(
+    "svc_upstream_pipelined_again_total",
+    "Pipelined requests that were sent once more, since their connection ended before their answer.",
+    ({ observer }) => one(observer.pipelinedAgain),
+  ),
+  counter(
     "svc_refusals_total",
     "Requests refused before routing, by code.",
     labelled(["code"], ({ observer }) => Array.from(observer.refusals, ([code, n]) => [[code], n])),

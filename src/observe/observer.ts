@@ -77,6 +77,8 @@ export class Observer {
   returnsTwice = 0;
   /** TLS handshakes with providers. */
   readonly handshakes = { full: 0, resumed: 0 };
+  /** Pipelined requests that were sent a second time. */
+  pipelinedAgain = 0;
   readonly #runtime: Runtime;
   readonly #repeats: RepeatLimiter;
   readonly #series = new Map<string, Series>();

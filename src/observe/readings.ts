@@ -34,6 +34,7 @@ export interface MetricFacts extends StreamFacts {
     | "allSeries"
     | "batches"
     | "handshakes"
+    | "pipelinedAgain"
     | "reasks"
     | "refusals"
     | "returnsTwice"

@@ -136,8 +136,11 @@ export interface OutgoingRequest extends WireRequest {
    * busy.
    */
   readonly isProbe?: true;
-  /** It may share a request with others, where the provider takes batches; absent = it may not. */
-  readonly mayBatch?: boolean;
+  /**
+   * It may share a request with others where the provider takes batches, and a connection with
+   * others under way where it takes pipelined requests; absent = it may not.
+   */
+  readonly mayShare?: boolean;
   /**
    * Deadline of its method: a streamed answer must end within ten times this; absent = the longest
    * deadline.

@@ -151,6 +151,7 @@ describe("configuration: what is accepted", () => {
       backup: false,
       budget: null,
       batch: null,
+      pipelining: false,
       price: null,
       archival: false,
       region: null,

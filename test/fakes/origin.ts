@@ -32,6 +32,7 @@ export function originAt(port: number, bounds: OriginBounds = {}): Origin {
     buffers,
     shareOf,
     onHandshake: bounds.onHandshake ?? (() => {}),
+    onAgain: bounds.onAgain ?? (() => {}),
     successor:
       bounds.successor ?? (() => noConnections(new Error("no other protocol in this test"))),
   });

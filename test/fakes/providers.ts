@@ -47,6 +47,7 @@ export function fakeProvider(index: number, overrides: Partial<Provider> = {}): 
     backup: false,
     budget: null,
     batch: null,
+    pipelining: false,
     price: null,
     archival: false,
     region: null,

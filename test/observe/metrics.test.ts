@@ -89,6 +89,7 @@ function factsWith(over: Partial<MetricFacts>): MetricFacts {
       refusals: new Map([["unknown_chain", 2] as const]),
       returnsTwice: 0,
       handshakes: { full: 0, resumed: 0 },
+      pipelinedAgain: 0,
       splits: new SplitCounts(),
       reasks: new ViewReasks(),
       batches: { sent: 3, calls: 40, refused: 1, alone: 8 },

@@ -47,6 +47,8 @@ export interface Provider {
   readonly budget: BudgetLimits | null;
   /** How calls to it over HTTP are put together; null = each goes alone. */
   readonly batch: BatchLimits | null;
+  /** Reads with short answers may be sent over a connection before the answers of others. */
+  readonly pipelining: boolean;
   /** USD of a million of its credits; null = not declared. */
   readonly price: number | null;
   readonly archival: boolean;

@@ -100,7 +100,10 @@ export interface Method {
   readonly mayBeMissing: boolean;
   /** A read that may be sent to a second provider while the first one takes long. */
   readonly hedge: boolean;
-  /** A read with a short answer, which may be sent in one request with other calls. */
+  /**
+   * A read with a short answer, which may be sent in one request with other calls, or right behind
+   * them.
+   */
   readonly batch: boolean;
   /** How its answers may be cached; null = they are not cached. */
   readonly cache: CacheRule | null;

@@ -372,6 +372,7 @@ function providerOf(
     backup: false,
     budget: null,
     batch: null,
+    pipelining: false,
     price: null,
     archival: limits.archival,
     region: region ?? null,

@@ -63,9 +63,9 @@ export function batchingUpstream(
   const queues = new WeakMap<Provider, BatchQueue>();
   return {
     send(outgoing, listener) {
-      const { provider, mayBatch } = outgoing;
+      const { provider, mayShare } = outgoing;
       const limits = provider.batch;
-      if (mayBatch !== true || limits === null || outgoing.body.length > MAX_REQUEST_BYTES)
+      if (mayShare !== true || limits === null || outgoing.body.length > MAX_REQUEST_BYTES)
         return http.send(outgoing, listener);
       const queue = queues.get(provider) ?? new BatchQueue(http, provider, limits, parts);
       queues.set(provider, queue);

@@ -24,7 +24,8 @@ export interface ConnectionParts {
 
 /** Lets a handler control the answer that it receives. */
 export interface DispatchControl {
-  abort(reason: Error): void;
+  /** Ends the request of this handler; those of others over the same connection go on. */
+  abort(reason: Error, handler: RequestHandler): void;
   pause(): void;
   resume(): void;
 }
@@ -70,8 +71,14 @@ export interface RequestBody {
   readonly idEnd: number;
 }
 
-/** Sends one request with a path and a set of headers; a probe may use an extra connection. */
-export type Send = (body: RequestBody, handler: RequestHandler, isProbe: boolean) => void;
+/**
+ * How a request uses connections. `probe`: it may use an extra one. `pipelined`: it may be sent
+ * together with other such requests, before their answers, and may be sent twice.
+ */
+export type ConnectionUse = "alone" | "probe" | "pipelined";
+
+/** Sends one request with a path and a set of headers. */
+export type Send = (body: RequestBody, handler: RequestHandler, use: ConnectionUse) => void;
 
 /** Name and value of one header. */
 export type HeaderField = readonly [name: string, value: string];

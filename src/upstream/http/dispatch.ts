@@ -150,7 +150,7 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
 
   onRequestStart(controller: DispatchControl): void {
     this.#controller = controller;
-    if (this.#state === "over") controller.abort(CANCELLED);
+    if (this.#state === "over") controller.abort(CANCELLED, this);
     else this.sent = true;
   }
 
@@ -221,7 +221,7 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     this.#state = "over";
     this.#letGo();
     this.#release();
-    this.#controller?.abort(CANCELLED);
+    this.#controller?.abort(CANCELLED, this);
   }
 
   cut(): void {

@@ -93,7 +93,7 @@ export class HttpBatch implements RequestHandler, Dispatch {
 
   onRequestStart(controller: DispatchControl): void {
     this.#controller = controller;
-    if (this.#isOver) controller.abort(CANCELLED);
+    if (this.#isOver) controller.abort(CANCELLED, this);
     else this.sent = true;
   }
 
@@ -151,7 +151,7 @@ export class HttpBatch implements RequestHandler, Dispatch {
     if (this.#isOver) return;
     this.#letGo();
     this.#release();
-    this.#controller?.abort(CANCELLED);
+    this.#controller?.abort(CANCELLED, this);
   }
 
   /** Takes a piece of an element. False = the batch is over. */

@@ -57,6 +57,8 @@ export interface HttpParts {
   readonly client?: "own" | "undici";
   /** Called after each TLS handshake of the client `own`. */
   readonly onHandshake?: OnHandshake;
+  /** Called with the number of pipelined requests that the client `own` sends again. */
+  readonly onAgain?: (requests: number) => void;
   /** Divides connections between workers; absent = this process is the whole service. */
   readonly shares?: Shares;
   /** Memory for answers; left out = its own. */
@@ -122,7 +124,7 @@ export class HttpUpstream implements Upstream {
 
   send(outgoing: OutgoingRequest, listener: AnswerListener): Dispatch {
     const { budget, batch } = outgoing.provider;
-    const isPlain = budget === null && (batch === null || outgoing.mayBatch !== true);
+    const isPlain = budget === null && (batch === null || outgoing.mayShare !== true);
     return isPlain || this.#limited === null
       ? this.#send(outgoing, listener)
       : this.#limited.send(outgoing, listener);
@@ -143,7 +145,9 @@ export class HttpUpstream implements Upstream {
     const limits = provider.guarded ? this.#guardedLimits : this.#limits;
     const dispatch = new HttpDispatch(expected, listener, limits, this.#answerParts);
     dispatch.queued = !connections.isFree();
-    send(body, dispatch, outgoing.isProbe === true);
+    const mayPipeline = provider.pipelining && outgoing.mayShare === true;
+    const use = mayPipeline ? "pipelined" : "alone";
+    send(body, dispatch, outgoing.isProbe === true ? "probe" : use);
     return dispatch;
   }
 
@@ -164,7 +168,7 @@ export class HttpUpstream implements Upstream {
     };
     const dispatch = new HttpBatch(expected, listener, this.#answerParts);
     dispatch.queued = !connections.isFree();
-    send(body, dispatch, false);
+    send(body, dispatch, "alone");
     return dispatch;
   }
 
@@ -228,8 +232,8 @@ export class HttpUpstream implements Upstream {
       return next;
     };
     const { buffers } = this.#answerParts;
-    const { onHandshake = () => {} } = this.#parts;
-    const all = { ...parts, runtime: this.#runtime, buffers, successor, onHandshake };
+    const { onHandshake = () => {}, onAgain = () => {} } = this.#parts;
+    const all = { ...parts, runtime: this.#runtime, buffers, successor, onHandshake, onAgain };
     const own = new Origin(url, all);
     return own;
   }

@@ -1,9 +1,15 @@
-// One keep-alive HTTP/1.1 connection: one request at a time, its answer parsed strictly. Any doubt
-// about framing ends the connection.
+// One keep-alive HTTP/1.1 connection: one request at a time, or some that are sent together, their
+// answers in order and parsed strictly. Any doubt about framing ends the connection.
 import { connect, type LookupFunction, type Socket } from "node:net";
 import type { Runtime } from "../../runtime.ts";
 import { BUFFER_BYTES, type BufferPool, HEADROOM_BYTES } from "./buffer-pool.ts";
-import type { DispatchControl, HeaderField, RequestBody, RequestHandler } from "./connections.ts";
+import type {
+  ConnectionUse,
+  DispatchControl,
+  HeaderField,
+  RequestBody,
+  RequestHandler,
+} from "./connections.ts";
 import { ChunkedBody, mayBecomeHead, type ResponseHead, readHead } from "./response-head.ts";
 import type { TlsClient } from "./tls-client.ts";
 
@@ -23,6 +29,8 @@ export interface PoolHooks {
   /** The connection has finished an answer and may be used again. */
   free(connection: Http1Connection): void;
   gone(connection: Http1Connection): void;
+  /** These were sent behind another request, and nothing of their answers was read. */
+  again(requests: readonly UnsentRequest[]): void;
   /** The provider speaks HTTP/2 alone. `request` was not sent; null = there is none. */
   refused(request: UnsentRequest | null): void;
 }
@@ -40,8 +48,13 @@ export interface UnsentRequest {
   readonly head: PreparedHead;
   readonly body: RequestBody;
   readonly handler: RequestHandler;
+  readonly use: ConnectionUse;
 }
 
+/** Requests that are sent together, at most: each waits for the answers of those before it. */
+const MOST_PIPELINED = 8;
+/** Answers to those who have left are read up to this size, for the sake of those behind them. */
+const MAX_DROPPED_BYTES = 262_144;
 /** Request bodies up to this size are sent in one write together with their head. */
 const ONE_WRITE_BYTES = 16_384;
 const IDLE_MS = 30_000;
@@ -66,8 +79,12 @@ export class Http1Connection implements DispatchControl {
   #handler: RequestHandler | null = null;
   /** The request to send once connected. */
   #unsent: UnsentRequest | null = null;
-  /** The body of a short request, written at the end of this turn; null = there is none. */
-  #unwritten: RequestBody | null = null;
+  /** Short requests, written at the end of this turn. */
+  #unwritten: UnsentRequest[] = [];
+  /** Requests of the same write whose answers come behind that of `#handler`, in order. */
+  #behind: UnsentRequest[] = [];
+  /** Bytes of answers to those who have left. */
+  #droppedBytes = 0;
   /** The head of the last short request, as text and as bytes: nearly all have the same. */
   #requestHeadText = "";
   #requestHead: Buffer = NOTHING;
@@ -128,7 +145,7 @@ export class Http1Connection implements DispatchControl {
    * connection stays free.
    */
   send(request: UnsentRequest): boolean {
-    const { head, body, handler } = request;
+    const { handler } = request;
     this.#handler = handler;
     handler.queued = false;
     if (!this.#isOpen) {
@@ -138,16 +155,54 @@ export class Http1Connection implements DispatchControl {
     this.#phase = "offered";
     handler.onRequestStart(this);
     if (this.#handler !== handler) return false;
-    this.#phase = "head";
-    this.#interimHeads = 0;
-    this.#write(head.text, body);
+    this.#expectHead();
+    this.#write(request);
     return true;
   }
 
-  abort(reason: Error): void {
-    if (this.#phase !== "offered") return this.#lost(reason);
-    this.#phase = "idle";
-    this.#handler = null;
+  /** Whether a further request can be sent together with those of this turn. */
+  hasRoomFor({ body }: UnsentRequest): boolean {
+    const count = this.#unwritten.length;
+    return (
+      count > 0 &&
+      count < MOST_PIPELINED &&
+      this.#unwritten[0]?.use === "pipelined" &&
+      body.bytes.length <= ONE_WRITE_BYTES / MOST_PIPELINED
+    );
+  }
+
+  /** Sends a request together with those of this turn. */
+  sendBehind(request: UnsentRequest): void {
+    request.handler.queued = false;
+    this.#behind.push(request);
+    this.#unwritten.push(request);
+    request.handler.onRequestStart(this);
+  }
+
+  abort(reason: Error, handler: RequestHandler): void {
+    if (this.#phase === "offered") {
+      this.#phase = "idle";
+      this.#handler = null;
+    } else if (this.#behind.length === 0) this.#lost(reason);
+    else this.#drop(handler);
+  }
+
+  /** Lets the answers of others go on: that to this handler is read and dropped. */
+  #drop(handler: RequestHandler): void {
+    const at = this.#behind.findIndex((request) => request.handler === handler);
+    const request = this.#behind[at];
+    if (request !== undefined) this.#behind[at] = { ...request, handler: DROPPED };
+    else if (this.#handler === handler) {
+      this.#handler = DROPPED;
+      this.#giveCopied(false);
+    }
+    const handlers = [this.#handler, ...this.#behind.map((each) => each.handler)];
+    if (handlers.every((each) => each === DROPPED)) this.#lost(IDLE);
+  }
+
+  /** Ends the connection, and what was sent over it. */
+  close(reason: Error): void {
+    this.#lost(reason);
   }
 
   pause(): void {
@@ -169,16 +224,23 @@ export class Http1Connection implements DispatchControl {
     if (unsent !== null && !this.send(unsent)) this.#rest();
   }
 
-  #write(head: string, body: RequestBody): void {
+  #expectHead(): void {
+    this.#phase = "head";
+    this.#interimHeads = 0;
+  }
+
+  #write(request: UnsentRequest): void {
+    const { head, body } = request;
     const { bytes, id, idStart, idEnd } = body;
     if (bytes.length <= ONE_WRITE_BYTES) {
-      this.#unwritten = body;
-      if (head !== this.#requestHeadText) this.#requestHead = Buffer.from(head, "latin1");
-      this.#requestHeadText = head;
+      this.#unwritten.push(request);
       return this.#pool.options.runtime.atTurnEnd(this.#onTurnEnd);
     }
     this.#socket.cork();
-    this.#socket.write(`${head}${bytes.length - (idEnd - idStart) + id.length}\r\n\r\n`, "latin1");
+    this.#socket.write(
+      `${head.text}${bytes.length - (idEnd - idStart) + id.length}\r\n\r\n`,
+      "latin1",
+    );
     this.#socket.write(bytes.subarray(0, idStart));
     this.#socket.write(id, "latin1");
     this.#socket.write(bytes.subarray(idEnd));
@@ -186,12 +248,16 @@ export class Http1Connection implements DispatchControl {
   }
 
   #writeShort(): void {
-    const body = this.#unwritten;
-    this.#unwritten = null;
-    if (body === null) return;
+    if (this.#unwritten.length === 0) return;
     const { requests, options } = this.#pool;
+    for (const { head, body } of this.#unwritten) {
+      if (head.text !== this.#requestHeadText) this.#requestHead = Buffer.from(head.text, "latin1");
+      this.#requestHeadText = head.text;
+      requests.add(this.#requestHead, body);
+    }
+    this.#unwritten = [];
     const isBusy = this.#socket.writableLength > 0;
-    this.#socket.write(requests.bytesOf(this.#requestHead, body));
+    this.#socket.write(requests.take());
     // TLS encrypts the bytes at once, unless an earlier write is unfinished, and counts them as
     // written later. The kernel may leave a part of them.
     if (options.tls === null ? this.#socket.writableLength > 0 : isBusy) requests.leave();
@@ -228,7 +294,8 @@ export class Http1Connection implements DispatchControl {
       return this.#lost(coded("the provider speaks HTTP/2 alone", HTTP2_ALONE));
     // These bytes cannot answer a request that has not been sent completely. TLS counts a request
     // as written only after its answer may be here: see `#finish`.
-    if (this.#unwritten !== null || (isPlain && this.#socket.writableLength > 0))
+    const isUnwritten = isPlain && this.#behind.length === 0 && this.#socket.writableLength > 0;
+    if (this.#unwritten.length > 0 || isUnwritten)
       return this.#lost(coded("bytes before the request was written", "EPROTO"));
     let bytes = arrived;
     while (bytes.length > 0) {
@@ -322,10 +389,22 @@ export class Http1Connection implements DispatchControl {
   #give(part: Buffer, last: boolean): void {
     const handler = this.#handler;
     if (handler === null) return;
+    if (handler === DROPPED) {
+      this.#droppedBytes += part.length;
+      if (this.#droppedBytes > MAX_DROPPED_BYTES) return this.#lost(IDLE);
+    }
     if (!handler.keepsChunks) handler.onResponseData(this, part, last);
     else if (this.#reading !== null && part.buffer === this.#reading.buffer)
       this.#given = !handler.onResponseData(this, part, last);
     else this.#giveCopy(part, last);
+    // Its reader may be slow, and may keep the memory that the next answer is read from.
+    if (this.#behind.length > 0 && this.#handler?.keepsChunks === true) this.#askBehindAgain();
+  }
+
+  /** Has the requests behind this one sent elsewhere; their answers here are not read. */
+  #askBehindAgain(): void {
+    this.#keepAlive = false;
+    this.#pool.again(this.#behind.splice(0));
   }
 
   #giveCopy(part: Buffer, last: boolean): void {
@@ -381,8 +460,12 @@ export class Http1Connection implements DispatchControl {
     const expected = handler === null || handler.onResponseComplete();
     // The provider has answered before it read all of a long request.
     const isUnread = this.#socket.writableLength > ONE_WRITE_BYTES;
-    const mayStay = expected && this.#keepAlive && surplus === 0 && !isUnread;
-    if (mayStay && this.#phase !== "over") this.#rest();
+    const mayStay = expected && this.#keepAlive && !isUnread && this.#phase !== "over";
+    const next = mayStay ? this.#behind.shift() : undefined;
+    if (next !== undefined) {
+      this.#handler = next.handler;
+      this.#expectHead();
+    } else if (mayStay && surplus === 0) this.#rest();
     else this.#lost(IDLE);
     handler?.onResponseEnd();
   }
@@ -390,6 +473,7 @@ export class Http1Connection implements DispatchControl {
   /** Becomes free for its next request, or gets one at once. */
   #rest(): void {
     this.#phase = "idle";
+    this.#droppedBytes = 0;
     this.resume();
     this.idleUntilMs = this.#pool.options.runtime.now() + this.#idleMs;
     this.#pool.free(this);
@@ -405,7 +489,8 @@ export class Http1Connection implements DispatchControl {
   #lost(error: Error): void {
     if (this.#phase === "over") return;
     this.#phase = "over";
-    this.#unwritten = null;
+    this.#unwritten = [];
+    const behind = this.#behind.splice(0);
     const handler = this.#handler;
     const unsent = this.#unsent;
     this.#handler = null;
@@ -426,8 +511,23 @@ export class Http1Connection implements DispatchControl {
     if (isRefused) this.#pool.refused(unsent);
     this.#pool.gone(this);
     if (!isRefused || unsent === null) handler?.onResponseError(this, error);
+    if (behind.length > 0) this.#pool.again(behind);
   }
 }
+
+/** Hears the answer to a request whose caller has left. */
+const DROPPED: RequestHandler = {
+  keepsChunks: false,
+  queued: false,
+  abandoned: true,
+  onRequestStart() {},
+  onResponseStart() {},
+  onResponseData: () => true,
+  onResponseComplete: () => true,
+  onResponseEnd() {},
+  onResponseError() {},
+  onOver() {},
+};
 
 const HTTP2_ALONE = "EHTTP2";
 
@@ -462,31 +562,44 @@ const FIRST_BYTES = 4_096;
 const NEAR_BYTES = 48;
 const AFTER_LENGTH = Buffer.from("\r\n\r\n", "latin1");
 
-/** The memory that requests are put together in; it grows with the longest one. */
+/** The memory that the requests of one write are put together in; it grows with the longest. */
 export class RequestWriter {
   #memory = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  #length = 0;
 
-  /**
-   * The bytes of a request; `head` ends with `content-length: `. They are valid until the next
-   * call, unless `leave` is called before.
-   */
-  bytesOf(head: Buffer, body: RequestBody): Buffer {
+  /** Adds a request; `head` ends with `content-length: `. */
+  add(head: Buffer, body: RequestBody): void {
     const { bytes, id, idStart, idEnd } = body;
+    const start = this.#length;
     const length = bytes.length - (idEnd - idStart) + id.length;
     const digits = String(length);
-    const lengthEnd = head.length + digits.length;
+    const lengthEnd = start + head.length + digits.length;
     const bodyAt = lengthEnd + AFTER_LENGTH.length;
     const end = bodyAt + length;
-    if (end > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(end);
+    if (end > this.#memory.length) {
+      const larger = Buffer.allocUnsafeSlow(end);
+      this.#memory.copy(larger, 0, 0, start);
+      this.#memory = larger;
+    }
     const memory = this.#memory;
-    memory.set(head);
-    writeText(memory, head.length, digits);
+    memory.set(head, start);
+    writeText(memory, start + head.length, digits);
     memory.set(AFTER_LENGTH, lengthEnd);
     writeBody(memory, bodyAt, body);
-    return memory.subarray(0, end);
+    this.#length = end;
   }
 
-  /** Leaves the memory to the request made last, which is not in the kernel yet. */
+  /**
+   * The bytes of all that was added since the last call. They are valid until the next `add`,
+   * unless `leave` is called before.
+   */
+  take(): Buffer {
+    const bytes = this.#memory.subarray(0, this.#length);
+    this.#length = 0;
+    return bytes;
+  }
+
+  /** Leaves the memory to the requests taken last, which are not in the kernel yet. */
   leave(): void {
     this.#memory = Buffer.allocUnsafeSlow(FIRST_BYTES);
   }

@@ -1,5 +1,5 @@
 // HTTP/1.1 to one origin, in plain text or over TLS: a bounded pool of keep-alive connections, one
-// request at a time on each, read through one shared buffer. Accepts only answers with unambiguous
+// request at a time on each, or some that begin together, read through one shared buffer. Accepts only answers with unambiguous
 // framing; anything else ends the connection. Knows nothing of JSON-RPC or providers.
 import { bareHost } from "../../core/public-address.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -24,6 +24,8 @@ export interface OriginParts extends ConnectionParts {
   /** Makes the connections to use from now on, since the provider speaks HTTP/2 alone. */
   readonly successor: () => Connections;
   readonly onHandshake: OnHandshake;
+  /** Called with the number of pipelined requests that are sent again. */
+  readonly onAgain: (requests: number) => void;
 }
 
 /** Extra connections, which only probes may open. */
@@ -33,6 +35,8 @@ const PROBE_CONNECTIONS = 2;
  * up early.
  */
 const SWEEP_MS = 1_000;
+/** No request is sent behind another one for so long after some had to be sent again. */
+const ALONE_MS = 60_000;
 
 /** Connections to the origin of a URL. */
 export class Origin implements Connections, PoolHooks {
@@ -41,6 +45,7 @@ export class Origin implements Connections, PoolHooks {
   readonly requests = new RequestWriter();
   readonly #host: string;
   readonly #makeSuccessor: () => Connections;
+  readonly #onAgain: OriginParts["onAgain"];
   /** Serves requests in place of this pool; null = the provider speaks HTTP/1.1, so far. */
   #successor: Connections | null = null;
   #share: Allowance;
@@ -48,12 +53,15 @@ export class Origin implements Connections, PoolHooks {
   readonly #idle: Http1Connection[] = [];
   readonly #all = new Set<Http1Connection>();
   #queue: UnsentRequest[] = [];
+  /** Got a pipelined request last: further ones of the same turn go with it. */
+  #filling: Http1Connection | null = null;
+  #aloneUntilMs = 0;
   #cancelSweep: (() => void) | null = null;
   #retired = false;
   #destroyed = false;
 
   constructor(url: URL, parts: OriginParts) {
-    const { limits, runtime, lookup, buffers, shareOf, successor, onHandshake } = parts;
+    const { limits, runtime, lookup, buffers, shareOf, successor, onHandshake, onAgain } = parts;
     const { connectTimeoutMs, maxWaiting } = limits;
     const tls = url.protocol === "https:" ? new TlsClient(runtime.now, onHandshake) : null;
     const port = Number(url.port || (tls === null ? "80" : "443"));
@@ -61,6 +69,7 @@ export class Origin implements Connections, PoolHooks {
     this.buffers = buffers;
     this.#host = url.host;
     this.#makeSuccessor = successor;
+    this.#onAgain = onAgain;
     this.#maxWaiting = maxWaiting;
     this.#share = shareOf({
       used: () => this.#all.size,
@@ -74,26 +83,45 @@ export class Origin implements Connections, PoolHooks {
       .map(([name, value]) => `${name}: ${value}\r\n`)
       .join("");
     const head = { path, headers, text: `POST ${path} HTTP/1.1\r\n${lines}content-length: ` };
-    return (body, handler, isProbe) => this.#send({ head, body, handler }, isProbe);
+    return (body, handler, use) => this.#send({ head, body, handler, use });
   }
 
   /** Here `onResponseComplete` has already ended the connection. */
   readonly distrust = (): void => this.#successor?.distrust();
 
   /** Sends a request; a probe over an extra connection if all usual ones are busy. */
-  #send(request: UnsentRequest, isProbe = false): void {
-    const { handler } = request;
+  #send(request: UnsentRequest): void {
+    const { handler, use } = request;
     if (this.#destroyed)
       return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
-    const most = this.#share.limit + (isProbe ? PROBE_CONNECTIONS : 0);
+    if (use === "pipelined" && this.#filling?.hasRoomFor(request) === true)
+      return this.#filling.sendBehind(request);
+    const most = this.#share.limit + (use === "probe" ? PROBE_CONNECTIONS : 0);
     const connection = this.#takeIdle() ?? this.#connect(most);
-    if (connection !== null && !connection.send(request)) this.free(connection);
+    if (connection !== null && !this.#sendOver(connection, request)) this.free(connection);
     if (connection !== null) return;
     if (this.#queue.length >= this.#maxWaiting)
       this.#queue = this.#queue.filter(({ handler: waiting }) => !waiting.abandoned);
     if (this.#queue.length >= this.#maxWaiting)
       return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
     this.#queue.push(request);
+  }
+
+  /** As `Http1Connection.send`. */
+  #sendOver(connection: Http1Connection, request: UnsentRequest): boolean {
+    if (!connection.send(request)) return false;
+    const { now } = this.options.runtime;
+    if (request.use === "pipelined" && this.#aloneUntilMs <= now()) this.#filling = connection;
+    return true;
+  }
+
+  again(requests: readonly UnsentRequest[]): void {
+    const wanted = requests.filter(({ handler }) => !handler.abandoned);
+    if (wanted.length === 0) return;
+    this.#filling = null;
+    this.#aloneUntilMs = this.options.runtime.now() + ALONE_MS;
+    this.#onAgain(wanted.length);
+    for (const request of wanted) this.#send({ ...request, use: "alone" });
   }
 
   /** Whether a request would be sent without waiting for another one's answer. */
@@ -107,9 +135,16 @@ export class Origin implements Connections, PoolHooks {
       next !== undefined;
       next = this.#next()
     ) {
-      if (connection.send(next)) return;
+      if (!this.#sendOver(connection, next)) continue;
+      // Those that wait behind it go with it.
+      while (this.#queue[0]?.use === "pipelined" && this.#filling === connection) {
+        if (!connection.hasRoomFor(this.#queue[0])) return;
+        const further = this.#queue.shift();
+        if (further?.handler.abandoned === false) connection.sendBehind(further);
+      }
+      return;
     }
-    if (this.#retired || this.#isBeyond()) connection.abort(IDLE);
+    if (this.#retired || this.#isBeyond()) connection.close(IDLE);
     else this.#idle.push(connection);
   }
 
@@ -127,12 +162,12 @@ export class Origin implements Connections, PoolHooks {
     const waiting = this.#queue.splice(0);
     for (const { head, body, handler } of request === null ? waiting : [request, ...waiting])
       if (!handler.abandoned)
-        this.#successor.prepare(head.path, head.headers)(body, handler, false);
+        this.#successor.prepare(head.path, head.headers)(body, handler, "alone");
   }
 
   /** The number of connections there may be has changed. */
   #adjust(): void {
-    for (const connection of [...this.#idle]) if (this.#isBeyond()) connection.abort(IDLE);
+    for (const connection of [...this.#idle]) if (this.#isBeyond()) connection.close(IDLE);
     while (this.#all.size < this.#share.limit) {
       const next = this.#next();
       if (next === undefined) return;
@@ -147,7 +182,7 @@ export class Origin implements Connections, PoolHooks {
     const limit = Math.max(1, this.#share.limit);
     this.#share.close();
     this.#share = { limit, close() {} };
-    for (const connection of [...this.#idle]) connection.abort(IDLE);
+    for (const connection of [...this.#idle]) connection.close(IDLE);
   }
 
   /** Ends every connection; requests in flight fail. */
@@ -158,7 +193,7 @@ export class Origin implements Connections, PoolHooks {
     for (const { handler } of this.#queue.splice(0))
       handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
     for (const connection of [...this.#all])
-      connection.abort(coded("the pool is closed", "ECLOSED"));
+      connection.close(coded("the pool is closed", "ECLOSED"));
   }
 
   /** Whether there are more connections than usual; then a free one is closed. */
@@ -186,7 +221,7 @@ export class Origin implements Connections, PoolHooks {
       connection = this.#idle.pop()
     ) {
       if (connection.idleUntilMs > now) return connection;
-      connection.abort(IDLE);
+      connection.close(IDLE);
     }
     return null;
   }
@@ -204,7 +239,7 @@ export class Origin implements Connections, PoolHooks {
     const { runtime } = this.options;
     const now = runtime.now();
     for (const connection of [...this.#idle])
-      if (connection.idleUntilMs <= now) connection.abort(IDLE);
+      if (connection.idleUntilMs <= now) connection.close(IDLE);
     this.#cancelSweep = this.#all.size === 0 ? null : runtime.after(SWEEP_MS, () => this.#sweep());
   }
 }

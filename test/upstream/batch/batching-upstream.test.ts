@@ -118,7 +118,7 @@ function callOf({ upstream, provider }: Fixture, over: Partial<OutgoingRequest>)
       methodName: "eth_call",
       ...writeRequest("eth_call", null),
       mayStream: true,
-      mayBatch: true,
+      mayShare: true,
       ...over,
     },
     {
@@ -158,7 +158,7 @@ test("calls of one turn go together, one that is alone goes as it is, and so do 
   it.turnEnds();
   it.send(1);
   it.turnEnds();
-  it.send(2, { mayBatch: false });
+  it.send(2, { mayShare: false });
   it.upstream.send(
     { ...writeRequest("eth_call", null), provider: it.provider, mayStream: true },
     { result() {}, stream() {}, broken() {}, failed() {} },

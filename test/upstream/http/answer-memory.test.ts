@@ -266,7 +266,7 @@ for (const seed of namedSeeds(1, 2, 3)) {
         distrust() {},
       };
       const dispatch = new HttpDispatch(expected, listener, LIMITS, partsOf(pool));
-      send(bodyOf(order), dispatch, false);
+      send(bodyOf(order), dispatch, "alone");
       cancel(dispatch);
       const said = await outcome;
       outcomes.set(said, (outcomes.get(said) ?? 0) + 1);
@@ -367,7 +367,7 @@ test("two hundred answers of every length, one after the other, are read into a 
     const { listener, outcome } = hear(order, "borrows", () => 0.1);
     const expected = { wireId: order.id, mayStream: true, room, deadlineMs: 60_000, distrust() {} };
     const dispatch = new HttpDispatch(expected, listener, LIMITS, partsOf(pool));
-    origin.prepare("/", [])(bodyOf(order), dispatch, false);
+    origin.prepare("/", [])(bodyOf(order), dispatch, "alone");
     assert.equal(await outcome, "whole");
   }
   assert.ok(pool.made <= 8, `${pool.made} buffers`);

@@ -2,172 +2,30 @@
 // error for each request, never another's, and a pool that keeps its bounds; in plain text and over
 // TLS.
 import assert from "node:assert/strict";
-import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import { type TestContext, test } from "node:test";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createServer as createTlsServer } from "node:tls";
 import type { Failure } from "../../../src/core/rpc/failure.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../../../src/runtime.ts";
 import { BufferPool } from "../../../src/upstream/http/buffer-pool.ts";
-import type { DispatchControl, RequestHandler } from "../../../src/upstream/http/connections.ts";
 import { HttpUpstream } from "../../../src/upstream/http/http-upstream.ts";
-import type { Origin } from "../../../src/upstream/http/origin.ts";
 import type { AnswerListener, AnswerStream } from "../../../src/upstream/transport.ts";
-import { type OriginBounds, originAt } from "../../fakes/origin.ts";
+import {
+  Asking,
+  ask,
+  echo,
+  peer,
+  pool,
+  send,
+  testBoth,
+  urlOf,
+  whole,
+} from "../../fakes/bare-provider.ts";
+import type { OriginBounds } from "../../fakes/origin.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
 import { serviceFixture, until, walked } from "../../fakes/service-fixture.ts";
-import { trustedIdentity } from "../../soak/foreign.ts";
-
-const IDENTITY = trustedIdentity();
-const OVER_TLS = ", over TLS";
-
-/** The same test in plain text and over TLS: `peer` and `pool` tell by its name. */
-function testBoth(name: string, run: (t: TestContext) => Promise<void>): void {
-  test(name, run);
-  test(name + OVER_TLS, run);
-}
-
-/** A provider on a bare socket: sees whole requests, answers with raw bytes. */
-interface Peer {
-  readonly port: number;
-  /** Bodies of the requests, in order of arrival. */
-  readonly asked: string[];
-  /** Connections accepted so far, and open now. */
-  readonly opened: () => number;
-  readonly open: () => number;
-}
-
-type Serve = (socket: Socket, body: string, count: number) => void;
-
-async function peer(
-  t: TestContext,
-  serve: Serve,
-  greet: (socket: Socket) => void = () => {},
-): Promise<Peer> {
-  const asked: string[] = [];
-  const sockets = new Set<Socket>();
-  let opened = 0;
-  const isSecure = t.name.endsWith(OVER_TLS);
-  const accept = (socket: Socket): void => {
-    opened++;
-    sockets.add(socket);
-    socket.on("close", () => sockets.delete(socket)).on("error", () => {});
-    let bytes = "";
-    socket.on("data", (chunk) => {
-      bytes += chunk.toString("latin1");
-      for (;;) {
-        const end = bytes.indexOf("\r\n\r\n");
-        const size = Number(/content-length: (\d+)/i.exec(bytes.slice(0, end))?.[1]);
-        if (end === -1 || bytes.length < end + 4 + size) return;
-        const body = bytes.slice(end + 4, end + 4 + size);
-        bytes = bytes.slice(end + 4 + size);
-        asked.push(body);
-        serve(socket, body, asked.length);
-      }
-    });
-    greet(socket);
-  };
-  const server: Server = isSecure ? createTlsServer(IDENTITY, accept) : createServer(accept);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return {
-    port: (server.address() as AddressInfo).port,
-    asked,
-    opened: () => opened,
-    open: () => sockets.size,
-  };
-}
-
-function urlOf(t: TestContext, port: number): string {
-  return `${t.name.endsWith(OVER_TLS) ? "https" : "http"}://127.0.0.1:${port}/`;
-}
-
-function pool(t: TestContext, port: number, bounds: OriginBounds = {}): Origin {
-  const scheme = t.name.endsWith(OVER_TLS) ? "https" : "http";
-  const origin = originAt(port, { scheme, ...bounds });
-  t.after(() => origin.destroy());
-  return origin;
-}
-
-/**
- * One request to an origin and what became of it: a status with its body, or the code of an error.
- */
-class Asking implements RequestHandler {
-  readonly done: Promise<string>;
-  readonly chunks: Buffer[] = [];
-  controller: DispatchControl | null = null;
-  /** How often it heard an end; anything but 1 is a fault. */
-  ends = 0;
-  started = 0;
-  cancelled = false;
-  /** Takes its answer for that to another request. */
-  foreign = false;
-  /** Keeps chunks as they lie, as a slow reader does. */
-  keeps = false;
-  readonly abandoned = false;
-  onOver(): void {}
-  queued = false;
-
-  get keepsChunks(): boolean {
-    return this.keeps;
-  }
-  onData: () => void = () => {};
-  #status = 0;
-  #settle: (outcome: string) => void = () => {};
-
-  constructor() {
-    this.done = new Promise((resolve) => (this.#settle = resolve));
-  }
-
-  onRequestStart(controller: DispatchControl): void {
-    this.controller = controller;
-    this.started++;
-    if (this.cancelled) controller.abort(new Error("cancelled"));
-  }
-
-  onResponseStart(_controller: DispatchControl, status: number): void {
-    this.#status = status;
-  }
-
-  onResponseData(_controller: DispatchControl, chunk: Buffer): boolean {
-    this.chunks.push(this.keeps ? chunk : Buffer.from(chunk));
-    this.onData();
-    return !this.keeps;
-  }
-
-  onResponseComplete(): boolean {
-    return !this.foreign;
-  }
-
-  onResponseEnd(): void {
-    this.ends++;
-    this.#settle(`${this.#status} ${Buffer.concat(this.chunks).toString("latin1")}`);
-  }
-
-  onResponseError(
-    _controller: DispatchControl | null,
-    error: Error & { readonly code?: string },
-  ): void {
-    this.ends++;
-    this.#settle(error.code ?? error.message);
-  }
-}
-
-function send(origin: Origin, body = "ping", asking = new Asking()): Asking {
-  const request = { bytes: Buffer.from(body), id: "", idStart: 0, idEnd: 0 };
-  origin.prepare("/", [])(request, asking, false);
-  return asking;
-}
-
-const ask = (origin: Origin, body = "ping"): Promise<string> => send(origin, body).done;
-const whole = (body: string, ...lines: readonly string[]): string =>
-  ["HTTP/1.1 200 OK", ...lines, `Content-Length: ${body.length}`, "", body].join("\r\n");
-const echo: Serve = (socket, body) => void socket.write(whole(body));
 
 testBoth(
   "a head of the same length with other lines is read anew, and so is one that goes on",
@@ -552,7 +410,7 @@ testBoth(
     const origin = pool(t, port);
     const long = send(origin, "long");
     const next = send(origin, "next");
-    long.onData = () => long.controller?.abort(new Error("cancelled"));
+    long.onData = () => long.controller?.abort(new Error("cancelled"), long);
     assert.equal(await long.done, "cancelled");
     assert.equal(await next.done, "200 next");
     await until("the end of the first connection", () => open() === 1);

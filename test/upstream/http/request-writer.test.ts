@@ -17,7 +17,7 @@ const texts = (maxLength: number): fc.Arbitrary<string> =>
     unit: fc.integer({ min: 32, max: 126 }).map((c) => String.fromCharCode(c)),
   });
 
-test("a request is its head, its length and its body with the id replaced, whatever their sizes", () => {
+test("requests are each head, length and body with the id replaced, whatever their sizes", () => {
   const writer = new RequestWriter();
   const parts = fc.record({
     head: texts(300),
@@ -25,17 +25,18 @@ test("a request is its head, its length and its body with the id replaced, whate
     theirs: texts(40),
     after: texts(6_000),
     id: fc.oneof(fc.constant("1234567890123456"), texts(20)),
+    together: fc.integer({ min: 1, max: 8 }),
   });
   const run = fc.check(
-    fc.property(parts, ({ head, before, theirs, after, id }) => {
+    fc.property(parts, ({ head, before, theirs, after, id, together }) => {
       const body: RequestBody = {
         bytes: Buffer.from(before + theirs + after, "latin1"),
         id,
         idStart: before.length,
         idEnd: before.length + theirs.length,
       };
-      const written = writer.bytesOf(Buffer.from(head, "latin1"), body);
-      assert.equal(written.toString("latin1"), plainly(head, body));
+      for (let sent = 1; sent <= together; sent++) writer.add(Buffer.from(head, "latin1"), body);
+      assert.equal(writer.take().toString("latin1"), plainly(head, body).repeat(together));
     }),
     { numRuns: 500 },
   );
@@ -46,7 +47,8 @@ test("lengths of one to five digits are written in full", () => {
   const writer = new RequestWriter();
   for (const length of [0, 1, 9, 10, 99, 100, 101, 999, 1_000, 9_999, 10_000, 16_384]) {
     const body = { bytes: Buffer.alloc(length, "x"), id: "", idStart: 0, idEnd: 0 };
-    const text = writer.bytesOf(Buffer.from("length: "), body).toString("latin1");
+    writer.add(Buffer.from("length: "), body);
+    const text = writer.take().toString("latin1");
     assert.equal(text, `length: ${length}\r\n\r\n${"x".repeat(length)}`);
   }
 });
@@ -60,8 +62,9 @@ test("a request that is left with its memory is not overwritten by the next one"
     idStart: 0,
     idEnd: 0,
   });
-  const kept = writer.bytesOf(head, body("first"));
+  writer.add(head, body("first"));
+  const kept = writer.take();
   writer.leave();
-  writer.bytesOf(head, body("other"));
+  writer.add(head, body("other"));
   assert.equal(kept.toString("latin1"), "length: 5\r\n\r\nfirst");
 });

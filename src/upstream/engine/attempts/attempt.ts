@@ -169,8 +169,9 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     const { methodName } = call;
     const { body, idStart, idEnd } = wireOf(call, tracker, provider);
     const passed = provider.guarded ? this.caller.passed : undefined;
-    const mayBatch = provider.batch !== null && passed === undefined && this.#mayBatch();
-    const request = { provider, methodName, body, idStart, idEnd, mayStream, room, mayBatch };
+    const isShared = provider.batch !== null || provider.pipelining;
+    const mayShare = isShared && passed === undefined && this.#mayShare();
+    const request = { provider, methodName, body, idStart, idEnd, mayStream, room, mayShare };
     const dispatch = upstream.send({ ...request, deadlineMs, passed }, this);
     if (this.attempt !== null) return;
     this.#dispatch = dispatch;
@@ -179,10 +180,10 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   }
 
   /**
-   * Whether it may share a request with other calls. A second try goes alone: what failed the
-   * batch of the first one must not fail all of them again.
+   * Whether it may share a request or a connection with other calls. A second try goes alone: what
+   * failed the batch of the first one must not fail all of them again.
    */
-  #mayBatch(): boolean {
+  #mayShare(): boolean {
     const { isTrial, isHedge, method, caller } = this;
     const { failed, plan } = this.#context;
     return (
