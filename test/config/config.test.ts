@@ -197,6 +197,7 @@ profiles:
             weight: 3
             backup: true
             price: 0.4
+            pipelining: true
             batch: { max: 20, wait_ms: 3 }
             limits:
               rps: 50
@@ -276,6 +277,7 @@ limits: { max_attempts: 5 }
       weight: 3,
       backup: true,
       batch: { max: 20, waitMs: 3 },
+      pipelining: true,
       budget: {
         rps: 50,
         concurrency: 8,

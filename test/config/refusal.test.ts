@@ -125,6 +125,13 @@ const PROVIDER_REFUSALS: readonly (readonly [
     /must not be set without `url`/,
   ],
   [
+    "pipelining to a provider with a socket only",
+    ["{ id: a, ws_url: 'ws://a', pipelining: true }"],
+    8,
+    "[0].pipelining",
+    /must not be true without `url`/,
+  ],
+  [
     "a weight of nothing",
     ["{ id: a, url: 'http://a', weight: 0 }"],
     8,

@@ -1,5 +1,5 @@
-// A provider on a bare socket, which sees whole requests and answers with raw bytes, and requests to
-// it over the HTTP/1.1 client; in plain text or over TLS.
+// A provider on a bare socket, which sees whole requests and answers with raw bytes, and requests
+// to it over the HTTP/1.1 client; in plain text or over TLS.
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { createServer as createTlsServer } from "node:tls";
@@ -22,7 +22,7 @@ export function testBoth(name: string, run: (t: TestContext) => Promise<void>): 
 }
 
 /** A provider on a bare socket: sees whole requests, answers with raw bytes. */
-export interface Peer {
+export interface BareProvider {
   readonly port: number;
   /** Bodies of the requests, in order of arrival. */
   readonly asked: string[];
@@ -37,7 +37,7 @@ export async function peer(
   t: TestContext,
   serve: Serve,
   greet: (socket: Socket) => void = () => {},
-): Promise<Peer> {
+): Promise<BareProvider> {
   const asked: string[] = [];
   const sockets = new Set<Socket>();
   let opened = 0;

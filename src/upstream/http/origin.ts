@@ -1,6 +1,7 @@
 // HTTP/1.1 to one origin, in plain text or over TLS: a bounded pool of keep-alive connections, one
-// request at a time on each, or some that begin together, read through one shared buffer. Accepts only answers with unambiguous
-// framing; anything else ends the connection. Knows nothing of JSON-RPC or providers.
+// request at a time on each, or some that begin together, read through one shared buffer. Accepts
+// only answers with unambiguous framing; anything else ends the connection. Knows nothing of
+// JSON-RPC or providers.
 import { bareHost } from "../../core/public-address.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Allowance } from "../shares.ts";
