@@ -23,13 +23,13 @@ export interface AnvilNode {
    * As `rpc`, for several calls in one request, which the node begins in this order, one right
    * after the other. Undefined = the result of a call that failed.
    */
-  readonly rpcs: (calls: readonly NodeCall[]) => Promise<readonly unknown[]>;
+  readonly rpcs: (calls: readonly AnvilCall[]) => Promise<readonly unknown[]>;
   /** Kills the process; resolves once it has exited. */
   readonly end: () => Promise<void>;
 }
 
 /** A method and its parameters. */
-export type NodeCall = readonly [method: string, ...params: readonly unknown[]];
+export type AnvilCall = readonly [method: string, ...params: readonly unknown[]];
 
 export interface AnvilOptions {
   readonly id: string;
@@ -188,19 +188,19 @@ async function answers(node: AnvilNode): Promise<boolean> {
   }
 }
 
-async function rpcCall(node: AnvilNode, call: NodeCall): Promise<unknown> {
+async function rpcCall(node: AnvilNode, call: AnvilCall): Promise<unknown> {
   const { result, error } = await post(node, requestOf(call), Answer);
   if (error !== undefined) throw new RpcError(`${call[0]}: ${error.message} (${error.code})`);
   return result;
 }
 
-async function rpcCalls(node: AnvilNode, calls: readonly NodeCall[]): Promise<readonly unknown[]> {
+async function rpcCalls(node: AnvilNode, calls: readonly AnvilCall[]): Promise<readonly unknown[]> {
   if (calls.length === 0) return [];
   const answers = await post(node, calls.map(requestOf), z.array(Answer).length(calls.length));
   return answers.map(({ result }) => result);
 }
 
-function requestOf([method, ...params]: NodeCall): unknown {
+function requestOf([method, ...params]: AnvilCall): unknown {
   return { jsonrpc: "2.0", id: 1, method, params };
 }
 

@@ -78,10 +78,10 @@ export class UndiciConnections implements Connections {
 
   prepare(path: string, headers: readonly HeaderField[]): Send {
     const flat = headers.flat();
-    return ({ bytes, id, idStart, idEnd }, handler, isProbe) => {
+    return ({ bytes, id, idStart, idEnd }, handler, use) => {
       const body = withWireId({ body: bytes, idStart, idEnd }, id);
       const request = { path, method: "POST", headers: flat, body } as const;
-      if (isProbe && !this.isFree()) this.#sendProbe(request, handler);
+      if (use === "probe" && !this.isFree()) this.#sendProbe(request, handler);
       else this.#send(request, handler);
     };
   }
