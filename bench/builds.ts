@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Cell, systemsOf } from "./cells.ts";
 import { startChild } from "./child.ts";
-import { measure, type Rig, snapshot, warmUp } from "./measure.ts";
+import { alone, measure, type Rig, snapshot, warmUp } from "./measure.ts";
 import { type Site, type System, startSystem } from "./systems.ts";
 import { type Judgement, judge, MOST_ROUNDS, type PairedRound, TOLERANCE } from "./verdict.ts";
 
@@ -27,7 +27,10 @@ interface Sources {
 const ROOT = join(import.meta.dirname, "..");
 /** Rounds before all processes are started anew: two processes of one build differ for good. */
 const GROUP_ROUNDS = 3;
-const WARM_UP = { calls: 100_000, seconds: 8 };
+/** What the compiler has not reached yet may make one process cost thrice another. */
+const WARM_UP = { calls: 250_000, seconds: 20 };
+/** Where calls are few, waking up for them costs most, and differs from second to second. */
+const PACED_SECONDS = 6;
 const EXIT_CODES = { passed: 0, worse: 1, undecided: 3, more: 3 } as const;
 
 /** Compares two builds; resolves with the exit code. */
@@ -98,20 +101,27 @@ async function groupOf(
       systems.set(name, system);
       await warmUp(rig, system, cell, WARM_UP);
     }
-    const paired: PairedRound[] = [];
-    const ratePerSecond = cell.pace === "closed" ? null : cell.pace;
-    for (let round = 0; round < group.rounds; round++) {
+    const load =
+      cell.pace === "closed"
+        ? { seconds, ratePerSecond: null }
+        : { seconds: Math.max(seconds, PACED_SECONDS), ratePerSecond: cell.pace };
+    const round = async (at: number): Promise<readonly PairedRound[]> => {
       const us: Record<string, number> = {};
-      for (const [name, system] of turned([...systems], round)) {
-        const measured = await measure(rig, system, cell, { seconds, ratePerSecond });
+      for (const [name, system] of turned([...systems], at)) {
+        const measured = await measure(rig, system, cell, load);
         if (measured.discarded === null) us[name] = measured.cpuUsPerRequest;
         else process.stdout.write(`  thrown away (${name}): ${measured.discarded}\n`);
       }
       const { base, control, head } = us;
-      if (base !== undefined && control !== undefined && head !== undefined)
-        paired.push({ ratios: [head / base, head / control], control: control / base });
-    }
-    return paired;
+      if (base === undefined || control === undefined || head === undefined) return [];
+      return [{ ratios: [head / base, head / control], control: control / base }];
+    };
+    const pids = systems.values().flatMap((system) => system.pids);
+    return await alone(rig, cell, [...pids], async () => {
+      const paired: PairedRound[] = [];
+      for (let at = 0; at < group.rounds; at++) paired.push(...(await round(at)));
+      return paired;
+    });
   } finally {
     for (const system of systems.values()) await system.stop();
   }

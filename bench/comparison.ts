@@ -6,9 +6,8 @@ import { join } from "node:path";
 import { type Cell, systemsOf } from "./cells.ts";
 import { startChild } from "./child.ts";
 import { machineName, saveResults } from "./figures.ts";
-import { measure, type Rig, type Round, snapshot, warmUp } from "./measure.ts";
+import { alone, measure, type Rig, type Round, snapshot, warmUp } from "./measure.ts";
 import { type Peer, startPeer } from "./peers.ts";
-import { releaseCores, separate } from "./pin.ts";
 import { memoryMb } from "./procfs.ts";
 import { hottest } from "./profile.ts";
 import { type CellRounds, complaints, discardedIn, figuresOf, tableOf } from "./report.ts";
@@ -169,23 +168,6 @@ async function measureCell(
     rounds,
   }));
   return { cell, series };
-}
-
-/** Gives the systems a core of their own while latency is measured. */
-async function alone(
-  rig: Rig,
-  { pace }: Cell,
-  pids: readonly number[],
-  run: () => Promise<void>,
-): Promise<void> {
-  if (pace === "closed") return run();
-  const generators = [rig.upstream.pid, rig.load.pid];
-  if (!separate(pids, generators))
-    process.stdout.write(
-      "  (no core of its own for the system under test: taskset is missing, or there is one core)\n",
-    );
-  await run();
-  releaseCores([...pids, ...generators]);
 }
 
 function firstWarmUp({ name }: System): typeof WARM_UP {

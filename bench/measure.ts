@@ -4,6 +4,7 @@ import type { Cell } from "./cells.ts";
 import { QUIET_CORES, SATURATED_CORES } from "./cells.ts";
 import type { Child } from "./child.ts";
 import { type LoadJob, type LoadReport, parseReport } from "./load.ts";
+import { releaseCores, separate } from "./pin.ts";
 import { cpuUs, machineBusyUs, memoryMb, resetPeak } from "./procfs.ts";
 import type { System } from "./systems.ts";
 import { parseSnapshot, type UpstreamSnapshot } from "./upstream.ts";
@@ -73,6 +74,26 @@ export async function warmUp(
   let calls = 0;
   for (let second = 0; second < until.seconds && calls < until.calls; second++)
     calls += (await measure(rig, system, cell, { seconds: 1, ratePerSecond: null })).load.ok;
+}
+
+/** Gives the systems a core of their own while latency is measured. */
+export async function alone<T>(
+  rig: Rig,
+  { pace }: Cell,
+  pids: readonly number[],
+  run: () => Promise<T>,
+): Promise<T> {
+  if (pace === "closed") return run();
+  const generators = [rig.upstream.pid, rig.load.pid];
+  if (!separate(pids, generators))
+    process.stdout.write(
+      "  (no core of its own for the system under test: taskset is missing, or there is one core)\n",
+    );
+  try {
+    return await run();
+  } finally {
+    releaseCores([...pids, ...generators]);
+  }
 }
 
 /** Requests the counters of the upstream. */
