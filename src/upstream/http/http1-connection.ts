@@ -183,8 +183,9 @@ export class Http1Connection implements DispatchControl {
     if (this.#phase === "offered") {
       this.#phase = "idle";
       this.#handler = null;
-    } else if (this.#behind.length === 0) this.#lost(reason);
-    else this.#drop(handler);
+    } else if (this.#behind.length > 0) this.#drop(handler);
+    // Otherwise it is sent elsewhere by now, or was.
+    else if (this.#handler === handler) this.#lost(reason);
   }
 
   /** Lets the answers of others go on: that to this handler is read and dropped. */

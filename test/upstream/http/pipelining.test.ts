@@ -204,6 +204,27 @@ testBoth(
   },
 );
 
+testBoth("who waits to be asked again and leaves does not cut the answer before", async (t) => {
+  const wire = whole("call0".padEnd(200_000));
+  const sockets: Socket[] = [];
+  const { port } = await peer(t, (socket, body, count) => {
+    if (body === "first") echo(socket, body, count);
+    if (body !== "call0") return;
+    sockets.push(socket);
+    socket.write(wire.slice(0, 150_000));
+  });
+  const origin = await connected(t, port, { connections: 1 });
+  const [streamed, waiting] = together(origin, bodiesOf(2));
+  assert.ok(streamed !== undefined && waiting !== undefined);
+  streamed.onData = () => {
+    streamed.keeps = true;
+    waiting.leave();
+  };
+  await until("a part", () => (waiting.cancelled ? true : null));
+  sockets[0]?.write(wire.slice(150_000));
+  assert.match(await streamed.done, /^200 call0/);
+});
+
 test("whatever a provider does, each call ends once, with its answer or an error", async (t) => {
   const seed = chanceSeed();
   t.diagnostic(`seed ${seed}`);
