@@ -44,13 +44,17 @@ function onChain(title: string, run: (fixture: TempoFixture) => Promise<void>): 
   });
 }
 
+/** A purchase whose payment is valid for some 25 seconds of the chain's clock, which stands still. */
 async function bought(fixture: TempoFixture): Promise<Purchase> {
-  return new Purchase(
-    await taken(
-      fixture.rail,
-      presented(await stockPayment(fixture, challengeOf(fixture.rail), { account: fixture.payer })),
-    ),
-  );
+  const challenge = challengeOf(fixture.rail);
+  const credential = await stockPayment(fixture, challenge, { account: fixture.payer });
+  await fixture.stopClock();
+  return new Purchase(await taken(fixture.rail, presented(credential)));
+}
+
+/** When the payment of a purchase ends, in seconds of the chain's clock. */
+function endOf({ payment }: Purchase): number {
+  return (payment.validUntilMs ?? 0) / 1_000;
 }
 
 /** The same transaction, signed once more. */
@@ -106,7 +110,7 @@ describe("the end of a payment on a Tempo chain", () => {
       "not before",
     async (fixture) => {
       const purchase = await bought(fixture);
-      const endS = (purchase.payment.validUntilMs ?? 0) / 1_000;
+      const endS = endOf(purchase);
       await fixture.rpc("evm_mine", { timestamp: endS + 3 });
       assert.match(refusal(await fixture.rail.check(purchase.payment)), /^payment-expired/);
       assert.equal(
@@ -125,7 +129,7 @@ describe("the end of a payment on a Tempo chain", () => {
         "open",
         "the block that counts is older",
       );
-      await fixture.rpc("evm_increaseTime", 100);
+      await fixture.rpc("evm_mine", { timestamp: endS + 100 });
       await fixture.rail.send({ txHash: "0x", raw: transactionOf(purchase), nonce: null });
       await fixture.mine();
       assert.equal(await fixture.received(), 0n);
@@ -145,8 +149,7 @@ describe("the end of a payment on a Tempo chain", () => {
       await fixture.mine();
       assert.equal(await fixture.received(), UNITS);
       assert.equal((await fixture.rail.look(purchase)).kind, "open");
-      await fixture.rpc("evm_increaseTime", 60);
-      await fixture.mine();
+      await fixture.rpc("evm_mine", { timestamp: endOf(purchase) + 40 });
       const truth = await fixture.rail.look(purchase);
       assert.ok(truth.kind === "settled");
       assert.equal(truth.txHash, keccak256(raw));
@@ -175,6 +178,7 @@ describe("the end of a payment on a Tempo chain", () => {
         over: fees,
         account,
       });
+      await fixture.stopClock();
       const purchase = new Purchase(await taken(fixture.rail, given));
       assert.equal(await fixture.rail.check(purchase.payment), null);
       await fixture.rpc(

@@ -46,6 +46,11 @@ export interface TempoFixture {
   /** Carries each question of the rail. */
   readonly proxy: ChainProxy;
   mine(blocks?: number): Promise<void>;
+  /**
+   * From now on each block is a second later than the one before it, however long the machine takes
+   * for what is between them: what was signed ends when the test says so.
+   */
+  stopClock(): Promise<void>;
   /** What the recipient has got since the fixture began. */
   received(): Promise<bigint>;
   railWith(over: Partial<TempoRailSettings>, realm?: string): Rail;
@@ -99,6 +104,7 @@ export async function startTempoFixture(): Promise<TempoFixture> {
     mine: async (blocks = 1) => {
       for (let mined = 0; mined < blocks; mined += 1) await rpc("evm_mine");
     },
+    stopClock: async () => void (await rpc("anvil_setBlockTimestampInterval", 1)),
     received: async () => (await balance()) - before,
     railWith,
     close: async () => {
