@@ -24,7 +24,11 @@ export interface MatrixFixture {
   block(): Promise<void>;
   /** Asks a node on the test's own behalf; time stands still meanwhile. */
   ask(chain: PaymentChain, method: string, ...params: readonly unknown[]): Promise<unknown>;
-  /** Lets time go by until something has happened. */
+  /**
+   * Lets time go by until something has happened, and then waits, while time stands still, until
+   * nobody waits for a chain: what a test does to a chain next falls between two steps of the
+   * processes, never into one.
+   */
   run<T>(work: Promise<T>): Promise<T>;
   pass(ms: number): Promise<void>;
   /** Base units that the recipient has got on both chains since the fixture began. */
@@ -135,7 +139,7 @@ async function run<T>(
     assert.ok(steps < MAX_STEPS, "it does not end");
     await turn();
     await turn();
-    if (isOver) return work;
+    if (isOver && !isBusy()) return work;
     if (isBusy()) await new Promise((resolve) => setTimeout(resolve, 1));
     else runtime.advance(STEP_MS);
   }
