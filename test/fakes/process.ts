@@ -28,7 +28,7 @@ export interface Ender {
   after(run: () => Promise<void>): void;
 }
 
-const READY_MS = 60_000;
+const READY_MS = 180_000;
 const ONE_PROCESS = { SVC_WORKERS: "1" };
 
 /**

@@ -8,7 +8,7 @@ import type { Force } from "./figures.ts";
 import { BREAKS, type Break } from "./gate.ts";
 import type { Post } from "./site.ts";
 
-const RECOVERY_MS = 25_000;
+const RECOVERY_MS = 60_000;
 /**
  * Failures that HTTP shares: few, since each opens a circuit for half a minute, and the steady
  * calls are to find one that is closed.
