@@ -48,7 +48,7 @@ export function DecisionPage({ params }: PageProps) {
 }
 
 function DecisionView({ decision }: { readonly decision: Decision }) {
-  const { method, chain, profile, strategy, candidates, excluded, order } = decision;
+  const { method, chain, profile, strategy, candidates, excluded } = decision;
   return (
     <>
       <PageHead
@@ -71,7 +71,7 @@ function DecisionView({ decision }: { readonly decision: Decision }) {
         {candidates.length > 0 ? (
           <Candidates candidates={candidates} />
         ) : (
-          <PlainOrder order={order} />
+          <PlainOrder decision={decision} />
         )}
       </Card>
       {excluded.length > 0 && <Excluded excluded={excluded} />}
@@ -98,8 +98,11 @@ function decisionFigures({ total_ms, upstream_ms, added_ms, provider, source }: 
   ]);
 }
 
-function PlainOrder({ order }: { readonly order: readonly string[] }) {
-  if (order.length === 0) return <Empty title="No provider could be asked" />;
+function PlainOrder({ decision: { order, source } }: { readonly decision: Decision }) {
+  // An answer from the cache or the heads needs none.
+  const isLack = source === "none" || source === "refused" || source === "provider";
+  if (order.length === 0)
+    return <Empty title={isLack ? "No provider could be asked" : "No provider was needed"} />;
   return (
     <div class="card-body">
       {order.map((provider, at) => (
