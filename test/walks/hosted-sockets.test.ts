@@ -73,6 +73,8 @@ function refusal(
       reject(new Error(`${path} was accepted`));
     });
     asking.on("error", reject);
+    // Without an effect where the answer is whole.
+    asking.on("close", () => reject(new Error(`${path} was closed before an answer`)));
     asking.end();
   });
 }

@@ -44,7 +44,7 @@ function onChain(title: string, run: (fixture: TempoFixture) => Promise<void>): 
   });
 }
 
-/** A purchase whose payment is valid for some 25 seconds of the chain's clock, which stands still. */
+/** A purchase; its payment is valid for some 25 seconds of the clock, which stands still. */
 async function bought(fixture: TempoFixture): Promise<Purchase> {
   const challenge = challengeOf(fixture.rail);
   const credential = await stockPayment(fixture, challenge, { account: fixture.payer });
