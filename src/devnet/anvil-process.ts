@@ -21,7 +21,7 @@ export interface AnvilNode {
   readonly rpc: (method: string, ...params: readonly unknown[]) => Promise<unknown>;
   /**
    * As `rpc`, for several calls in one request, which the node begins in this order, one right
-   * after the other. Undefined = the result of a call that failed.
+   * after the other. A call that failed has its error as its result.
    */
   readonly rpcs: (calls: readonly AnvilCall[]) => Promise<readonly unknown[]>;
   /** Kills the process; resolves once it has exited. */
@@ -189,15 +189,19 @@ async function answers(node: AnvilNode): Promise<boolean> {
 }
 
 async function rpcCall(node: AnvilNode, call: AnvilCall): Promise<unknown> {
-  const { result, error } = await post(node, requestOf(call), Answer);
-  if (error !== undefined) throw new RpcError(`${call[0]}: ${error.message} (${error.code})`);
+  const result = resultOf(call, await post(node, requestOf(call), Answer));
+  if (result instanceof RpcError) throw result;
   return result;
 }
 
 async function rpcCalls(node: AnvilNode, calls: readonly AnvilCall[]): Promise<readonly unknown[]> {
   if (calls.length === 0) return [];
   const answers = await post(node, calls.map(requestOf), z.array(Answer).length(calls.length));
-  return answers.map(({ result }) => result);
+  return calls.map((call, at) => resultOf(call, answers[at] ?? {}));
+}
+
+function resultOf([method]: AnvilCall, { result, error }: z.infer<typeof Answer>): unknown {
+  return error === undefined ? result : new RpcError(`${method}: ${error.message} (${error.code})`);
 }
 
 function requestOf([method, ...params]: AnvilCall): unknown {

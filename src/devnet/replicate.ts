@@ -269,7 +269,7 @@ async function follow(
 async function replay(block: Block, leader: AnvilNode, node: AnvilNode): Promise<boolean> {
   const wanted = await rawsOf(block.transactions, leader);
   const waiting = await rawsOf(await poolOf(node), node);
-  const [pool] = await node.rpcs([
+  const [pool, ...results] = await node.rpcs([
     ["txpool_content"],
     ["anvil_dropAllTransactions"],
     ...wanted.values().map((raw) => ["eth_sendRawTransaction", raw] as const),
@@ -283,6 +283,9 @@ async function replay(block: Block, leader: AnvilNode, node: AnvilNode): Promise
     const raw = waiting.get(transaction.hash) ?? (await serialized(transaction));
     for (const to of [leader, node]) await sendRaw(raw, to);
   }
+  // A refused transaction shows in the hash of the block.
+  const failure = results.slice(-3).find((result) => result instanceof RpcError);
+  if (failure !== undefined) throw failure;
   return (await blockAt(node, "latest")).hash === block.hash;
 }
 
@@ -301,10 +304,13 @@ function transactionsIn(pool: unknown): readonly PoolTransaction[] {
 async function rawsOf(
   hashes: readonly string[],
   node: AnvilNode,
-): Promise<ReadonlyMap<string, unknown>> {
+): Promise<ReadonlyMap<string, string>> {
   const raws = await node.rpcs(hashes.map((hash) => ["eth_getRawTransactionByHash", hash]));
   return new Map(
-    hashes.flatMap((hash, at) => ((raws[at] ?? null) === null ? [] : [[hash, raws[at]]])),
+    hashes.flatMap((hash, at) => {
+      const raw = raws[at];
+      return typeof raw === "string" ? [[hash, raw]] : [];
+    }),
   );
 }
 
@@ -321,7 +327,7 @@ async function copyAll(hashes: readonly string[], from: AnvilNode, to: AnvilNode
 }
 
 /** Ignores refusals: already known, replaced, already mined. */
-async function sendRaw(raw: unknown, to: AnvilNode): Promise<void> {
+async function sendRaw(raw: string, to: AnvilNode): Promise<void> {
   await to.rpc("eth_sendRawTransaction", raw).catch((error) => {
     if (!(error instanceof RpcError)) throw error;
   });
