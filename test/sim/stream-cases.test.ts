@@ -608,6 +608,41 @@ test("logs of a head that was told just before its provider was lost are asked o
   ear.audience.settled();
 });
 
+test(
+  "logs that are owed when a polled provider is left are asked of the next one, which has their " +
+    "blocks later",
+  async () => {
+    const at = createStreamFixture(
+      {
+        providers: [0, 1, 2].map((index) => fakeProvider(index, { priority: index, wsUrl: null })),
+        ...{ logVerification: "strict", verificationBudget: 10_000 },
+      },
+      true,
+    );
+    const [liar, slow, honest] = at.nodes;
+    liar.manners.hidesLogs = true;
+    const ear = at.open(LOGS);
+    await at.pass(1_000);
+    const blocks = Array.from({ length: 3 }, () => {
+      let block = at.chain.mine();
+      while (block.logs.length === 0) block = at.chain.mine();
+      return block;
+    });
+    // The check of the first block ends while that of the others is under way.
+    for (const block of [blocks[0], blocks[2]]) {
+      if (block !== undefined) for (const node of [liar, honest]) node.follow(block);
+      await at.pass(1_000);
+    }
+    await at.pass(3_000);
+    assert.equal(at.subscriptions.reports()[0]?.provider?.id, slow.provider.id);
+    for (const block of blocks) {
+      slow.follow(block);
+      await at.pass(3_000);
+    }
+    ear.audience.settled();
+  },
+);
+
 test("logs that were dropped because their block could not be shown yet are asked for when it comes", async () => {
   const at = createStreamFixture();
   const ear = at.open(LOGS);

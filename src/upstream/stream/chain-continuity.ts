@@ -397,10 +397,14 @@ export class ChainContinuity implements Continuity {
     );
   }
 
-  /** Handles a known block that this source pushes too, with logs still to come. */
+  /** Handles a known block that this source has too, and whose logs are owed. */
   #pushedAgain(source: Source, state: DeliveryState, head: Head): void {
-    this.#pushed(head, state);
-    if (source.pushesLogs) this.#pending?.begin(head, source.provider, null);
+    if (source.pushesLogs) {
+      this.#pushed(head, state);
+      return this.#pending?.begin(head, source.provider, null);
+    }
+    const asked = this.#incomplete.unsureBelow(state.recent.blocks, head.number + 1);
+    this.#pause(() => this.#link(source, state, { path: [], asked, pushed: null }));
   }
 
   /** Records a block whose logs are still to come. */
