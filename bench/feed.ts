@@ -15,7 +15,7 @@ import { fakeRoutedCall } from "../test/fakes/routed-call.ts";
 
 const ROUNDS = 7;
 const READERS = 10;
-const OUTCOME = { kind: "error", raw: Buffer.alloc(0) } as const;
+const OUTCOME = { kind: "error", category: "revert", raw: Buffer.alloc(0) } as const;
 const CALL = fakeCall("eth_getBalance");
 const PROVIDERS = [0, 1, 2].map((index) => fakeProvider(index));
 const SERIES = { profile: "team", chain: "test" };

@@ -5,8 +5,8 @@ import type { Effect, Step } from "../provider/attempt.ts";
 
 /**
  * Groups of categories, as few as a graph can show: what a failed attempt says of its provider.
- * `rejected`: the provider was right, the call was wrong. `behind`: it lacks what others have.
- * `cut`: the service ended the attempt itself.
+ * `rejected`: the provider was right, the call was wrong. `behind`: it lacks data that others have.
+ * `unsupported`: it does not serve such calls. `cut`: the service ended the attempt itself.
  */
 export const ERROR_GROUPS = [
   "rate_limit",
@@ -75,9 +75,9 @@ const TABLE = {
   dialect: ["next", "return", IGNORED, "unsupported"],
   block_missing: ["next", "return", IGNORED, "behind"],
   block_ahead: ["next", "return", IGNORED, "behind"],
-  pruned: ["next", "return", { kind: "learn", what: "pruned" }, "unsupported"],
-  trace_state: ["next", "return", IGNORED, "unsupported"],
-  not_indexed: ["next", "return", IGNORED, "unsupported"],
+  pruned: ["next", "return", { kind: "learn", what: "pruned" }, "behind"],
+  trace_state: ["next", "return", IGNORED, "behind"],
+  not_indexed: ["next", "return", IGNORED, "behind"],
   lagging: ["next", "next", { kind: "lag" }, "behind"],
 
   // Every provider would answer the same.
@@ -107,7 +107,7 @@ const TABLE = {
   tx_invalid: ["return", "return", IGNORED, "rejected"],
   // A node refused a raw transaction with an error of its own: an answer, and neither an unknown
   // outcome nor a failing provider.
-  tx_rejected: ["return", "return", IGNORED, "unknown"],
+  tx_rejected: ["return", "return", IGNORED, "rejected"],
 
   // The provider failed. For methods that are not replay-safe the outcome is unknown, except when
   // nothing was sent.
@@ -127,6 +127,11 @@ const TABLE = {
 /** The name of a category. */
 export type ErrorCategory = keyof typeof TABLE;
 
+/** The names of the categories by which a call was wrong. */
+export type RejectedCategory = {
+  [C in ErrorCategory]: (typeof TABLE)[C][3] extends "rejected" ? C : never;
+}[ErrorCategory];
+
 /** The categories by name. */
 export const DECISIONS: ReadonlyMap<string, CategoryDecision> = new Map(Object.entries(TABLE));
 
@@ -136,11 +141,11 @@ export function decisionOf(category: string): CategoryDecision {
 }
 
 /**
- * The group of a category. Categories that no rule names are given by the service to attempts that
- * it ended.
+ * The group of a category. Categories that no rule names are given by the service: `integrity` to
+ * an answer to another question, all others to attempts that it ended.
  */
 export function errorGroupOf(category: string): ErrorGroup {
-  return DECISIONS.get(category)?.[3] ?? "cut";
+  return DECISIONS.get(category)?.[3] ?? (category === "integrity" ? "server" : "cut");
 }
 
 /** Categories by which a node says that it does not have, or does not have yet, a block. */

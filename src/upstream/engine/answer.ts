@@ -20,8 +20,8 @@ export interface Result extends ResultSpan {
 export type Outcome =
   | Result
   | { readonly kind: "stream"; readonly stream: AnswerStream }
-  /** A provider's own error, unchanged. */
-  | { readonly kind: "error"; readonly raw: Buffer }
+  /** A provider's own error, unchanged, and the category by which it was judged. */
+  | { readonly kind: "error"; readonly raw: Buffer; readonly category: string }
   | { readonly kind: "fault"; readonly fault: Fault };
 
 /** How a routed call ended, and where its result or error came from. */

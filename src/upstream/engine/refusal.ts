@@ -86,7 +86,8 @@ export function exhausted(context: CallContext, isLate: boolean): Answer {
 /** A provider's error is the answer, if it may be shown. */
 function failureOf(last: FailedAttempt | undefined): Answer | null {
   if (last === undefined || last.raw === null) return null;
-  return providerAnswer({ kind: "error", raw: last.raw }, last.attempt.provider);
+  const { raw, attempt, verdict } = last;
+  return providerAnswer({ kind: "error", raw, category: verdict.category }, attempt.provider);
 }
 
 /** How long until somebody may be asked; null = waiting cannot help. */

@@ -29,7 +29,7 @@ export interface CallMaker {
   call(feed: EventFeed, story?: CallStory): string;
 }
 
-const GOOD: Outcome = { kind: "error", raw: Buffer.from("{}") };
+const GOOD: Outcome = { kind: "error", category: "revert", raw: Buffer.from("{}") };
 const FAILED: Verdict = { ...verdict({ kind: "failure", cause: "server" }), category: "server" };
 
 /** Calls of one profile on a chain with such providers, or some of these ids. */

@@ -109,8 +109,9 @@ function outcomeOf(
   return { kind: "result", body, start, end, idAt: ID_AT, pool: buffers };
 }
 
+/** The only errors that are kept are reverts. */
 function bareOutcome({ isError }: KeptFacts, bytes: Buffer): Outcome {
-  return isError ? { kind: "error", raw: bytes } : wholeResult(bytes);
+  return isError ? { kind: "error", raw: bytes, category: "revert" } : wholeResult(bytes);
 }
 
 function sourceOf({ trust: { provider } }: KeptFacts): AnswerSource {

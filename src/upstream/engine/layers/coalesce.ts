@@ -262,7 +262,7 @@ function sharedOf({ outcome, source }: Answer): Answer | null {
     case "fault":
       return null;
     case "error":
-      return { outcome: { kind: "error", raw: Buffer.from(outcome.raw) }, source: from };
+      return { outcome: { ...outcome, raw: Buffer.from(outcome.raw) }, source: from };
     case "result": {
       const { body, start, end } = outcome;
       if (end - start > MAX_SHARED_BYTES) return null;
