@@ -3,6 +3,7 @@
 // the same measurement without both, made twice (A/A). What is done away from the path of calls, a
 // few times a second, is told apart. The clock moves 50 µs a call, as at 20,000 calls a second, and
 // 5 ms, as at 200. Run with `node bin/svc.mjs --run bench/feed.ts`.
+import { callEndOf } from "../src/core/call-end.ts";
 import { ANY_CALL, type CallFilter } from "../src/observe/feed/call-filter.ts";
 import { EventFeed } from "../src/observe/feed/event-feed.ts";
 import { FeedHub } from "../src/observe/feed/feed-hub.ts";
@@ -16,6 +17,7 @@ import { fakeRoutedCall } from "../test/fakes/routed-call.ts";
 const ROUNDS = 7;
 const READERS = 10;
 const OUTCOME = { kind: "error", category: "revert", raw: Buffer.alloc(0) } as const;
+const END = callEndOf(OUTCOME);
 const CALL = fakeCall("eth_getBalance");
 const PROVIDERS = [0, 1, 2].map((index) => fakeProvider(index));
 const SERIES = { profile: "team", chain: "test" };
@@ -91,9 +93,12 @@ function call({ feed, history }: Watched, stepMs: number): void {
   if (history !== null) {
     const chain = history.chain("team", "test");
     chain.attempted(attempt, CALL.method);
-    chain.routed(route, OUTCOME, 12.1);
+    chain.ended(END);
+    chain.answered(route.traces, 12.1);
   }
-  feed?.ended({ route, outcome: OUTCOME, requestId: "req-1", series: SERIES }, nowMs);
+  const answer = { outcome: OUTCOME, source: route.source };
+  const about = { series: SERIES, route, answer, end: END, requestId: "req-1" };
+  feed?.ended({ ...about, isNotification: false, ms: null, asked: null }, nowMs);
   move(stepMs);
 }
 

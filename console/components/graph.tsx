@@ -11,6 +11,8 @@ export interface GraphSeries {
   readonly label: string;
   /** As many as there are times; null = unknown. */
   readonly values: readonly (number | null)[];
+  /** Name of its colour in the style sheet; left out = the next one of those for lines. */
+  readonly color?: string;
 }
 
 interface GraphProps {
@@ -44,7 +46,7 @@ export function GraphCard({ lead, ...graph }: GraphCardProps) {
   );
 }
 
-/** Errors a second over time, by their kind. */
+/** Errors, or calls that were not answered, a second over time, by their kind. */
 export function ErrorCard(props: Pick<GraphProps, "title" | "times" | "series">) {
   return <GraphCard {...props} format={rate} stacked empty="No errors in this time." />;
 }
@@ -54,7 +56,7 @@ export function Graph(props: GraphProps) {
   const { title, times, series, format } = props;
   const { empty = "Nothing was measured in this time." } = props;
   const place = useRef<HTMLDivElement>(null);
-  const shape = series.map(({ label }) => label).join("|");
+  const shape = series.map(({ label, color }) => `${label} ${color}`).join("|");
   const plot = useRef<uPlot | null>(null);
   const latest = useRef(props);
   latest.current = props;
@@ -110,7 +112,8 @@ function keepDrawn(
 function optionsOf(parent: HTMLElement, props: () => GraphProps): uPlot.Options {
   const { series, format, stacked = false, whole = false } = props();
   const color = (name: string): string => colorOf(parent, name);
-  const stroke = (at: number): string => color(`--series-${(at % SERIES_COLORS) + 1}`);
+  const stroke = (at: number): string =>
+    color(series[at]?.color ?? `--series-${(at % SERIES_COLORS) + 1}`);
   const axis: uPlot.Axis = {
     stroke: color("--muted"),
     grid: { stroke: color("--line"), width: 1 },

@@ -1,5 +1,6 @@
 // Columns of history made ready for graphs and figures. Pure.
 import type { AnswerOf } from "../api/contract-types.ts";
+import { isFailure, NOT_ANSWERED, OUTCOMES, type Outcome, reasonText } from "./outcomes.ts";
 
 /** What the service remembers. */
 export type History = AnswerOf<"GET /api/v1/history">;
@@ -33,23 +34,35 @@ export function latest(
   return value === null ? null : { value, step };
 }
 
-/** Kinds of errors that are not called as the API names them. */
+/** Kinds of errors of providers that are not called as the API names them. */
 const ERROR_WORDS: Readonly<Record<string, string>> = {
-  fault: "refused by the service",
-  provider_error: "error from a provider",
-  cancelled: "caller left",
   cut: "ended by the service",
-  rejected: "wrong calls and reverts",
+  rejected: "the call was wrong",
+  too_large: "the call asked for too much",
+  unsupported: "not served by it",
+  behind: "lacks a block or state",
   unknown: "unknown error",
   server: "server error",
 };
 
-/** Errors a second of several series together, a line for each of the `most` frequent kinds. */
+/** A line of a graph. */
+export interface RateLine {
+  readonly label: string;
+  readonly values: Column;
+  /** Name of its colour in the style sheet. */
+  readonly color: string;
+}
+
+/** Colours of failures, the most frequent first; what is no failure has none of them. */
+const FAILURE_COLORS = ["--bad", "--error-2", "--error-3", "--error-4"] as const;
+const NEUTRAL_COLORS = ["--muted", "--line-strong"] as const;
+
+/** Errors a second of several providers together, a line for each of the `most` frequent kinds. */
 export function errorRates(
   { times, step_s: stepS }: Pick<History, "times" | "step_s">,
   series: readonly HistorySeries[],
   most: number,
-): readonly { readonly label: string; readonly values: Column }[] {
+): readonly RateLine[] {
   const groups = new Set(series.flatMap(({ errors }) => Object.keys(errors)));
   const kinds = [...groups].map((group) => {
     const sums = sumColumns(
@@ -57,24 +70,66 @@ export function errorRates(
       times.length,
     );
     const label = ERROR_WORDS[group] ?? group.replaceAll("_", " ");
-    return { count: total(sums) ?? 0, line: { label, values: perSecond(sums, stepS) } };
+    return { group, count: total(sums) ?? 0, label, values: perSecond(sums, stepS) };
   });
-  return kinds
+  const shown = kinds
     .filter(({ count }) => count > 0)
     .sort((left, right) => right.count - left.count)
-    .slice(0, most)
-    .map(({ line }) => line);
+    .slice(0, most);
+  return [true, false].flatMap((wanted) =>
+    shown
+      .filter(({ group }) => isFailure(group) === wanted)
+      .map(({ label, values }, at) => ({
+        label,
+        values,
+        color: colorAt(wanted ? FAILURE_COLORS : NEUTRAL_COLORS, at),
+      })),
+  );
 }
 
-/** The part of calls that went wrong; null = there were none. */
-export function errorShare({ calls, errors }: HistorySeries): number | null {
+function colorAt(colors: readonly string[], at: number): string {
+  return colors[at % colors.length] ?? "--muted";
+}
+
+const OUTCOME_COLORS = {
+  failed: "--bad",
+  refused: "--warn",
+  caller_error: "--muted",
+  cancelled: "--line-strong",
+} as const;
+
+/** Calls a second that were not answered, a line for each outcome that occurred. */
+export function outcomeRates(
+  { step_s: stepS }: Pick<History, "step_s">,
+  { outcomes }: HistorySeries,
+): readonly RateLine[] {
+  if (outcomes === null) return [];
+  return NOT_ANSWERED.filter((outcome) => (total(outcomes[outcome]) ?? 0) > 0).map((outcome) => ({
+    label: OUTCOMES[outcome].word,
+    values: perSecond(outcomes[outcome], stepS),
+    color: OUTCOME_COLORS[outcome],
+  }));
+}
+
+/** The part of calls that ended so; null = there were none. */
+export function outcomeShare({ calls, outcomes }: HistorySeries, outcome: Outcome): number | null {
   const all = total(calls);
-  if (all === null || all === 0) return null;
-  const wrong = Object.entries(errors)
-    // The right answer to a wrong call, and what callers ended themselves, are no errors.
-    .filter(([group]) => !["rejected", "cut", "cancelled"].includes(group))
-    .reduce((sum, [, column]) => sum + (total(column) ?? 0), 0);
-  return Math.min(1, wrong / all);
+  const some = outcomes === null ? null : total(outcomes[outcome]);
+  return all === null || all === 0 || some === null ? null : some / all;
+}
+
+/** The `most` frequent reasons of an outcome, with their numbers of calls. */
+export function topReasons(
+  { reasons }: Pick<HistorySeries, "reasons">,
+  outcome: Outcome,
+  most: number,
+): readonly { readonly text: string; readonly calls: number }[] {
+  return Object.entries(reasons)
+    .filter(([name]) => name.startsWith(`${outcome}.`))
+    .map(([name, column]) => ({ text: reasonText(name), calls: total(column) ?? 0 }))
+    .filter(({ calls }) => calls > 0)
+    .sort((left, right) => right.calls - left.calls)
+    .slice(0, most);
 }
 
 /** The providers that were asked most, in that order. */
@@ -105,6 +160,8 @@ export function trimHistory(history: History): History {
     series: series.map((each) => ({
       ...cutColumns(each, from, end),
       errors: cutColumns(each.errors, from, end),
+      reasons: cutColumns(each.reasons, from, end),
+      outcomes: each.outcomes === null ? null : cutColumns(each.outcomes, from, end),
     })),
   };
 }

@@ -2,6 +2,7 @@
 // help, and how its samples are collected. The page, docs/metrics.md and the tests read this table.
 // Label values come only from the configuration and from tables in the code, so that no caller can
 // make the page grow.
+import { CALL_ENDS, CALL_OUTCOMES } from "../core/call-end.ts";
 import type { Histogram } from "../core/provider/latency.ts";
 import { NO_SOURCE } from "../core/routing/answer-source.ts";
 import { COUNTED_KINDS } from "../core/stream/subscription.ts";
@@ -11,7 +12,7 @@ import { FILTER_ENDS, FILTER_KINDS } from "../upstream/filter/filters.ts";
 import type { Tracker } from "../upstream/health/tracker.ts";
 import { FAILOVER_REASONS } from "../upstream/stream/subscriber.ts";
 import { type ProviderReading, type Readings, trackersOf } from "./readings.ts";
-import { OUTCOMES, type Series } from "./series.ts";
+import type { Series } from "./series.ts";
 
 /** One series of a metric: its label values in order, and its value. */
 export type Sample = readonly [labels: readonly string[], value: number | Histogram];
@@ -91,12 +92,34 @@ function histogram(...row: Row): Metric {
 /** All metrics. */
 export const METRICS: readonly Metric[] = [
   counter(
+    "svc_calls_total",
+    "Every call that ended, each exactly once, also items of batches and requests on WebSockets: " +
+      "`answered`, `caller_error` (a revert, wrong parameters), `failed` (a provider or the service " +
+      "caused an error), `refused` by the service, or `cancelled` by its caller; `cause` is the " +
+      "code of a refusal or the category of a provider's error. Profile and chain are empty where " +
+      "a call was refused before they were known. Notifications are not among them.",
+    labelled([...CHAIN, "outcome", "reason", "cause"], ({ observer }) =>
+      perChain([observer.unplaced, ...observer.allSeries()], endSamples),
+    ),
+  ),
+  counter(
     "svc_requests_total",
-    "Requests by profile, chain, method and outcome.",
+    "The same calls by method and outcome, without those that ended before their method was read.",
     labelled([...CHAIN, "method", "outcome"], ({ observer, methods }) => {
       const { labels } = methods();
       return observer.allSeries().flatMap((series) => requestSamples(series, labels));
     }),
+  ),
+  counter(
+    "svc_call_notifications_total",
+    "Requests without an id, which get no answer and are in no other count of calls.",
+    perSeries(({ unanswered }) => one(unanswered)),
+  ),
+  counter(
+    "svc_hidden_failures_total",
+    "Attempts at which a provider failed and the caller did not notice: another attempt gave the " +
+      "answer, or showed the error to be the caller's own.",
+    perSeries(({ hiddenFailures }) => one(hiddenFailures)),
   ),
   counter(
     "svc_answers_total",
@@ -238,11 +261,6 @@ export const METRICS: readonly Metric[] = [
     "svc_upstream_pipelined_again_total",
     "Pipelined requests that were sent once more, since their connection ended before their answer.",
     ({ observer }) => one(observer.pipelinedAgain),
-  ),
-  counter(
-    "svc_refusals_total",
-    "Requests refused before routing, by code.",
-    labelled(["code"], ({ observer }) => Array.from(observer.refusals, ([code, n]) => [[code], n])),
   ),
   counter(
     "svc_buffer_double_returns_total",
@@ -656,12 +674,19 @@ function prefixed(labels: readonly string[], samples: readonly Sample[]): readon
 function requestSamples(series: Series, methods: readonly string[]): readonly Sample[] {
   const samples: Sample[] = [];
   for (const [index, method] of methods.entries()) {
-    for (const [i, outcome] of OUTCOMES.entries()) {
-      const n = series.requests[index * OUTCOMES.length + i] ?? 0;
+    for (const [i, outcome] of CALL_OUTCOMES.entries()) {
+      const n = series.requests[index * CALL_OUTCOMES.length + i] ?? 0;
       if (n > 0) samples.push([[series.profile, series.chain, method, outcome], n]);
     }
   }
   return samples;
+}
+
+function endSamples({ ends }: Series): readonly Sample[] {
+  return CALL_ENDS.flatMap(({ index, outcome, reason, cause }): Sample[] => {
+    const n = ends[index] ?? 0;
+    return n > 0 ? [[[outcome, reason ?? "", cause], n]] : [];
+  });
 }
 
 /** A number of every stream, added up over streams with equal labels. */

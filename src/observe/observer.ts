@@ -2,7 +2,7 @@
 // configured profiles and chains, and rows of the method table. Knows no URLs, headers or provider
 // addresses.
 import type { Logger } from "pino";
-import type { FaultCode } from "../core/faults/rpc-fault.ts";
+import { type CallEnd, hidesFailures, isProviderFailure } from "../core/call-end.ts";
 import type { Attempt } from "../core/provider/attempt.ts";
 import { addTo } from "../core/provider/latency.ts";
 import type { Provider } from "../core/provider/profile.ts";
@@ -18,11 +18,12 @@ import { OVERTAKEN } from "../upstream/engine/refusal.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import type { HealthChange } from "../upstream/health/provider-records.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
+import type { EndedCall } from "./feed/decision.ts";
 import { EventFeed } from "./feed/event-feed.ts";
 import { HistoryCounts } from "./history/history-counts.ts";
 import { redactedMessage, redactedMethod } from "./redacted-error.ts";
 import { RepeatLimiter } from "./repeat-limiter.ts";
-import { OUTCOMES, Series } from "./series.ts";
+import { Series } from "./series.ts";
 
 const CHANGES: Readonly<
   Record<HealthChange["event"], { readonly level: "warn" | "info"; readonly text: string }>
@@ -56,7 +57,14 @@ export interface ObserverPlace {
 
 const ALONE: ObserverPlace = { worker: "1", workers: 1 };
 
-/** Hears of every finished request and every change of state. */
+/** A call that ended, with the counters that it counts in. */
+export interface CountedCall extends EndedCall {
+  readonly series: Series;
+  /** Null = it was not read. */
+  readonly method: Method | null;
+}
+
+/** Hears of every call at its end and of every change of state. */
 export class Observer {
   readonly log: Logger;
   /** Counts for history, by chain and provider. */
@@ -71,8 +79,8 @@ export class Observer {
   readonly batches = new BatchCounts();
   /** Client WebSockets that are open, and closed ones by close code, or as `other`. */
   readonly sockets = { open: 0, closes: new Map<string, number>() };
-  /** Requests refused before their chain was known. */
-  readonly refusals = new Map<FaultCode, number>();
+  /** Calls that ended before their profile and chain were known. */
+  readonly unplaced: Series;
   /** Answers whose memory was returned twice. */
   returnsTwice = 0;
   /** TLS handshakes with providers. */
@@ -86,6 +94,7 @@ export class Observer {
   constructor(log: Logger, runtime: Runtime, place: ObserverPlace = ALONE) {
     this.log = log;
     this.#runtime = runtime;
+    this.unplaced = new Series(this.history.chain("", ""));
     this.feed = new EventFeed({ runtime, ...place });
     this.#repeats = new RepeatLimiter(runtime, (cause, held) =>
       log.warn({ cause, held }, "more like this in the last minute"),
@@ -106,39 +115,36 @@ export class Observer {
     return [...this.#series.values()];
   }
 
-  /** Counts a request answered without a provider. */
-  local(series: Series, method: Method, answer: Answer): void {
-    countAnswer(series, method, answer);
-    series.history.local(answer.outcome);
-  }
-
-  /** Counts and logs a routed request at its end. */
-  routed(series: Series, route: RoutedCall, answer: Answer, requestId: string): void {
-    countAnswer(series, route.request.call.method, answer);
+  /** Counts and logs a call at its end, whatever it came to. */
+  ended(call: CountedCall): void {
+    const { series, method, route, answer, end } = call;
     const nowMs = this.#runtime.now();
-    const ms = Math.max(0, nowMs - route.startedAtMs);
+    if (answer !== null) series.sources[answer.source.kind]++;
+    if (call.isNotification) series.countUnanswered();
+    else series.count(method, end);
+    if (route !== null) this.#routed(call, route, nowMs);
+    this.feed.ended(call, nowMs);
+  }
+
+  /** Counts a request that ended before it was read as calls; `series` null = nor was its chain. */
+  unread(end: CallEnd, series: Series | null, requestId: string | null): void {
+    const unknown = { method: null, route: null, answer: null, ms: null, asked: null };
+    const counted = series ?? this.unplaced;
+    this.ended({ ...unknown, series: counted, end, requestId, isNotification: false });
+  }
+
+  /** Counts what only routed calls have, and logs them. */
+  #routed(call: CountedCall, route: RoutedCall, nowMs: number): void {
+    const { series, answer } = call;
+    const { traces, plan, overBudget, rechecked, cacheUse } = route;
+    if (plan.panic === true) countPanic(series, route);
+    if (traces.length > 1 || overBudget || rechecked !== null) countFurther(series, route);
+    if (answer === null) return;
+    const ms = call.ms ?? Math.max(0, nowMs - route.startedAtMs);
     addTo(series.durations, ms);
-    series.history.routed(route, answer.outcome, ms);
-    if (route.plan.panic === true) countPanic(series, route);
-    countFurther(series, route);
-    if (route.cacheUse !== null) series.cacheUses[route.cacheUse.result]++;
-    this.#finished(series, route, answer, requestId);
-    this.feed.ended({ route, outcome: answer.outcome, requestId, series }, nowMs);
-  }
-
-  /** Counts a request whose caller left; `route` null = it was not routed. */
-  cancelled(series: Series, method: Method, route: RoutedCall | null, requestId: string): void {
-    count(series, method, 3);
-    series.history.cancelled();
-    if (route?.plan.panic === true) countPanic(series, route);
-    if (route === null) return;
-    countFurther(series, route);
-    this.feed.ended({ route, outcome: null, requestId, series }, this.#runtime.now());
-  }
-
-  /** Counts a request refused before its chain was known. */
-  refused(code: FaultCode): void {
-    this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1);
+    if (!call.isNotification) series.history.answered(traces, ms);
+    if (cacheUse !== null) series.cacheUses[cacheUse.result]++;
+    this.#finished(call, route, answer);
   }
 
   /** Counts and logs an answer whose memory was returned twice: a defect of ours. */
@@ -178,19 +184,24 @@ export class Observer {
   }
 
   /** Logs a routed call at its end, and keeps samples of provider errors. */
-  #finished(to: Series, route: RoutedCall, answer: Answer, requestId: string): void {
-    for (const { attempt, failure } of route.traces)
+  #finished(call: CountedCall, route: RoutedCall, answer: Answer): void {
+    const { series: to, end } = call;
+    let failures = 0;
+    for (const { attempt, failure } of route.traces) {
+      if (attempt.verdict === null) continue;
+      if (isProviderFailure(attempt.verdict.category)) failures++;
       if (failure !== null && !attempt.provider.guarded)
         this.#noteError(to, route, attempt, failure);
+    }
+    if (failures > 0 && !call.isNotification && hidesFailures(end)) to.countHidden(failures);
     const isFault = answer.outcome.kind === "fault";
     if ((isFault || isRetried(route)) && this.log.isLevelEnabled("warn")) {
       const text = isFault ? "request failed" : "request took more than one attempt";
       const cause = `${text}: ${to.profile} on ${to.chain}: ${whyOf(route)}`;
       if (this.#repeats.mayLog(to.profile, cause))
-        this.log.warn({ cause, ...lineOf(route, answer, requestId) }, text);
+        this.log.warn({ cause, ...lineOf(call, route, answer) }, text);
     }
-    if (this.log.isLevelEnabled("debug"))
-      this.log.debug(lineOf(route, answer, requestId), "request");
+    if (this.log.isLevelEnabled("debug")) this.log.debug(lineOf(call, route, answer), "request");
   }
 
   /** Records an error by its category; one that matches no rule also by its shape, and logs it. */
@@ -244,26 +255,12 @@ function countFurther(
 ): void {
   if (overBudget) hedges.over_budget++;
   if (rechecked !== null) rechecks[rechecked]++;
-  if (traces.length < 2) return;
   for (const { attempt } of traces) {
     if (attempt.hedgedAfterMs === undefined) continue;
     if (attempt.verdict === null) hedges.won++;
     else hedges.lost++;
   }
 }
-
-function countAnswer(to: Series, method: Method, { outcome, source }: Answer): void {
-  count(to, method, LABELS[outcome.kind]);
-  to.sources[source.kind]++;
-}
-
-function count(to: Series, method: Method, outcome: number): void {
-  const at = method.index * OUTCOMES.length + outcome;
-  to.requests[at] = (to.requests[at] ?? 0) + 1;
-}
-
-/** The position of each outcome in `OUTCOMES`. */
-const LABELS = { result: 0, stream: 0, error: 1, fault: 2 } as const;
 
 /**
  * Whether a provider failed, or was left for another. A hedge, or a recheck of `null`,
@@ -286,16 +283,21 @@ function whyOf({ traces, plan }: RoutedCall): string {
   return `${first.attempt.provider.id} ${first.attempt.verdict?.category ?? "answered"}`;
 }
 
-function lineOf({ request, traces, plan }: RoutedCall, answer: Answer, requestId: string) {
+function lineOf(
+  { end, requestId }: CountedCall,
+  { request, traces, plan }: RoutedCall,
+  { source }: Answer,
+) {
   return {
     request_id: requestId,
     chain: request.tracker.set.chain.chainName,
     // What callers write may be anything, a key pasted into the wrong place as well.
     method: redactedMethod(request.call.methodName),
     strategy: request.strategy,
-    outcome: answer.outcome.kind,
+    outcome: end.outcome,
+    reason: end.reason,
     /** Where the answer came from. */
-    source: answer.source.kind,
+    source: source.kind,
     attempts: traces.slice(0, MAX_ATTEMPTS).map(({ attempt }) => ({
       provider: attempt.provider.id,
       category: attempt.verdict?.category ?? null,

@@ -41,8 +41,7 @@ export class LoadMeter {
   #read(): Reading {
     const { user, system } = process.cpuUsage();
     let calls = 0;
-    for (const { requests } of this.#observer.allSeries())
-      for (const count of requests) calls += count;
+    for (const { ends } of this.#observer.allSeries()) for (const count of ends) calls += count;
     return {
       atMs: this.#runtime.now(),
       calls,

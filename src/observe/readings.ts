@@ -36,10 +36,10 @@ export interface MetricFacts extends StreamFacts {
     | "handshakes"
     | "pipelinedAgain"
     | "reasks"
-    | "refusals"
     | "returnsTwice"
     | "sockets"
     | "splits"
+    | "unplaced"
   >;
   readonly legacyForms: { readonly counts: () => Iterable<readonly [form: string, n: number]> };
   /** The current method table. */

@@ -1,22 +1,25 @@
 // The counters of one profile on one chain.
-
+import { CALL_ENDS, CALL_OUTCOMES, type CallEnd } from "../core/call-end.ts";
 import { Histogram } from "../core/provider/latency.ts";
 import { type SeenErrors, UnknownErrors } from "../core/provider-errors/error-samples.ts";
 import type { AnswerSource } from "../core/routing/answer-source.ts";
 import type { CacheUse } from "../core/routing/cache-terms.ts";
-import { METHOD_SLOTS } from "../core/rpc/method.ts";
+import { METHOD_SLOTS, type Method } from "../core/rpc/method.ts";
 import { COUNTED_KINDS } from "../core/stream/subscription.ts";
 import type { ChainCounts } from "./history/history-counts.ts";
-
-/** Outcomes of a request, as labels. */
-export const OUTCOMES = ["success", "provider_error", "fault", "cancelled"] as const;
 
 /** Counts of one profile on one chain, from zero. */
 export class Series {
   readonly profile: string;
   readonly chain: string;
-  /** Requests by method and outcome, at `method.index * OUTCOMES.length + outcome`. */
-  readonly requests = new Float64Array(METHOD_SLOTS * OUTCOMES.length);
+  /** Every call that ended, by the index of its end. Notifications are not among them. */
+  readonly ends = new Float64Array(CALL_ENDS.length);
+  /** Those whose method is known, at `method.index * CALL_OUTCOMES.length + outcomeIndex`. */
+  readonly requests = new Float64Array(METHOD_SLOTS * CALL_OUTCOMES.length);
+  /** Requests without an id, which get no answer. */
+  unanswered = 0;
+  /** Attempts at which a provider failed and the caller did not notice. */
+  hiddenFailures = 0;
   readonly durations = new Histogram();
   /** Notifications delivered, by position in `COUNTED_KINDS`. */
   readonly notifications = new Float64Array(COUNTED_KINDS.length);
@@ -53,5 +56,28 @@ export class Series {
     this.profile = history.profile;
     this.chain = history.chain;
     this.history = history;
+  }
+
+  /** Counts a call; `method` null = it was not read. */
+  count(method: Method | null, end: CallEnd): void {
+    const { index, outcomeIndex } = end;
+    const { ends, requests } = this;
+    this.history.ended(end);
+    ends[index] = (ends[index] ?? 0) + 1;
+    if (method === null) return;
+    const at = method.index * CALL_OUTCOMES.length + outcomeIndex;
+    requests[at] = (requests[at] ?? 0) + 1;
+  }
+
+  /** Counts a request without an id. */
+  countUnanswered(): void {
+    this.unanswered++;
+    this.history.unanswered();
+  }
+
+  /** Counts failures of providers that a caller did not notice. */
+  countHidden(failures: number): void {
+    this.hiddenFailures += failures;
+    this.history.hidden(failures);
   }
 }

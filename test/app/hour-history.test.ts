@@ -246,6 +246,14 @@ test("a row is the same after it was kept, and rows of other versions fit", () =
     parsed.reduce((sum, value) => sum + value, 0),
     14,
   );
+  // An earlier version told neither refusals from failures, nor these from reverts.
+  const earlier = '{"calls":9,"error.fault":2,"error.provider_error":3,"error.cancelled":1}';
+  const rows = [parseHourCounts(CALL_ROW, earlier) ?? []];
+  const subject = { profile: null, chain: null, provider: null, alias: null, class: null };
+  const [read] = historyColumns([{ kind: "service", ...subject, rows }]);
+  const { answered, caller_error, failed, refused, cancelled } = read?.outcomes ?? {};
+  assert.deepEqual([answered, caller_error, failed, refused, cancelled].flat(), [3, 3, 2, 0, 1]);
+  assert.deepEqual(Object.keys(read?.reasons ?? {}), ["caller_error.other", "failed.other"]);
   for (const bad of ["", "[]", "1", '{"calls":-1}', '{"calls":"1"}', "{"])
     assert.equal(parseHourCounts(CALL_ROW, bad), null);
 });

@@ -41,7 +41,7 @@ function workersThatCount(ids: readonly string[]) {
           };
         durations.counts[0] = state.requests;
         return [
-          { name: "svc_requests_total", samples: [[["p", "c", "m", "success"], state.requests]] },
+          { name: "svc_requests_total", samples: [[["p", "c", "m", "answered"], state.requests]] },
           { name: "svc_request_duration_seconds", samples: [[["p", "c"], durations]] },
           { name: "svc_sockets", samples: [[[], state.sockets]] },
           { name: "svc_uptime_seconds", samples: [[[], Number(id)]] },

@@ -2,16 +2,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  endText,
+  isFailure,
+  OUTCOMES,
+  reasonText,
+} from "../../console/health/outcomes.ts";
+import {
   busiest,
   errorRates,
-  errorShare,
   type HistorySeries,
   latest,
+  outcomeRates,
+  outcomeShare,
   perSecond,
+  topReasons,
   total,
   trimHistory,
 } from "../../console/health/series.ts";
 import { changeOf, changesIn, withChange } from "../../console/pages/overview/change-text.ts";
+import { CALL_OUTCOMES, CALL_REASONS, callEndOf } from "../../src/core/call-end.ts";
+import { ERROR_CATEGORIES, errorGroupOf } from "../../src/core/provider-errors/category.ts";
 
 test("changes are told in sentences, and anything else is no change", () => {
   const said = (name: string, fields: object): string | undefined =>
@@ -94,6 +104,7 @@ test("history is added up without taking unknown for 0", () => {
     errors: { timeout: calls.map((n) => (n === null ? null : 1)), rejected: [5, 5, 5] },
     ...{ p50_ms: [], p95_ms: [], p99_ms: [], added_p50_ms: null, added_p95_ms: null },
     ...{ share: null, lag_blocks: null, circuit: null },
+    ...{ outcomes: null, reasons: {}, unanswered: null, hidden_failures: null },
   });
   const few = series("few", [null, 1, null]);
   const many = series("many", [null, 10, 30]);
@@ -106,11 +117,61 @@ test("history is added up without taking unknown for 0", () => {
     busiest([few, many], 1).map(({ provider }) => provider),
     ["many"],
   );
-  // Rejections are the right answer to a wrong call.
-  assert.equal(errorShare(many), 2 / 40);
-  assert.equal(errorShare(series("idle", [null])), null);
-  const [first] = errorRates({ times: [0, 1, 2], step_s: 1 }, [few, many], 1);
-  assert.deepEqual(first, { label: "wrong calls and reverts", values: [10, 10, 10] });
+  // Failures first and red, whatever is more frequent; the right answer to a wrong call is grey.
+  assert.deepEqual(errorRates({ times: [0, 1, 2], step_s: 1 }, [few, many], 2), [
+    { label: "timeout", values: [null, 2, 1], color: "--bad" },
+    { label: "the call was wrong", values: [10, 10, 10], color: "--muted" },
+  ]);
+});
+
+test("calls that were not answered are told by outcome and by their most frequent reasons", () => {
+  const service: HistorySeries = {
+    ...{ kind: "service", profile: null, chain: null, class: null, provider: null },
+    calls: [null, 100, 100],
+    outcomes: {
+      answered: [null, 90, 50],
+      caller_error: [null, 6, 0],
+      failed: [null, 0, 10],
+      refused: [null, 4, 40],
+      cancelled: [null, 0, 0],
+    },
+    reasons: {
+      "refused.balance": [null, 1, 40],
+      "refused.access": [null, 3, 0],
+      "failed.unavailable": [null, 0, 10],
+    },
+    ...{ unanswered: [null, 0, 0], hidden_failures: [null, 2, 0], errors: {} },
+    ...{ p50_ms: [], p95_ms: [], p99_ms: [], added_p50_ms: null, added_p95_ms: null },
+    ...{ share: null, lag_blocks: null, circuit: null },
+  };
+  assert.equal(outcomeShare(service, "refused"), 44 / 200);
+  assert.equal(outcomeShare(service, "failed"), 10 / 200);
+  assert.equal(outcomeShare({ ...service, calls: [null] }, "failed"), null);
+  assert.deepEqual(topReasons(service, "refused", 1), [{ text: "balance exhausted", calls: 41 }]);
+  assert.deepEqual(
+    outcomeRates({ step_s: 10 }, service).map(({ label, color }) => [label, color]),
+    [
+      ["Failed", "--bad"],
+      ["Refused", "--warn"],
+      ["Caller's own error", "--muted"],
+    ],
+  );
+});
+
+test("the words of the console judge as the service does", () => {
+  assert.deepEqual(Object.keys(OUTCOMES).sort(), [...CALL_OUTCOMES].sort());
+  for (const category of ERROR_CATEGORIES) {
+    const { outcome } = callEndOf({ kind: "error", category });
+    const group = errorGroupOf(category);
+    assert.equal(isFailure(group), outcome === "failed" && group !== "cut", category);
+  }
+  assert.equal(OUTCOMES.failed.tone, "bad");
+  assert.equal(OUTCOMES.refused.tone, "warn");
+  for (const name of CALL_REASONS) assert.match(reasonText(name), /^[a-z ,']+$/, name);
+  const refused = { outcome: "refused", reason: "balance", notification: false } as const;
+  assert.equal(endText(refused), "Refused: balance exhausted");
+  const noted = { outcome: "answered", reason: null, notification: true } as const;
+  assert.equal(endText(noted), "Answered (notification)");
 });
 
 test("the last step, which is not over, is left out: half of it would look like a fall", () => {

@@ -1,4 +1,5 @@
 // What processes of a service count for history, for tests of where it is kept.
+import { ANSWERED } from "../../src/core/call-end.ts";
 import type { Attempt } from "../../src/core/provider/attempt.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import {
@@ -42,7 +43,8 @@ export function countingProcess(
         code: null,
       };
       chain.attempted(attempt, BALANCE);
-      chain.routed({ traces: [{ attempt, failure: null }] }, { kind: "result" }, ms);
+      chain.ended(ANSWERED);
+      chain.answered([{ attempt, failure: null }], ms);
     },
     refresh(samples = []) {
       receive({ atMs: beganMs, rows: counts.take(samples) });

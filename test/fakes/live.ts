@@ -3,6 +3,7 @@
 import { pino } from "pino";
 import { OperatorView } from "../../src/app/live/operator-view.ts";
 import { serviceAlone } from "../../src/app/service-parts.ts";
+import { ANSWERED } from "../../src/core/call-end.ts";
 import { Observer } from "../../src/observe/observer.ts";
 import type { Runtime } from "../../src/runtime.ts";
 import type { RoutedCall } from "../../src/upstream/engine/router.ts";
@@ -77,7 +78,17 @@ export function testLive(runtime: Runtime): LiveView {
   const series = observer.series("team", "test");
   const body = Buffer.from("{}");
   const outcome = { kind: "result", body, start: 0, end: 2, idAt: null } as const;
-  observer.routed(series, route, { outcome, source: route.source }, "req-1");
+  observer.ended({
+    series,
+    method: route.request.call.method,
+    route,
+    answer: { outcome, source: route.source },
+    end: ANSWERED,
+    requestId: "req-1",
+    isNotification: false,
+    ms: null,
+    asked: null,
+  });
   return new OperatorView({
     runtime,
     log,

@@ -3,6 +3,7 @@
 // it is kept for 90 days is in `hour-history.test.ts`.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ANSWERED, CANCELLED, CUT, callEndOf } from "../../src/core/call-end.ts";
 import type { Attempt } from "../../src/core/provider/attempt.ts";
 import {
   ERROR_CATEGORIES,
@@ -25,6 +26,7 @@ import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
 const BALANCE = methodOf("eth_getBalance");
 const TRACE = methodOf("debug_traceTransaction");
 const STEP_MS = 10_000;
+const REFUSED = callEndOf({ kind: "fault", fault: { code: "rate_limit_exceeded" } });
 const P0 = fakeProvider(0);
 const P1 = fakeProvider(1);
 
@@ -64,20 +66,31 @@ test("calls, attempts, errors and latencies are counted in their step", () => {
   for (let n = 0; n < 100; n++) {
     const made = attempt(n % 4 === 0 ? P1 : P0, 25);
     chain.attempted(made, BALANCE);
-    chain.routed({ traces: [{ attempt: made, failure: null }] }, { kind: "result" }, 25.15);
+    chain.ended(ANSWERED);
+    chain.answered([{ attempt: made, failure: null }], 25.15);
   }
   chain.attempted(attempt(P1, 5, "rate_limit"), TRACE);
-  chain.routed({ traces: [] }, { kind: "fault" }, 1);
-  chain.cancelled();
-  chain.local({ kind: "result" });
+  chain.ended(REFUSED);
+  chain.ended(CANCELLED);
+  chain.ended(callEndOf({ kind: "error", category: "revert" }));
+  chain.ended(CUT);
+  chain.unanswered();
+  chain.hidden(2);
   const state = { provider: P0, lagBlocks: 3, circuit: "open" } as const;
   flush([{ profile: "team", chain: "test", providers: [state] }]);
   const [whole, first, second, ...classes] = historyColumns(report(history, runtime.wallMs()));
   assert.deepEqual(classes, [], "classes are told of one provider only");
   assert.equal(whole?.kind, "chain");
-  assert.equal(whole?.calls.at(-1), 103);
+  assert.equal(whole?.calls.at(-1), 104);
   assert.equal(whole?.calls.at(-2), null, "nothing is known before the start, not even 0");
-  assert.deepEqual([whole?.errors["fault"]?.at(-1), whole?.errors["cancelled"]?.at(-1)], [1, 1]);
+  const last = (columns: Readonly<Record<string, readonly (number | null)[]>> | null | undefined) =>
+    Object.fromEntries(Object.entries(columns ?? {}).map(([name, of]) => [name, of.at(-1)]));
+  const ends = { answered: 100, caller_error: 1, failed: 1, refused: 1, cancelled: 1 };
+  assert.deepEqual(last(whole?.outcomes), ends);
+  const reasons = { "caller_error.revert": 1, "failed.cut": 1, "refused.rate_limit": 1 };
+  assert.deepEqual(last(whole?.reasons), reasons);
+  assert.deepEqual([whole?.unanswered?.at(-1), whole?.hidden_failures?.at(-1)], [1, 2]);
+  assert.deepEqual([whole?.errors, first?.outcomes, first?.reasons], [{}, null, {}]);
   const p50 = whole?.p50_ms.at(-1) ?? 0;
   assert.ok(p50 > 20 && p50 <= 30, `25.15 ms lie in the column up to 30 ms: ${p50}`);
   const added = whole?.added_p50_ms?.at(-1) ?? 0;
@@ -95,7 +108,7 @@ test("calls, attempts, errors and latencies are counted in their step", () => {
   const of = historyColumns(report(history, runtime.wallMs(), { provider: "p1" }));
   const shown = of.map(({ kind, class: name, calls }) => [kind, name, calls.at(-1)]);
   assert.deepEqual(shown, [
-    ["chain", null, 103],
+    ["chain", null, 104],
     ["provider", null, 26],
     ["class", BALANCE.deadline, 25],
     ["class", TRACE.deadline, 1],
@@ -108,7 +121,7 @@ test("steps follow the clock, an hour in 10 s and a day in minutes; joined steps
   runtime.advance(STEP_MS - (runtime.wallMs() % STEP_MS));
   flush();
   for (let step = 0; step < 400; step++) {
-    for (let n = 0; n < step; n++) chain.cancelled();
+    for (let n = 0; n < step; n++) chain.ended(CANCELLED);
     runtime.advance(STEP_MS);
     flush();
   }
@@ -123,7 +136,7 @@ test("steps follow the clock, an hour in 10 s and a day in minutes; joined steps
   assert.equal(sum(day?.calls ?? []), (399 * 400) / 2, "the day has all of them");
   runtime.jump(-7_200_000);
   flush();
-  chain.cancelled();
+  chain.ended(CANCELLED);
   flush();
   const [back] = historyColumns(report(history, runtime.wallMs()));
   assert.equal(back?.calls.at(-1), 1, "a clock that was set back begins anew");
@@ -144,7 +157,8 @@ test("what two processes count adds up to what one would that served everything"
     const made = attempt(provider, (n * 37) % 4_000, failed);
     for (const { chain } of [whole, n % 2 === 0 ? left : right]) {
       chain.attempted(made, n % 5 === 0 ? TRACE : BALANCE);
-      chain.routed({ traces: [{ attempt: made, failure: null }] }, { kind: "error" }, n);
+      chain.ended(callEndOf({ kind: "error", category: failed ?? "revert" }));
+      chain.answered([{ attempt: made, failure: null }], n);
     }
     if (n % 50 === 0) runtime.advance(STEP_MS);
     for (const { flush } of [whole, left, right]) flush();

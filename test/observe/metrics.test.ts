@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { Histogram } from "../../src/core/provider/latency.ts";
-import { UnknownErrors } from "../../src/core/provider-errors/error-samples.ts";
+import { ANSWERED, callEndOf } from "../../src/core/call-end.ts";
+import { METHODS } from "../../src/core/rpc/method.ts";
 import { ChainCounts } from "../../src/observe/history/history-counts.ts";
 import {
   collectFamilies,
@@ -17,6 +17,7 @@ import {
 import { METRICS, type Metric } from "../../src/observe/metrics.ts";
 import { metricsReference } from "../../src/observe/metrics-reference.ts";
 import type { MetricFacts } from "../../src/observe/readings.ts";
+import { Series } from "../../src/observe/series.ts";
 import { ViewReasks } from "../../src/upstream/engine/layers/consistency.ts";
 import { SplitCounts } from "../../src/upstream/engine/ranges/range-run.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
@@ -45,12 +46,9 @@ test("docs/metrics.md is what the table says", () => {
   );
 });
 
-const SERIES = {
-  profile: "team",
-  chain: "ethereum",
-  requests: Float64Array.of(3, 0, 1, 0),
-  durations: new Histogram(),
-  notifications: new Float64Array(4),
+const SERIES = Object.assign(new Series(new ChainCounts("team", "ethereum")), {
+  unanswered: 6,
+  hiddenFailures: 7,
   sources: {
     ...{ provider: 3, cache: 0, merged: 0, shared: 2, heads: 0, accepted: 0 },
     ...{ local: 0, refused: 0, none: 4 },
@@ -59,10 +57,12 @@ const SERIES = {
   hedges: { won: 4, lost: 3, over_budget: 2 },
   rechecked: { found: 5, missing: 6 },
   cacheUses: { hit: 5, miss: 4, bypass: 1 },
-  unknown: new UnknownErrors(),
-  errors: new Map(),
-  history: new ChainCounts("team", "ethereum"),
-};
+});
+for (let n = 0; n < 3; n++) SERIES.count(METHODS[0] ?? null, ANSWERED);
+SERIES.count(METHODS[0] ?? null, callEndOf({ kind: "error", category: "revert" }));
+const UNPLACED = new Series(new ChainCounts("", ""));
+for (let n = 0; n < 2; n++)
+  UNPLACED.count(null, callEndOf({ kind: "fault", fault: { code: "unknown_chain" } }));
 
 const TIER = {
   state: "open",
@@ -86,7 +86,7 @@ function factsWith(over: Partial<MetricFacts>): MetricFacts {
     registry: { profiles: [] },
     observer: {
       allSeries: () => [SERIES],
-      refusals: new Map([["unknown_chain", 2] as const]),
+      unplaced: UNPLACED,
       returnsTwice: 0,
       handshakes: { full: 0, resumed: 0 },
       pipelinedAgain: 0,
@@ -152,7 +152,12 @@ test("values are written with their labels, escaped, and histograms end with the
   const text = textOf(factsWith({}));
   for (const line of [
     'svc_requests_total{profile="team",chain="ethereum",method="odd\\"name\\\\of\\na method",' +
-      'outcome="success"} 3',
+      'outcome="answered"} 3',
+    'svc_calls_total{profile="team",chain="ethereum",outcome="answered",reason="",cause=""} 3',
+    'svc_calls_total{profile="team",chain="ethereum",outcome="caller_error",reason="revert",' +
+      'cause="revert"} 1',
+    'svc_call_notifications_total{profile="team",chain="ethereum"} 6',
+    'svc_hidden_failures_total{profile="team",chain="ethereum"} 7',
     'svc_panic_calls_total{profile="team",chain="ethereum",result="refused"} 2',
     'svc_upstream_batches_total{result="refused"} 1',
     'svc_upstream_batched_calls_total{result="sent"} 40',
@@ -163,7 +168,8 @@ test("values are written with their labels, escaped, and histograms end with the
     'svc_request_duration_seconds_bucket{profile="team",chain="ethereum",le="+Inf"} 0',
     'svc_answers_total{profile="team",chain="ethereum",source="provider"} 3',
     'svc_answers_total{profile="team",chain="ethereum",source="shared"} 2',
-    'svc_refusals_total{code="unknown_chain"} 2',
+    'svc_calls_total{profile="",chain="",outcome="refused",reason="target",' +
+      'cause="unknown_chain"} 2',
     "svc_sockets 1",
     'svc_purchases{state="held"} 3',
     'svc_settlement_wallet_low{chain_id="8453"} 1',

@@ -45,8 +45,8 @@ test("a read is asked of the next provider where a write stops, as it is configu
   assert.equal(walked(await ask("foo_other")), "a:server b:ok");
 
   const { text } = await service.get("/metrics");
-  assert.match(text, /svc_requests_total\{[^}]*method="foo_read",outcome="success"\} 1/);
-  assert.match(text, /svc_requests_total\{[^}]*method="foo_other",outcome="success"\} 1/);
+  assert.match(text, /svc_requests_total\{[^}]*method="foo_read",outcome="answered"\} 1/);
+  assert.match(text, /svc_requests_total\{[^}]*method="foo_other",outcome="answered"\} 1/);
 });
 
 test("the pricing catalog and agent.json say what they cost", async (t) => {

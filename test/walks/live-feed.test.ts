@@ -72,7 +72,7 @@ test("a call is told of as it ends, and opens to its decision and to what would 
   assert.equal(call.request_id, answer.headers.get("x-svc-request-id"));
   assert.deepEqual(
     [call.profile, call.chain, call.method, call.strategy, call.outcome, call.provider],
-    ["team", "ethereum", "eth_getBalance", "priority", "result", "good"],
+    ["team", "ethereum", "eth_getBalance", "priority", "answered", "good"],
   );
   assert.deepEqual([call.attempts, call.failovers, call.error.provider], [2, 1, "bad"]);
   const decision = await operatorGet(`/api/v1/operator/decisions/${call.id}`);

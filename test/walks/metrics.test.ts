@@ -89,15 +89,15 @@ test("every line of /metrics obeys the text format and the counts are those of t
   assert.equal(
     value("svc_requests_total", {
       method: "eth_gasPrice",
-      outcome: "success",
+      outcome: "answered",
       profile: "team",
       chain: "ethereum",
     }),
     11,
   );
-  assert.equal(value("svc_requests_total", { method: "eth_call", outcome: "provider_error" }), 1);
-  assert.equal(value("svc_requests_total", { method: "blocked", outcome: "fault" }), 1);
-  assert.equal(value("svc_refusals_total", { code: "unknown_chain" }), 1);
+  assert.equal(value("svc_requests_total", { method: "eth_call", outcome: "caller_error" }), 1);
+  assert.equal(value("svc_requests_total", { method: "blocked", outcome: "refused" }), 1);
+  assert.equal(value("svc_calls_total", { outcome: "refused", cause: "unknown_chain" }), 1);
   assert.equal(value("svc_upstream_attempts_total", { provider: "a", outcome: "delivered" }), 11);
   assert.equal(value("svc_upstream_attempts_total", { provider: "b", outcome: "delivered" }), 1);
   assert.equal(value("svc_request_duration_seconds_count", { profile: "team" }), 12);

@@ -15,6 +15,7 @@ import {
   errorRates,
   type History,
   type HistorySeries,
+  outcomeRates,
   trimHistory,
 } from "../../health/series.ts";
 
@@ -74,6 +75,7 @@ function Graphs({ history, chosen }: GraphsProps) {
   const providers = busiest(series, series.length).filter(
     ({ provider }) => chosen === "" || provider === chosen,
   );
+  const calls = chosen === "" ? series.find(({ kind }) => kind === "chain") : undefined;
   const lines = providers.slice(0, MAX_LINES);
   const lead =
     providers.length > lines.length ? `The ${MAX_LINES} providers asked most.` : undefined;
@@ -93,8 +95,15 @@ function Graphs({ history, chosen }: GraphsProps) {
           stacked
           {...{ times, lead }}
         />
+        {calls === undefined ? null : (
+          <ErrorCard
+            title="Calls that were not answered, a second"
+            times={times}
+            series={outcomeRates(history, calls)}
+          />
+        )}
         <ErrorCard
-          title="Errors a second, by kind"
+          title="Errors of providers a second, by kind"
           times={times}
           series={errorRates(history, providers, MAX_LINES)}
         />

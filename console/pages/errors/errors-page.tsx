@@ -8,6 +8,7 @@ import { Snippet } from "../../components/copy-button.tsx";
 import type { Word } from "../../components/inline.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
 import { DASH } from "../../format/text.ts";
+import { isFailure, OUTCOMES } from "../../health/outcomes.ts";
 
 type Errors = AnswerOf<"GET /api/v1/operator/errors">;
 type Shape = Errors["shapes"][number] & { readonly at: number };
@@ -65,14 +66,23 @@ function ShapeDetail({ shape }: { readonly shape: Shape }) {
   );
 }
 
-function wordOf({ category, rule }: Shape): Word {
-  return { tone: rule === null ? "idle" : "warn", word: category.replaceAll("_", " ") };
+/** What counts against its provider is red, or amber where no rule knows it. */
+function wordOf({ category, group, rule }: Shape): Word {
+  const failure = rule === null ? "bad" : "warn";
+  return { tone: isFailure(group) ? failure : "idle", word: category.replaceAll("_", " ") };
+}
+
+/** What a call comes to that ends with such an error. */
+function endOf({ group }: Shape): string {
+  if (group === "cut") return DASH;
+  return OUTCOMES[isFailure(group) ? "failed" : "caller_error"].word;
 }
 
 const COLUMNS: readonly Column<Shape>[] = [
   column.state("category", "Category", wordOf, {
     value: ({ category, at }) => (category === "unknown" ? -1 : at),
   }),
+  column.text("end", "A call that ends so", endOf),
   column.text("provider", "Provider", ({ provider }) => provider, {
     note: ({ chain, profile }) => `${chain}, ${profile}`,
   }),

@@ -16,19 +16,21 @@ import {
   rate,
   share,
 } from "../../format/text.ts";
+import { OUTCOMES } from "../../health/outcomes.ts";
 import { hoursNotice, pollMsOf, type Range } from "../../health/ranges.ts";
 import {
-  errorRates,
-  errorShare,
   type History,
   type HistorySeries,
   latest,
+  outcomeRates,
+  outcomeShare,
   perSecond,
+  topReasons,
   total,
   trimHistory,
 } from "../../health/series.ts";
 
-const MAX_GROUPS = 6;
+const MAX_REASONS = 3;
 const MAX_POINTS = 360;
 
 /** History of the whole service, kept current. */
@@ -87,9 +89,9 @@ function ServiceHistory({ history, service }: ServiceHistoryProps) {
         format={milliseconds}
       />
       <ErrorCard
-        title="Calls that ended in an error, a second"
+        title="Calls that were not answered, a second"
         times={times}
-        series={errorRates(history, [service], MAX_GROUPS)}
+        series={outcomeRates(history, service)}
       />
       <GraphCard
         title="Added by the service, ms"
@@ -118,12 +120,28 @@ const RANGES: Readonly<Record<Range, string>> = {
 function HistoryFigures({ history, service, all }: HistoryFiguresProps) {
   return figures([
     ["Calls", compact(total(all.calls)), RANGES[history.range]],
-    ["Ended in an error", share(errorShare(all)), "reverts included"],
+    outcomeFigure(all, "failed"),
+    outcomeFigure(all, "refused"),
+    ["Hidden by failover", compact(total(all.hidden_failures ?? [])), "failures of providers"],
     latestFigure("p50", history, service.p50_ms),
     latestFigure("p95", history, service.p95_ms),
     latestFigure("p99", history, service.p99_ms),
     latestFigure("Added, p50", history, service.added_p50_ms, hundredths),
   ]);
+}
+
+/** The part of calls that ended so, in its colour, and the most frequent reasons. */
+function outcomeFigure(series: HistorySeries, outcome: "failed" | "refused"): Figure {
+  const { word, tone } = OUTCOMES[outcome];
+  const part = outcomeShare(series, outcome);
+  const reasons = topReasons(series, outcome, MAX_REASONS);
+  return [
+    word,
+    <span key="share" class={part !== null && part > 0 ? `${tone} toned` : ""}>
+      {share(part)}
+    </span>,
+    reasons.map(({ text, calls }) => `${text} ${compact(calls)}`).join(", "),
+  ];
 }
 
 /** The latest milliseconds that were measured, and of when they are. */

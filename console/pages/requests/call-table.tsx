@@ -2,16 +2,10 @@
 
 import type { CallEvent } from "../../api/use-feed.ts";
 import * as column from "../../components/columns.tsx";
-import { Badge, Time, type Word } from "../../components/inline.tsx";
+import { Badge, Time } from "../../components/inline.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { DASH, milliseconds, textList } from "../../format/text.ts";
-
-const OUTCOMES: Readonly<Record<CallEvent["outcome"], Word>> = {
-  result: { tone: "good", word: "Result" },
-  error: { tone: "warn", word: "Error" },
-  fault: { tone: "bad", word: "Refused" },
-  cancelled: { tone: "idle", word: "Caller left" },
-};
+import { endText, OUTCOMES } from "../../health/outcomes.ts";
 
 interface CallTableProps {
   readonly calls: readonly CallEvent[];
@@ -35,22 +29,18 @@ export function CallTable({ calls, open }: CallTableProps) {
 
 /** The outcome of a call in a word. */
 export function OutcomeBadge({ call }: { readonly call: CallEvent }) {
-  const { tone, word } = OUTCOMES[call.outcome];
-  return (
-    <Badge tone={tone}>
-      {word}
-      {call.fault === null ? "" : `: ${call.fault}`}
-    </Badge>
-  );
+  return <Badge tone={OUTCOMES[call.outcome].tone}>{endText(call)}</Badge>;
 }
 
 const COLUMNS: readonly Column<CallEvent>[] = [
   column.of("at", "Ended", ({ at }) => <Time at={at} />, "tight"),
-  column.of("method", "Method", ({ method }) => <code>{method}</code>, {
+  column.of("method", "Method", ({ method }) => <code>{method ?? DASH}</code>, {
     kind: "lead",
-    note: ({ chain, profile }) => `${chain}, ${profile}`,
+    note: ({ chain, profile }) => textList([chain, profile]),
   }),
-  column.of("outcome", "Outcome", (call) => <OutcomeBadge call={call} />),
+  column.of("outcome", "Outcome", (call) => <OutcomeBadge call={call} />, {
+    note: ({ cause }) => cause ?? "",
+  }),
   column.of("provider", "Answered by", (call) => call.provider ?? DASH, { note: sourceText }),
   column.of("attempts", "Attempts", attemptsOf, "number"),
   column.of("total", "Total ms", (call) => milliseconds(call.total_ms), "number"),

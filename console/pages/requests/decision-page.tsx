@@ -54,18 +54,23 @@ function DecisionView({ decision }: { readonly decision: Decision }) {
       <PageHead
         title={
           <span class="headline">
-            <bdi>{method}</bdi> <OutcomeBadge call={decision} />
+            <bdi>{method ?? "A request that was not read"}</bdi> <OutcomeBadge call={decision} />
           </span>
         }
         lead={
           <>
-            {chain}, profile {profile}, strategy {strategy}, <Time at={decision.at} />
+            {textList([
+              chain,
+              profile !== null && `profile ${profile}`,
+              strategy !== null && `strategy ${strategy}`,
+            ])}{" "}
+            <Time at={decision.at} />
           </>
         }
       />
       {decisionFigures(decision)}
       <Card title="Attempts" lead={attemptsText(decision)}>
-        <Waterfall attempts={decision.timeline} totalMs={decision.total_ms} />
+        <Waterfall attempts={decision.timeline} totalMs={decision.total_ms ?? 0} />
       </Card>
       <Card title="Candidates" lead={candidatesText(decision)} flush>
         {candidates.length > 0 ? (
@@ -134,7 +139,8 @@ function attemptsText({ timeline, coalesced, cache }: Decision): string {
 function CallFacts({ decision }: { readonly decision: Decision }) {
   const { cache, rechecked, error } = decision;
   const facts: readonly (readonly [string, string])[] = [
-    ["Request id", decision.request_id],
+    ["Request id", decision.request_id ?? DASH],
+    ["Ended with", decision.cause ?? DASH],
     ["Key", decision.key_id ?? "none"],
     ["Worker", decision.worker],
     ["Request", bytes(decision.request_bytes)],

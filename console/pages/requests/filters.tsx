@@ -3,14 +3,12 @@ import { useEffect, useState } from "preact/hooks";
 import type { RequestOf } from "../../api/contract-types.ts";
 import { useApp, useQuery } from "../../app/app.ts";
 import { Button, Check, Field, Select } from "../../components/controls.tsx";
+import { OUTCOMES } from "../../health/outcomes.ts";
 
-const OUTCOMES = [
+const OPTIONS = [
   { value: "", label: "Any outcome" },
-  { value: "result", label: "Result" },
-  { value: "error", label: "Error of a provider" },
-  { value: "fault", label: "Refused by the service" },
-  { value: "cancelled", label: "Left by the caller" },
-] as const;
+  ...Object.entries(OUTCOMES).map(([value, { word }]) => ({ value, label: word })),
+];
 const TEXTS = ["profile", "chain", "method", "provider", "key", "min_ms"];
 const NAMES = [...TEXTS, "outcome", "failovers"];
 /** Text is applied when typing stops for this long. */
@@ -39,7 +37,7 @@ export function Filters() {
       <TextFilter name="provider" label="Provider" />
       <TextFilter name="key" label="Key id" />
       <TextFilter name="min_ms" label="Slower than, ms" pattern={/^\d{0,7}$/} />
-      <Select label="Outcome" options={OUTCOMES} value={outcome} choose={setOutcome} />
+      <Select label="Outcome" options={OPTIONS} value={outcome} choose={setOutcome} />
       <Check
         label="Failovers only"
         checked={failovers === "true"}

@@ -25,7 +25,8 @@ export function WhatIf({ decision }: { readonly decision: Decision }) {
   const [chosen, setStrategy] = useQuery("strategy");
   const [without, setWithout] = useQuery("without");
   const { id, strategies } = decision;
-  const strategy = strategies.find((each) => each === chosen) ?? decision.strategy;
+  const own = decision.strategy ?? strategies[0];
+  const strategy = strategies.find((each) => each === chosen) ?? own;
   const query = { strategy, ...(without === "" ? {} : { without }) };
   const request = { params: { id }, query };
   const answer = useCall("GET /api/v1/operator/decisions/{id}/what-if", request);
@@ -37,7 +38,7 @@ export function WhatIf({ decision }: { readonly decision: Decision }) {
         <>
           <Select
             label="Strategy"
-            value={strategy}
+            value={strategy ?? ""}
             options={named(strategies)}
             choose={setStrategy}
           />

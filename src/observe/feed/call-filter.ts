@@ -1,9 +1,7 @@
 // Which calls a reader of the live feed wants to see. Cheap enough to be asked of every call at its
 // end, before any of them are left out.
+import type { CallOutcome } from "../../core/call-end.ts";
 import type { RouteRequest } from "../../upstream/engine/call-context.ts";
-
-/** How a call ended; `cancelled` = its caller left. */
-export type CallOutcome = "result" | "error" | "fault" | "cancelled";
 
 /** Which calls a reader wants to see; what is left out may be anything. */
 export interface CallFilter {
@@ -22,7 +20,8 @@ export interface CallFilter {
 export interface FilteredCall {
   readonly profile: string;
   readonly chain: string;
-  readonly methodName: string;
+  /** Null = it was not read. */
+  readonly methodName: string | null;
   readonly keyId: string | null;
   readonly outcome: CallOutcome;
   /** Id of the provider that answered; null = none did, or several. */
@@ -30,7 +29,8 @@ export interface FilteredCall {
   /** Id of the provider that failed last; null = none failed. */
   readonly failedProvider: string | null;
   readonly attempts: number;
-  readonly totalMs: number;
+  /** Null = it was not routed. */
+  readonly totalMs: number | null;
 }
 
 /** Every call. */
@@ -51,7 +51,7 @@ export function matches(filter: CallFilter, call: FilteredCall): boolean {
     (filter.key === undefined || filter.key === call.keyId) &&
     (filter.outcome === undefined || filter.outcome === call.outcome) &&
     (!filter.failovers || call.attempts > 1) &&
-    (filter.minMs === undefined || call.totalMs >= filter.minMs) &&
+    (filter.minMs === undefined || (call.totalMs ?? 0) >= filter.minMs) &&
     (filter.provider === undefined ||
       filter.provider === call.provider ||
       filter.provider === call.failedProvider)
@@ -78,7 +78,8 @@ const GOOD_SHARE = 0.8;
 
 /**
  * What there is to say of a call. `notable`: it did not go well. `explained`: the inputs of its
- * plan were recorded, or it had no choice. `plain`: it went well, and nothing more is known.
+ * plan were recorded, or it had no choice, or it was not routed: refusals, which can be very many,
+ * leave room for failures. `plain`: it went well, and nothing more is known.
  */
 export type CallWorth = "notable" | "explained" | "plain";
 

@@ -1,11 +1,12 @@
 // One decision: a call at its end, with the plan it was routed by, its attempts and where its
-// answer came from. Taken from the routed call so that nothing of the caller's request or answer
-// is kept; shown to the operator with redacted errors.
+// answer came from, as far as it had any. Taken from the call so that nothing of the caller's
+// request or answer is kept; shown to the operator with redacted errors.
+import type { CallEnd } from "../../core/call-end.ts";
 import { beginningOf } from "../../core/fields.ts";
 import type { Attempt } from "../../core/provider/attempt.ts";
 import { upstreamMsOf } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import { providerOf } from "../../core/routing/answer-source.ts";
+import { NO_SOURCE, providerOf } from "../../core/routing/answer-source.ts";
 import { type Considered, type Plan, positionOf } from "../../core/routing/plan.ts";
 import {
   type Entrants,
@@ -19,10 +20,10 @@ import {
   type PlanChange,
   positionReason,
 } from "../../core/routing/what-if.ts";
-import type { Outcome } from "../../upstream/engine/answer.ts";
+import type { Answer, Outcome } from "../../upstream/engine/answer.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
 import { redactedMessage, redactedMethod } from "../redacted-error.ts";
-import type { CallOutcome, FilteredCall } from "./call-filter.ts";
+import type { FilteredCall } from "./call-filter.ts";
 
 /** The process that a decision is of. */
 export interface DecisionOrigin {
@@ -34,13 +35,32 @@ export interface DecisionOrigin {
 /** One decision as it is kept: nothing that only its caller may see. */
 export type RoutingDecision = Readonly<ReturnType<typeof decisionOf>>;
 
-/** A routed call that has ended. */
+/** What was asked. */
+export interface AskedCall {
+  readonly methodName: string;
+  readonly strategy: Strategy;
+  readonly keyId: string | null;
+  readonly pinned: boolean;
+  readonly requestBytes: number;
+}
+
+/** A call that has ended. */
 export interface EndedCall {
-  readonly route: RoutedCall;
-  /** Null = its caller left. */
-  readonly outcome: Outcome | null;
-  readonly requestId: string;
+  /** Empty = not known. */
   readonly series: { readonly profile: string; readonly chain: string };
+  /** Null = it was not routed. */
+  readonly route: RoutedCall | null;
+  /** Null = there is none: the call was interrupted, or refused unread. */
+  readonly answer: Answer | null;
+  readonly end: CallEnd;
+  /** Null = the refusal of a handshake has none. */
+  readonly requestId: string | null;
+  /** It has no id: its caller gets no answer. */
+  readonly isNotification: boolean;
+  /** How long it took until its answer; null = until now. */
+  readonly ms: number | null;
+  /** Of a call that was not routed; null = it was not read. */
+  readonly asked: AskedCall | null;
 }
 
 /** What is known of a decision beside its call. */
@@ -59,46 +79,64 @@ const MAX_MESSAGE_CHARS = 1_000;
 /** Most attempts that are kept: only calls in parts have more. */
 const MAX_ATTEMPTS = 64;
 
-/** A decision, made of a routed call at its end. */
+/** A decision, made of a call at its end. */
 export function decisionOf(
-  { route, outcome, requestId, series }: EndedCall,
+  ended: EndedCall,
   { origin, number, wallMs, nowMs }: DecisionFacts,
 ) {
-  const { request, plan, traces } = route;
-  const { call, caller } = request;
+  const { route, answer, end, requestId, series } = ended;
+  const plan = route?.plan ?? null;
+  const traces = route?.traces ?? [];
   return {
     origin,
     number,
     wallMs,
-    startedAtMs: route.startedAtMs,
-    totalMs: Math.max(0, nowMs - route.startedAtMs),
+    startedAtMs: route?.startedAtMs ?? nowMs,
+    totalMs: totalMsOf(ended, nowMs),
     requestId,
     profile: series.profile,
     chain: series.chain,
-    /** As its caller wrote it: 128 characters at most, not redacted. */
-    methodName: call.methodName,
-    strategy: request.strategy,
-    keyId: caller.keyId ?? null,
-    pinned: request.pin !== null,
-    requestBytes: call.body.length,
-    answerBytes: outcome === null ? null : bytesOf(outcome),
-    outcome: outcomeOf(outcome),
-    fault: outcome?.kind === "fault" ? outcome.fault.code : null,
-    source: route.source,
+    ...askedOf(ended),
+    isNotification: ended.isNotification,
+    answerBytes: answer === null ? null : bytesOf(answer.outcome),
+    outcome: end.outcome,
+    end,
+    source: answer?.source ?? NO_SOURCE,
     /** The candidates of its plan. */
-    order: plan.candidates.map(({ provider }) => provider),
-    excluded: plan.excluded,
-    isPanic: plan.panic === true,
-    isLagWaived: plan.lagWaived === true,
+    order: plan?.candidates.map(({ provider }) => provider) ?? [],
+    excluded: plan?.excluded ?? [],
+    isPanic: plan?.panic === true,
+    isLagWaived: plan?.lagWaived === true,
     /** Null = they were not recorded. */
-    inputs: plan.inputs ?? null,
+    inputs: plan?.inputs ?? null,
     attempts: attemptsOf(traces),
     /** Of failed attempts, not yet redacted; null = no attempt has one. */
     messages: messagesOf(traces),
-    cacheUse: route.cacheUse,
-    overBudget: route.overBudget,
-    rechecked: route.rechecked,
+    cacheUse: route?.cacheUse ?? null,
+    overBudget: route?.overBudget ?? false,
+    rechecked: route?.rechecked ?? null,
   };
+}
+
+/** What was asked; null = it was not read. */
+function askedOf({ route, asked }: EndedCall) {
+  if (route === null) return asked ?? UNREAD;
+  const { call, caller, strategy, pin } = route.request;
+  return {
+    /** As its caller wrote it: 128 characters at most, not redacted. */
+    methodName: call.methodName,
+    strategy,
+    keyId: caller.keyId ?? null,
+    pinned: pin !== null,
+    requestBytes: call.body.length,
+  };
+}
+
+const UNREAD = { methodName: null, strategy: null, keyId: null, pinned: false, requestBytes: null };
+
+/** How long a routed call took; null = it was not routed. */
+function totalMsOf({ route, ms }: EndedCall, nowMs: number): number | null {
+  return route === null ? null : (ms ?? Math.max(0, nowMs - route.startedAtMs));
 }
 
 type Traces = RoutedCall["traces"];
@@ -121,11 +159,6 @@ function messagesOf(traces: Traces): readonly (string | null)[] | null {
     );
 }
 
-function outcomeOf(outcome: Outcome | null): CallOutcome {
-  if (outcome === null) return "cancelled";
-  return outcome.kind === "stream" ? "result" : outcome.kind;
-}
-
 function bytesOf(outcome: Outcome): number | null {
   switch (outcome.kind) {
     case "result":
@@ -139,19 +172,21 @@ function bytesOf(outcome: Outcome): number | null {
 }
 
 /** What filters look at in a call that has ended at `nowMs`. */
-export function filteredCallOf({ route, outcome, series }: EndedCall, nowMs: number): FilteredCall {
-  const { request, source, traces, startedAtMs } = route;
+export function filteredCallOf(ended: EndedCall, nowMs: number): FilteredCall {
+  const { route, answer, series, end } = ended;
+  const traces = route?.traces ?? [];
+  const { methodName, keyId } = askedOf(ended);
   return {
     profile: series.profile,
     chain: series.chain,
-    methodName: request.call.methodName,
-    keyId: request.caller.keyId ?? null,
-    outcome: outcomeOf(outcome),
-    provider: providerOf(source)?.id ?? null,
+    methodName,
+    keyId,
+    outcome: end.outcome,
+    provider: answer === null ? null : (providerOf(answer.source)?.id ?? null),
     failedProvider:
       traces.findLast(({ attempt }) => isFailed(attempt))?.attempt.provider.id ?? null,
     attempts: traces.length,
-    totalMs: Math.max(0, nowMs - startedAtMs),
+    totalMs: totalMsOf(ended, nowMs),
   };
 }
 
@@ -176,25 +211,27 @@ export type CallEvent = ReturnType<typeof callEventOf>;
 
 /** A decision as the live feed and lists show it. */
 export function callEventOf(decision: RoutingDecision) {
-  const { attempts, source } = decision;
+  const { attempts, source, methodName, totalMs, end } = decision;
   const upstreamMs = attempts.length === 0 ? null : upstreamMsOf(attempts);
   return {
     id: decisionId(decision),
     at: new Date(decision.wallMs).toISOString(),
     worker: decision.origin.worker,
     request_id: decision.requestId,
-    profile: decision.profile,
-    chain: decision.chain,
-    method: redactedMethod(decision.methodName),
+    profile: decision.profile === "" ? null : decision.profile,
+    chain: decision.chain === "" ? null : decision.chain,
+    method: methodName === null ? null : redactedMethod(methodName),
     strategy: decision.strategy,
     key_id: decision.keyId,
     request_bytes: decision.requestBytes,
     answer_bytes: decision.answerBytes,
-    total_ms: rounded(decision.totalMs),
+    notification: decision.isNotification,
+    total_ms: totalMs === null ? null : rounded(totalMs),
     upstream_ms: upstreamMs === null ? null : rounded(upstreamMs),
-    added_ms: rounded(Math.max(0, decision.totalMs - (upstreamMs ?? 0))),
-    outcome: decision.outcome,
-    fault: decision.fault,
+    added_ms: totalMs === null ? null : rounded(Math.max(0, totalMs - (upstreamMs ?? 0))),
+    outcome: end.outcome,
+    reason: end.reason,
+    cause: end.cause === "" ? null : end.cause,
     source: source.kind,
     provider: providerOf(source)?.id ?? null,
     attempts: attempts.length,
@@ -231,13 +268,17 @@ function shownMessage(provider: Provider, message: string | null): string | null
 /** A decision with all that is known of it, for the operator. */
 export function decisionView(decision: RoutingDecision) {
   const { inputs, order, excluded, attempts, messages, strategy, cacheUse, startedAtMs } = decision;
-  const known = consideredById(inputs, { strategy, without: null });
+  const own = strategy === null ? null : { strategy, without: null };
+  const known = consideredById(inputs, own);
   const candidates = order.flatMap(({ id }) => known.get(id) ?? []);
   const hit = cacheUse?.result === "hit" ? cacheUse : null;
   return {
     ...callEventOf(decision),
     order: order.map(({ id }) => id),
-    candidates: inputs === null ? [] : candidateViews(candidates, strategy, inputs.settings),
+    candidates:
+      inputs === null || own === null
+        ? []
+        : candidateViews(candidates, own.strategy, inputs.settings),
     excluded: exclusionViews({ excluded }, known),
     timeline: attempts.map((attempt, at) =>
       attemptView(attempt, messages?.[at] ?? null, startedAtMs),
@@ -285,12 +326,12 @@ export function whatIfView(decision: RoutingDecision, change: PlanChange) {
   };
 }
 
-/** Whom a plan considered, by their ids. */
+/** Whom a plan considered, by their ids; `change` null = there was no plan. */
 function consideredById(
   inputs: Plan["inputs"] | null,
-  change: PlanChange,
+  change: PlanChange | null,
 ): ReadonlyMap<string, Considered> {
-  const considered = inputs == null ? [] : consideredUnder(inputs, change);
+  const considered = inputs == null || change === null ? [] : consideredUnder(inputs, change);
   return new Map(considered.map((each) => [each.provider.id, each]));
 }
 

@@ -135,7 +135,7 @@ export class EventFeed implements PlanRecording {
     return isRecorded;
   }
 
-  /** Hears of every routed call at its end, at `nowMs`. */
+  /** Hears of every call at its end, at `nowMs`. */
   ended(call: EndedCall, nowMs: number): void {
     this.#ended++;
     const ageMs = nowMs - this.#windowStartMs;
@@ -245,9 +245,10 @@ export class EventFeed implements PlanRecording {
 }
 
 /** What there is to say of a call. */
-function worthOf({ route, outcome }: EndedCall, nowMs: number): CallWorth {
-  if (outcome === null || outcome.kind === "fault" || route.traces.length > 1) return "notable";
-  if (nowMs - route.startedAtMs >= SLOW_MS) return "notable";
+function worthOf({ route, end: { outcome }, ms }: EndedCall, nowMs: number): CallWorth {
+  if (outcome === "failed" || outcome === "cancelled") return "notable";
+  if (route === null) return "explained";
+  if (route.traces.length > 1 || (ms ?? nowMs - route.startedAtMs) >= SLOW_MS) return "notable";
   return hasNoMore(route) ? "explained" : "plain";
 }
 

@@ -74,8 +74,8 @@ class DecisionQueue {
 }
 
 function isNotable({ outcome, attempts, totalMs, isPanic }: RoutingDecision): boolean {
-  const failed = outcome === "fault" || outcome === "cancelled";
-  return failed || isPanic || attempts.length > 1 || totalMs >= SLOW_MS;
+  const failed = outcome === "failed" || outcome === "cancelled";
+  return failed || isPanic || attempts.length > 1 || (totalMs ?? 0) >= SLOW_MS;
 }
 
 /** Numbers of a provider that a plan considered, and of a strategy's reading of it. */

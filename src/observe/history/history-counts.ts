@@ -1,11 +1,11 @@
 // What one process counts for history: calls of callers, and attempts at providers by class of
 // methods, since they were taken last. Costs a few additions a call. Knows no time.
+import type { CallEnd } from "../../core/call-end.ts";
 import type { Attempt } from "../../core/provider/attempt.ts";
 import { upstreamMsOf } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { ERROR_GROUPS, errorGroupOf } from "../../core/provider-errors/category.ts";
 import type { DeadlineClass, Method } from "../../core/rpc/method.ts";
-import type { Outcome } from "../../upstream/engine/answer.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
 import type { ProviderSummary } from "../../upstream/health/provider-records.ts";
 import {
@@ -13,11 +13,13 @@ import {
   addLatency,
   addOverhead,
   addRow,
-  CALL_ERROR_AT,
   CALL_ROW,
+  endColumn,
+  HIDDEN_AT,
   increment,
   layoutOfRow,
   noteState,
+  UNANSWERED_AT,
 } from "./history-row.ts";
 
 /** The classes of methods, in the order of their rows. */
@@ -118,29 +120,27 @@ export class ChainCounts {
     this.chain = chain;
   }
 
-  /** Counts a call that was routed and took `ms`. */
-  routed(
-    { traces }: Pick<RoutedCall, "traces">,
-    { kind }: Pick<Outcome, "kind">,
-    ms: number,
-  ): void {
-    increment(this.#calls, 0);
-    if (kind === "fault") increment(this.#calls, CALL_ERROR_AT.fault);
-    else if (kind === "error") increment(this.#calls, CALL_ERROR_AT.provider_error);
+  /** Counts a call at its end. */
+  ended({ outcome, reasonIndex }: CallEnd): void {
+    const calls = this.#calls;
+    calls[0] = (calls[0] ?? 0) + 1;
+    if (outcome !== "answered") increment(calls, endColumn(outcome, reasonIndex));
+  }
+
+  /** Counts for how long a routed call took until its answer. */
+  answered(traces: RoutedCall["traces"], ms: number): void {
     addLatency(this.#calls, CALL_ROW.latencyAt, ms);
     addOverhead(this.#calls, ADDED_AT, Math.max(0, ms - upstreamMsIn(traces)));
   }
 
-  /** Counts a call whose caller left. */
-  cancelled(): void {
-    increment(this.#calls, 0);
-    increment(this.#calls, CALL_ERROR_AT.cancelled);
+  /** Counts a request without an id, which gets no answer. */
+  unanswered(): void {
+    increment(this.#calls, UNANSWERED_AT);
   }
 
-  /** Counts a call that the service answered by itself. */
-  local({ kind }: Pick<Outcome, "kind">): void {
-    increment(this.#calls, 0);
-    if (kind === "fault") increment(this.#calls, CALL_ERROR_AT.fault);
+  /** Counts failures of providers that a caller did not notice. */
+  hidden(failures: number): void {
+    this.#calls[HIDDEN_AT] = (this.#calls[HIDDEN_AT] ?? 0) + failures;
   }
 
   /** Counts an attempt at a provider. */

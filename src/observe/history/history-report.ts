@@ -1,18 +1,22 @@
 // A part of history as it is asked for: of the service, of a profile on a chain or of one provider.
 // Steps come from memory, hours from rows that were kept for months. Unknown values are null, never
 // 0. Knows no clock.
+import { CALL_OUTCOMES, type CallOutcome } from "../../core/call-end.ts";
 import { type History, RESOLUTIONS, type Resolution } from "./history.ts";
 import { METHOD_CLASSES, type RowSubject, subjectKey } from "./history-counts.ts";
 import {
   ATTEMPT_ROW,
   addRow,
+  CALL_ROW,
   circuitOf,
+  HIDDEN_AT,
   lagOf,
   latencyOf,
   layoutOfRow,
   overheadOf,
   type ReadNumbers,
   type RowLayout,
+  UNANSWERED_AT,
 } from "./history-row.ts";
 import { HOUR_MS, SERVICE } from "./hour-book.ts";
 
@@ -198,11 +202,21 @@ function columnsOf(
   const added = (share: number) =>
     layout.addedAt === null ? null : column((row) => rounded(overheadOf(row, layout, share)));
   const isProvider = subject.kind === "provider";
+  const isOfCalls = layout === CALL_ROW;
+  const { cancelled: _cancelled, ...named } = errorColumns(rows, layout);
   return {
     ...subject,
     calls: column((row) => row[0] ?? 0),
-    /** Only the errors that occurred. */
-    errors: errorColumns(rows, layout),
+    /** Of calls: how they ended. */
+    outcomes: isOfCalls
+      ? recordOf(CALL_OUTCOMES, (outcome) => column((row) => outcomeIn(row, outcome)))
+      : null,
+    /** Of calls: why, and only what occurred. */
+    reasons: isOfCalls ? named : {},
+    unanswered: isOfCalls ? column((row) => row[UNANSWERED_AT] ?? 0) : null,
+    hidden_failures: isOfCalls ? column((row) => row[HIDDEN_AT] ?? 0) : null,
+    /** Of attempts: only what occurred. */
+    errors: isOfCalls ? {} : named,
     p50_ms: latency(0.5),
     p95_ms: latency(0.95),
     p99_ms: latency(0.99),
@@ -215,6 +229,28 @@ function columnsOf(
     lag_blocks: isProvider ? column((row) => lagOf(row, layout)) : null,
     circuit: isProvider ? column((row) => circuitOf(row, layout)) : null,
   };
+}
+
+/** How many calls of a row ended so. */
+function outcomeIn(row: readonly number[], outcome: CallOutcome): number {
+  if (outcome === "answered") return (row[0] ?? 0) - sumOf(row, NOT_ANSWERED);
+  return sumOf(row, COLUMNS_OF[outcome]);
+}
+
+function sumOf(row: readonly number[], columns: readonly number[]): number {
+  return columns.reduce((sum, at) => sum + (row[at] ?? 0), 0);
+}
+
+const COLUMNS_OF = recordOf(CALL_OUTCOMES, (outcome) =>
+  CALL_ROW.errors.flatMap((name, n) => (name.split(".", 1)[0] === outcome ? [1 + n] : [])),
+);
+const NOT_ANSWERED = Object.values(COLUMNS_OF).flat();
+
+function recordOf<Name extends string, T>(
+  names: readonly Name[],
+  valueOf: (name: Name) => T,
+): Readonly<Record<Name, T>> {
+  return Object.fromEntries(names.map((name) => [name, valueOf(name)])) as Record<Name, T>;
 }
 
 function errorColumns(

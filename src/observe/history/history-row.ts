@@ -1,13 +1,14 @@
 // One step of history as a row of whole numbers: how many calls, which errors, a small histogram of
 // latencies. Rows of one layout can be added up, over steps, providers and workers alike. Knows no
 // time and no provider.
+import { CALL_REASONS, type CallOutcome } from "../../core/call-end.ts";
 import { isRecord, parseJson } from "../../core/fields.ts";
 import { ERROR_GROUPS } from "../../core/provider-errors/category.ts";
 import { CIRCUIT_STATES, type CircuitOrCordon } from "../../upstream/health/health-report.ts";
 
 /** What the columns of a row mean; the first one is the number of calls. */
 export interface RowLayout {
-  /** The names of the columns of errors, which follow the number of calls. */
+  /** The names of the columns of errors, or of calls not answered; after the number of calls. */
   readonly errors: readonly string[];
   /** Where the histogram of latencies begins. */
   readonly latencyAt: number;
@@ -21,14 +22,19 @@ export interface RowLayout {
   readonly width: number;
 }
 
-/** How calls of callers fail. */
-const CALL_ERRORS = ["fault", "provider_error", "cancelled"] as const;
-/** The column of each, by how a call ended. */
-export const CALL_ERROR_AT: Readonly<Record<(typeof CALL_ERRORS)[number], number>> = {
-  fault: 1,
-  provider_error: 2,
-  cancelled: 3,
-};
+/** How calls of callers end that are not answered, each a column: by reason, or cancelled. */
+const CALL_ERRORS = [...CALL_REASONS, "cancelled"] as const;
+const CANCELLED_AT = 1 + CALL_REASONS.length;
+
+/** Requests without an id, which are not among the calls. */
+export const UNANSWERED_AT = 1 + CALL_ERRORS.length;
+/** Failures of providers that callers did not notice. */
+export const HIDDEN_AT = UNANSWERED_AT + 1;
+
+/** The column of a call that was not answered. */
+export function endColumn(outcome: CallOutcome, reasonIndex: number): number {
+  return outcome === "cancelled" ? CANCELLED_AT : 1 + reasonIndex;
+}
 
 /** Upper bounds (ms) of latencies; a last column takes longer ones. */
 const LATENCY_BOUNDS_MS = [
@@ -37,7 +43,7 @@ const LATENCY_BOUNDS_MS = [
 /** Upper bounds (ms) of what the service adds. */
 const ADDED_BOUNDS_MS = [0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 3, 5, 10, 50] as const;
 
-const CALLS_LATENCY_AT = 1 + CALL_ERRORS.length;
+const CALLS_LATENCY_AT = HIDDEN_AT + 1;
 const CALLS_ADDED_AT = CALLS_LATENCY_AT + LATENCY_BOUNDS_MS.length + 1;
 
 /** Rows of calls of callers, of a profile on a chain or of the whole service. */
@@ -70,6 +76,8 @@ const LATENCY_COLUMNS = histogramColumns("latency", LATENCY_BOUNDS_MS);
 const CALL_COLUMNS = [
   "calls",
   ...CALL_ERRORS.map((name) => `error.${name}`),
+  "unanswered",
+  "hidden",
   ...LATENCY_COLUMNS,
   ...histogramColumns("added", ADDED_BOUNDS_MS),
 ];
@@ -218,8 +226,19 @@ export function parseHourCounts(layout: RowLayout, text: string): readonly numbe
   return numbers;
 }
 
+/**
+ * What earlier versions called such columns. They did not tell a provider's failure from a caller's
+ * own error, which most of these were, nor a refusal from a call that nobody could serve; calls
+ * refused before they were routed were not counted at all.
+ */
+const EARLIER_NAMES: ReadonlyMap<string, string> = new Map([
+  ["error.fault", "error.failed.other"],
+  ["error.provider_error", "error.caller_error.other"],
+]);
+
 /** The column of a name; of a histogram with other bounds the one that includes the bound. */
-function columnFor(names: readonly string[], name: string): number {
+function columnFor(names: readonly string[], given: string): number {
+  const name = EARLIER_NAMES.get(given) ?? given;
   const exact = names.indexOf(name);
   const of = /^(latency|added)\.([\d.]+)$/.exec(name);
   if (exact !== -1 || of === null) return exact;

@@ -79,7 +79,8 @@ export class HourBook {
     }
     const hour = this.#hour(Math.max(Math.floor(atMs / HOUR_MS), this.#closed + 1));
     for (const row of rows) {
-      this.#addRow(hour, row);
+      // Calls without a profile and chain count for the service alone.
+      if (row.profile !== SERVICE.profile) this.#addRow(hour, row);
       if (row.provider === null) this.#addRow(hour, { ...SERVICE, numbers: row.numbers });
     }
     hour.version++;

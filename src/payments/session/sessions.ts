@@ -20,7 +20,7 @@ export interface PricedCall {
 }
 
 /** The end of a request whose price was held. */
-export interface CallEnd {
+export interface PaidCallEnd {
   /** Price of the calls that are charged; 0 = nothing is charged. */
   readonly units: bigint;
   /** Compute units of all calls of the request, as they were answered. */
@@ -51,7 +51,7 @@ export interface Hold<Refusal = SessionRefusal> {
    * Charges the request and keeps its answer. Anything but a bill is sent instead of the answer:
    * then nothing was charged.
    */
-  settle(end: CallEnd): Promise<CallBill | RecordedAnswer | Refusal>;
+  settle(end: PaidCallEnd): Promise<CallBill | RecordedAnswer | Refusal>;
   /** Charges nothing. */
   release(): void;
 }

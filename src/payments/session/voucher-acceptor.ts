@@ -27,7 +27,7 @@ import {
 } from "./paid-calls.ts";
 import { busy, chainDown, invalid, type Refused, snapshotOf } from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
-import type { CallBill, CallEnd, Hold, Managed, RecordedAnswer } from "./sessions.ts";
+import type { CallBill, PaidCallEnd, Hold, Managed, RecordedAnswer } from "./sessions.ts";
 import { receiptHeaders } from "./terms.ts";
 
 /** Permission to make a request: its price is held in the channel. */
@@ -182,7 +182,7 @@ export class VoucherAcceptor {
 
   async #charge(
     { live, payload, challengeId }: EnteringCall,
-    { hold, end }: { readonly hold: CallHold; readonly end: CallEnd },
+    { hold, end }: { readonly hold: CallHold; readonly end: PaidCallEnd },
   ): Promise<CallBill | RecordedAnswer | Refused> {
     const session = this.#session;
     const { units, cu, status } = end;
@@ -258,7 +258,7 @@ export class VoucherAcceptor {
  * The answer as it is recorded; null = it cannot be repeated, since the caller has left or the
  * answer is too long.
  */
-function keptBody({ body, abandoned }: CallEnd): string | null {
+function keptBody({ body, abandoned }: PaidCallEnd): string | null {
   if (abandoned) return null;
   if (body === null) return "";
   return body.length > MAX_KEPT_BYTES ? null : body.toString("utf8");

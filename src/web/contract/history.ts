@@ -27,6 +27,14 @@ const historyQuery = record({
   ),
 });
 
+const countsByOutcome = {
+  answered: known(is.count),
+  caller_error: known(is.count).describe("The caller's own: a revert, wrong parameters, a nonce."),
+  failed: known(is.count).describe("A provider or the service caused an error."),
+  refused: known(is.count).describe("By the service."),
+  cancelled: known(is.count).describe("The caller left."),
+};
+
 const series = record({
   kind: oneOf(["service", "chain", "provider", "class"]),
   profile: is.textOrNull,
@@ -34,7 +42,20 @@ const series = record({
   provider: is.textOrNull,
   class: is.textOrNull.describe("Class of methods, by how long their calls may take."),
   calls: known(is.count).describe("Calls of callers; of a provider the attempts at it."),
-  errors: map(known(is.count)).describe("By kind of error; only what occurred."),
+  outcomes: recordOrNull(countsByOutcome).describe(
+    "How the calls of callers ended, each exactly once; null = attempts at a provider.",
+  ),
+  reasons: map(known(is.count)).describe(
+    "Why they ended so, as `outcome.reason`; only what occurred. Earlier versions did not tell " +
+      "reasons: their hours have `failed.other` and `caller_error.other`.",
+  ),
+  unanswered: known(is.count)
+    .nullable()
+    .describe("Requests without an id, which are not among the calls."),
+  hidden_failures: known(is.count)
+    .nullable()
+    .describe("Attempts at which a provider failed and the caller did not notice."),
+  errors: map(known(is.count)).describe("Of attempts at a provider, by kind; only what occurred."),
   p50_ms: known(is.amount),
   p95_ms: known(is.amount),
   p99_ms: known(is.amount),

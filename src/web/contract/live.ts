@@ -1,6 +1,7 @@
 // The live feed, decisions, errors of providers and streams.
 
 import { z } from "zod";
+import { CALL_OUTCOMES } from "../../core/call-end.ts";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
 import { answer, type OperationRows, operations } from "./operation.ts";
@@ -19,7 +20,7 @@ const callFilters = {
   method: name.optional(),
   provider: name.optional().describe("That answered, or failed last."),
   key: name.optional().describe("Id of a key."),
-  outcome: oneOf(["result", "error", "fault", "cancelled"]).optional(),
+  outcome: oneOf(CALL_OUTCOMES).optional(),
   failovers: oneOf(["true", "false"])
     .default("false")
     .describe("`true`: only calls with a failed attempt, or several."),
@@ -46,19 +47,23 @@ const callEvent = record({
   id: is.text.describe("Of its decision."),
   at: instant.describe("When it ended."),
   worker: is.text,
-  request_id: is.text,
-  profile: is.text.describe("`custom` for every profile of an account."),
-  chain: is.text,
-  method: is.text,
-  strategy: oneOf(STRATEGY_NAMES),
+  request_id: is.textOrNull,
+  profile: is.textOrNull.describe(
+    "`custom` for every profile of an account; null = it ended before that was known.",
+  ),
+  chain: is.textOrNull,
+  method: is.textOrNull,
+  strategy: oneOf(STRATEGY_NAMES).nullable(),
   key_id: is.textOrNull,
-  request_bytes: is.count,
+  request_bytes: is.countOrNull,
   answer_bytes: is.count.nullable().describe("Null = it was passed on while it arrived, or none."),
-  total_ms: is.amount,
+  notification: is.flag.describe("It has no id, gets no answer, and is in no count of calls."),
+  total_ms: is.amountOrNull.describe("Until its answer; null = it was not routed."),
   upstream_ms: is.amountOrNull,
   added_ms: is.amountOrNull.describe("What the service itself added."),
-  outcome: oneOf(["result", "error", "fault", "cancelled"]),
-  fault: is.textOrNull.describe("Code of the refusal."),
+  outcome: oneOf(CALL_OUTCOMES),
+  reason: is.textOrNull.describe("Why it ended so, in the words of history and metrics."),
+  cause: is.textOrNull.describe("Code of the refusal, or category of the provider's error."),
   source: oneOf([
     "provider",
     "cache",
@@ -83,7 +88,7 @@ const callEvent = record({
     message: is.textOrNull.describe("Redacted."),
   }).describe("Of the last attempt that failed."),
   what_if: is.flag.describe("Whether the inputs of its plan were recorded."),
-}).meta({ id: "CallEvent", description: "A routed call at its end." });
+}).meta({ id: "CallEvent", description: "A call at its end." });
 
 /** Answer of `listDecisions`. */
 const decisions = record({
@@ -225,8 +230,8 @@ export const LIVE_OPERATIONS = operations({ tag: "operator", auth: ["operator"] 
     endpoint: "GET /api/v1/operator/decisions",
     summary: "List the latest decisions",
     description:
-      "Calls as they were routed, newest first. Where there are many only some are taken: those " +
-      "that did not go well first.",
+      "Calls as they ended, newest first. Where there are many only some are taken: those " +
+      "that failed first.",
     query: decisionsQuery,
     answers: { 200: answer("The decisions.", decisions) },
   },

@@ -1,6 +1,7 @@
 // Writes the answer to one RPC request over HTTP, whole or streamed, compressed if the client
 // accepts it, and settles its price once the answer was delivered or lost. Makes no calls.
 import type { Interruption } from "../../core/billing/charging.ts";
+import { callEndOf } from "../../core/call-end.ts";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { AnswerStream } from "../../upstream/transport.ts";
@@ -68,7 +69,8 @@ export class AnswerWriter {
   /** Refuses the request. `id` is the id of the call as JSON text. */
   refuse(why: Fault, id: string): void {
     this.isBegun = true;
-    this.#parts.observer.refused(why.code);
+    const end = callEndOf({ kind: "fault", fault: why });
+    this.#parts.observer.unread(end, this.target?.series ?? null, this.#exchange.requestId);
     const isOld = isLegacy(this.target, this.#exchange);
     const body = [renderFault(isOld ? withErrorType(why) : why, id)];
     this.#exchange.send(why.status, this.#headers(why.status, why, null), body);
@@ -124,7 +126,7 @@ export class AnswerWriter {
   /** Ends the request. `why` says how it ended if its answer was not delivered. */
   close(why: Interruption): void {
     this.isBegun = true;
-    this.#stream?.close();
+    this.#stream?.close(why);
     const { delivered } = this.#exchange;
     if (this.settle !== null) this.#settleOnce(delivered || why === "left");
     if (this.#listeners !== null) this.#notifyListeners(delivered);

@@ -3,6 +3,7 @@
 // counting memory and judging payments.
 import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../core/billing/charging.ts";
+import { interruptedEnd } from "../../core/call-end.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { readRequest } from "../../core/rpc/envelope.ts";
 import { OPEN_ARRAY, skipSpace } from "../../core/rpc/json.ts";
@@ -40,6 +41,8 @@ export class RpcRequest {
   #given: PaymentHeaders | null = null;
   /** What was bought with it; null = nothing. */
   #paid: PaidPurchase | null = null;
+  /** Its body is read: its calls are counted at their ends. */
+  #isServed = false;
   /** A body that waits for the caller's look-up. */
   #body: Buffer | null = null;
   /** Cancels what is under way. */
@@ -90,6 +93,12 @@ export class RpcRequest {
   /** Ends the request: the answer was delivered, or `why` says what interrupted it. */
   closed(why: Interruption): void {
     this.memory.release();
+    if (!this.#answer.isBegun && !this.#isServed)
+      this.#parts.observer.unread(
+        interruptedEnd(why),
+        this.#target?.series ?? null,
+        this.#exchange.requestId,
+      );
     this.#cancel?.(why);
     this.#cancel = null;
     this.#answer.close(why);
@@ -167,6 +176,7 @@ export class RpcRequest {
   }
 
   #serve(bytes: Buffer, target: Target): void {
+    this.#isServed = true;
     if (target.payPerCall) return this.#session(bytes, target);
     const start = skipSpace(bytes, 0, bytes.length);
     if (!isUtf8(bytes)) return this.refuse(NOT_JSON);

@@ -3,6 +3,7 @@
 // no frames, and nothing of the connection except where answers go and that it can stop reading.
 import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../core/billing/charging.ts";
+import { type CallEnd, callEndOf, interruptedEnd } from "../../core/call-end.ts";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { readRequest } from "../../core/rpc/envelope.ts";
@@ -152,7 +153,10 @@ export class SocketCalls {
       request.cancel?.(why);
       this.#end(request);
     }
-    this.#clearQueue((request) => this.#end(request));
+    this.#clearQueue((request) => {
+      this.#end(request);
+      this.#countUnread(interruptedEnd(why));
+    });
     this.#subscriptionMethods.close();
   }
 
@@ -307,10 +311,15 @@ export class SocketCalls {
   }
 
   #sendFault(id: string, why: Fault): void {
-    this.#parts.rpc.observer.refused(why.code);
+    this.#countUnread(callEndOf({ kind: "fault", fault: why }));
     this.#connection.send([
       renderFault(this.#authenticated.target.legacyForms === null ? why : withErrorType(why), id),
     ]);
+  }
+
+  /** Counts a message that ended before its calls were read. */
+  #countUnread(end: CallEnd): void {
+    this.#parts.rpc.observer.unread(end, this.#authenticated.target.series, null);
   }
 
   #replied(request: SocketRequest, reply: Reply): void {

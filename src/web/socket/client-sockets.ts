@@ -4,6 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
+import { callEndOf } from "../../core/call-end.ts";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { clientAddress, headerOf, type TrustedProxies } from "../http/client-address.ts";
@@ -116,7 +117,7 @@ export class ClientSockets {
   /** Refuses a handshake: writes the HTTP answer and closes the connection. */
   #refuse(socket: Duplex, headers: Headers, why: Fault): void {
     const { observer, runtime } = this.#parts.rpc;
-    observer.refused(why.code);
+    observer.unread(callEndOf({ kind: "fault", fault: why }), null, null);
     socket.on("error", () => {});
     socket.end(refusalText(headers, why));
     socket.resume();

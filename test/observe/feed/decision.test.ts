@@ -1,6 +1,7 @@
 // What operators are shown of one decision, beside what lists of calls show.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { CANCELLED } from "../../../src/core/call-end.ts";
 import type { Attempt } from "../../../src/core/provider/attempt.ts";
 import type { Plan } from "../../../src/core/routing/plan.ts";
 import { decisionOf, decisionView } from "../../../src/observe/feed/decision.ts";
@@ -24,10 +25,14 @@ function viewOf(batched: number | null, plan: Partial<Plan>): ReturnType<typeof 
     source: { kind: "provider", provider },
   });
   const ended = {
-    route,
-    outcome: null,
-    requestId: "req-1",
     series: { profile: "team", chain: "test" },
+    route,
+    answer: null,
+    end: CANCELLED,
+    requestId: "req-1",
+    isNotification: false,
+    ms: null,
+    asked: null,
   };
   const origin = { worker: "0", idPrefix: "a-" };
   return decisionView(

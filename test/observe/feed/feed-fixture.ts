@@ -1,4 +1,5 @@
 // Routed calls at their end, without providers: what the live feed is told, for tests of it.
+import { CANCELLED, callEndOf } from "../../../src/core/call-end.ts";
 import type { Verdict } from "../../../src/core/provider/attempt.ts";
 import type { Provider } from "../../../src/core/provider/profile.ts";
 import type { EventFeed } from "../../../src/observe/feed/event-feed.ts";
@@ -89,7 +90,10 @@ export function createCallMaker(
         source: { kind: "provider", provider },
       });
       const outcome = story.outcome === undefined ? GOOD : story.outcome;
-      feed.ended({ route, outcome, requestId, series }, world.now());
+      const answer = outcome === null ? null : { outcome, source: route.source };
+      const end = outcome === null ? CANCELLED : callEndOf(outcome);
+      const ended = { series, route, answer, end, requestId };
+      feed.ended({ ...ended, isNotification: false, ms: null, asked: null }, world.now());
       return requestId;
     },
   };

@@ -102,6 +102,7 @@ function replyOf(outcome: Outcome): Reply {
     transport: "http",
     notify: false,
     written: null,
+    ended: null,
     billing: null,
     settle: null,
   };

@@ -58,7 +58,8 @@ export const LIVE_HANDLERS: InstanceHandlers<
     const decision = await live.report(DECISION, id);
     if (decision === null) return NOT_KEPT;
     const { strategy = decision.strategy, without = null } = query;
-    const other = await live.report(WHAT_IF, { id, change: { strategy, without } });
+    const other =
+      strategy === null ? null : await live.report(WHAT_IF, { id, change: { strategy, without } });
     if (other === null || other === "unrecorded")
       return apiFault("not_found", "the inputs of the plan of this call were not recorded", {
         nextAction: "ask of a decision whose `what_if` is true",

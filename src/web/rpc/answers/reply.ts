@@ -1,5 +1,6 @@
 // The reply to one request before it is rendered: its outcome, the source of the answer, its cost
 // and its evidence.
+import type { Interruption } from "../../../core/billing/charging.ts";
 import type { Transport } from "../../../core/provider/profile.ts";
 import type { AnswerSource } from "../../../core/routing/answer-source.ts";
 import type { Outcome } from "../../../upstream/engine/answer.ts";
@@ -24,6 +25,11 @@ export interface Reply {
   readonly notify: boolean;
   /** Called with whether the reply was shown to the caller as it is; null = nobody listens. */
   readonly written: ((shown: boolean) => void) | null;
+  /**
+   * To be called once the answer was streamed: null = to its end, else why it broke off. Null = it
+   * is not streamed, and the call is counted.
+   */
+  readonly ended: ((why: Interruption | null) => void) | null;
   /** Null for callers without a key and for invalid requests. */
   readonly billing: Billing | null;
   /**

@@ -1,6 +1,7 @@
 // Streams an answer from its provider to the client: passes pieces on, pauses the provider for a
 // slow reader, and cuts the answer off if neither side makes progress or if unsent bytes exceed the
 // caller's share of memory. Decides no price.
+import type { Interruption } from "../../../core/billing/charging.ts";
 import { WIRE_ID_BYTES } from "../../../core/rpc/wire-request.ts";
 import type { Observer } from "../../../observe/observer.ts";
 import type { Timer, TimerWheel } from "../../../upstream/timer-wheel.ts";
@@ -53,6 +54,8 @@ export class StreamedAnswer implements StreamSink {
   #isPaused = false;
   /** True once the provider has sent everything. */
   #isComplete = false;
+  /** True once the call was counted. */
+  #isCounted = false;
 
   constructor(
     parts: StreamedAnswerParts,
@@ -120,6 +123,7 @@ export class StreamedAnswer implements StreamSink {
     this.#out.write(this.#isVerbatim ? last : last.subarray(0, valueBytes), written);
     if (!this.#isVerbatim) this.#out.write(closing(evidenceOf(this.#reply, this.#parts)), nothing);
     this.#isComplete = true;
+    this.#count(null);
     // Compressed bytes are still to be sent: `close` ends the stall timer instead.
     if (isPlain) this.#stall?.clear();
     this.#out.end();
@@ -133,6 +137,7 @@ export class StreamedAnswer implements StreamSink {
    */
   broken(message: string, byCaller = false): void {
     this.#settle(byCaller);
+    this.#count(byCaller ? "left" : "cut");
     this.#parts.observer.log.warn(
       { request_id: this.#exchange.requestId, reason: message },
       "answer cut off",
@@ -140,8 +145,12 @@ export class StreamedAnswer implements StreamSink {
     this.#exchange.destroy();
   }
 
-  /** Ends the request: stops the provider, the compression and the stall timer. */
-  close(): void {
+  /**
+   * Ends the request: stops the provider, the compression and the stall timer. `why` says how it
+   * ended if its answer was not complete.
+   */
+  close(why: Interruption): void {
+    this.#count(why);
     this.#stall?.clear();
     this.#compressed?.abandon();
     this.#cut();
@@ -156,6 +165,12 @@ export class StreamedAnswer implements StreamSink {
       drained: (run) => exchange.drained(run),
       destroy: () => this.broken("the answer could not be compressed"),
     };
+  }
+
+  #count(why: Interruption | null): void {
+    if (this.#isCounted) return;
+    this.#isCounted = true;
+    this.#reply.ended?.(why);
   }
 
   #cut(): void {

@@ -2,6 +2,7 @@
 // limit; replies keep the order of the requests. The only place that bounds the number of items,
 // for every transport and every way to pay.
 import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
+import { interruptedEnd } from "../../../core/call-end.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import type { Transport } from "../../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
@@ -216,6 +217,9 @@ class BatchRun {
   cancel(why: Interruption): void {
     this.#isOver = true;
     this.#batch.pacer?.stop();
+    const { target, requestId } = this.#message;
+    for (let left = this.#itemsLeft(); left > 0; left--)
+      this.#parts.observer.unread(interruptedEnd(why), target.series, requestId);
     for (const cancel of this.#cancels) cancel?.(why);
     this.#settle(why === "left");
   }

@@ -8,6 +8,7 @@ import {
   isAbandonedCharged,
   isCharged,
 } from "../../../core/billing/charging.ts";
+import { ANSWERED, type CallEnd, callEndOf, interruptedEnd } from "../../../core/call-end.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import { isDevelopmentChain } from "../../../core/provider/chain.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
@@ -19,7 +20,8 @@ import { type Method, methodOn } from "../../../core/rpc/method.ts";
 import { type WrittenRequest, writeRequest } from "../../../core/rpc/wire-request.ts";
 import type { Refusal } from "../../../hosted/admission/admission.ts";
 import type { Grant } from "../../../hosted/admission/grant.ts";
-import type { Outcome } from "../../../upstream/engine/answer.ts";
+import type { AskedCall } from "../../../observe/feed/decision.ts";
+import type { Answer, Outcome } from "../../../upstream/engine/answer.ts";
 import { NOTHING_SENT } from "../../../upstream/engine/call-context.ts";
 import { noRoom } from "../../../upstream/engine/refusal.ts";
 import type { RoutedCall } from "../../../upstream/engine/router.ts";
@@ -57,7 +59,8 @@ export function runPipeline(
   if (envelope.kind === "request") return new PipelineCall(parts, request, envelope, done).begin();
   const { id, message } = envelope;
   const why = fault("invalid_request", message);
-  parts.observer.refused(why.code);
+  const { target, requestId } = request;
+  parts.observer.unread(callEndOf({ kind: "fault", fault: why }), target.series, requestId);
   done(refusal(request, { id, notify: false }, why));
   return null;
 }
@@ -111,13 +114,16 @@ class PipelineCall {
     const admitted = payment.admit({ profile: named, method, strategy, parts: calls }, waits);
     switch (admitted.kind) {
       case "wait": {
+        let isWaiting = true;
         let cancel: Cancel | null = null;
         const stop = admitted.refilled(() => {
+          isWaiting = false;
           cancel = this.#admit(calls, waits + 1);
         });
         return (why) => {
+          if (!isWaiting) return void cancel?.(why);
           stop();
-          cancel?.(why);
+          this.#ended(null, null, interruptedEnd(why));
         };
       }
       case "refusal":
@@ -148,6 +154,7 @@ class PipelineCall {
       if (!isPreparing) return void cancel?.(why);
       stop();
       grant.release();
+      this.#ended(null, null, interruptedEnd(why));
     };
   }
 
@@ -307,15 +314,51 @@ class PipelineCall {
     if (isAbandonedCharged(this.#method, why, left))
       this.#grant.settle({ kind: "provider" }, route?.partsSent ?? null);
     else this.#grant.release();
-    const { requestId } = this.#request;
-    this.#parts.observer.cancelled(this.#target.series, this.#method, route, requestId);
+    this.#ended(route, null, interruptedEnd(why));
   }
 
   #refuse(why: Fault, billing: Billing | null): null {
-    const target = this.#target;
-    this.#parts.observer.refused(why.code);
-    this.#done({ ...refusal(this.#request, this.#envelope, why), target, billing });
+    const reply = { ...refusal(this.#request, this.#envelope, why), target: this.#target, billing };
+    this.#ended(null, reply, callEndOf(reply.outcome));
+    this.#done(reply);
     return null;
+  }
+
+  /** Counts the call at its end; `ms`: how long it took until its answer, if that is not now. */
+  #ended(
+    route: RoutedCall | null,
+    answer: Answer | null,
+    end: CallEnd,
+    ms: number | null = null,
+  ): void {
+    const { requestId } = this.#request;
+    const { series } = this.#target;
+    const isNotification = this.#envelope.id === null;
+    const asked = route === null ? this.#asked() : null;
+    const method = this.#method;
+    const call = { series, method, route, answer, end, requestId, isNotification, ms, asked };
+    this.#parts.observer.ended(call);
+  }
+
+  #asked(): AskedCall {
+    const { caller } = this.#request;
+    const { method, start, end } = this.#envelope;
+    const { strategy, pin } = this.#target;
+    return {
+      methodName: method,
+      strategy,
+      keyId: caller.keyId ?? null,
+      pinned: pin !== null,
+      requestBytes: end - start,
+    };
+  }
+
+  /** Counts a call once its answer has been streamed, with the time until the answer began. */
+  #whenStreamed(answer: MethodAnswer): NonNullable<Reply["ended"]> {
+    const { route } = answer;
+    const nowMs = this.#parts.runtime.now();
+    const ms = route === null ? null : Math.max(0, nowMs - route.startedAtMs);
+    return (why) => this.#ended(route, answer, why === null ? ANSWERED : interruptedEnd(why), ms);
   }
 
   /**
@@ -323,15 +366,14 @@ class PipelineCall {
    * the answer is still to be written.
    */
   #answer(given: MethodAnswer): void {
-    const { observer } = this.#parts;
     const { requestId, transport, delivery } = this.#request;
     const { id, notify } = this.#envelope;
     const target = this.#target;
     const grant = this.#grant;
     const answer = fitting(this.#request, this.#method, given);
     const { outcome, source, route, written } = answer;
-    if (route === null) observer.local(target.series, this.#method, answer);
-    else observer.routed(target.series, route, answer, requestId);
+    const ended = outcome.kind === "stream" && id !== null ? this.#whenStreamed(answer) : null;
+    if (ended === null) this.#ended(route, answer, callEndOf(outcome));
     const isOpen =
       grant.kind !== "keyless" &&
       (outcome.kind === "stream" || (delivery === "item" && isCharged(source)));
@@ -345,6 +387,7 @@ class PipelineCall {
       transport,
       notify,
       written,
+      ended,
       billing: isOpen ? expectedCharge(grant, answer) : grant.settle(source, partsSentOf(route)),
       settle: isOpen
         ? (delivered) =>
@@ -441,6 +484,6 @@ function refusal(
   { id, notify }: Pick<Envelope, "id" | "notify">,
   why: Fault,
 ): Reply {
-  const ends = { billing: null, settle: null };
+  const ends = { billing: null, settle: null, ended: null };
   return { id, notify, target, requestId, transport, ...refused(why), ...ends };
 }

@@ -6,6 +6,7 @@ import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../../core/billing/charging.ts";
 import { nanoOf } from "../../../core/billing/payment.ts";
 import { type Tariff, usdText } from "../../../core/billing/price.ts";
+import { callEndOf, interruptedEnd } from "../../../core/call-end.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import { isJson } from "../../../core/rpc/json.ts";
 import type { PaymentHeaders } from "../../../payments/payments.ts";
@@ -103,6 +104,8 @@ class PaidRequest {
   readonly #listener: SessionListener;
   readonly #pricing: Pricing;
   #cancelled = false;
+  /** Its calls were begun: each is counted at its own end. */
+  #isMade = false;
   /** Cancels the calls under way; null = no calls are under way. */
   #cancelCalls: ((why: Interruption) => void) | null = null;
 
@@ -140,6 +143,11 @@ class PaidRequest {
   /** Cancels the calls under way; the table of charges decides which of them are charged. */
   cancel(why: Interruption): void {
     this.#cancelled = true;
+    if (!this.#isMade) {
+      const { exchange, message } = this.#request;
+      const { series } = message.target;
+      this.#parts.observer.unread(interruptedEnd(why), series, exchange.requestId);
+    }
     this.#cancelCalls?.(why);
     this.#cancelCalls = null;
   }
@@ -190,6 +198,7 @@ class PaidRequest {
    * stops them from starting.
    */
   #call(priced: PricedRequest, hold: Hold | null): void {
+    this.#isMade = true;
     const payment = new VoucherPayment(this.#pricing, priced.parts);
     const calls = new SessionCalls(this.#parts, this.#request.message, priced, payment);
     try {
@@ -239,7 +248,11 @@ class PaidRequest {
   }
 
   #refused(refusal: Pick<SessionRefusal, "fault" | "headers">, id: string): void {
-    this.#parts.observer.refused(refusal.fault.code);
+    const { exchange, message } = this.#request;
+    const end = callEndOf({ kind: "fault", fault: refusal.fault });
+    // Calls that were made are counted.
+    if (!this.#isMade)
+      this.#parts.observer.unread(end, message.target.series, exchange.requestId);
     this.#listener.answered(refusedAnswer(refusal, id));
   }
 

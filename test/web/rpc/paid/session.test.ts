@@ -10,7 +10,7 @@ import { tariffOf } from "../../../../src/core/billing/price.ts";
 import type { AnswerSource } from "../../../../src/core/routing/answer-source.ts";
 import { methodTable } from "../../../../src/core/rpc/method-table.ts";
 import { Observer } from "../../../../src/observe/observer.ts";
-import type { CallEnd, Hold } from "../../../../src/payments/session/sessions.ts";
+import type { PaidCallEnd, Hold } from "../../../../src/payments/session/sessions.ts";
 import type { Router } from "../../../../src/upstream/engine/router.ts";
 import { ProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
@@ -54,7 +54,7 @@ function sessionFixture(body: string, failing: Error | null = null, fromCache = 
   assert.ok(target.kind === "target");
   const taken = Promise.withResolvers<void>();
   const prices: (CallPrice | null)[] = [];
-  const ends: (CallEnd | "released")[] = [];
+  const ends: (PaidCallEnd | "released")[] = [];
   const running: (() => void)[] = [];
   const heard: (SessionAnswer | "failed")[] = [];
   const hold: Hold = {
