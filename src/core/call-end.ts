@@ -147,15 +147,18 @@ const REJECTED_REASONS: Readonly<Record<RejectedCategory, CallReason>> = {
   pool_policy: "caller_error.transaction",
 };
 
+const OUTCOME_NAMES: readonly string[] = CALL_OUTCOMES;
+const REASON_NAMES: readonly string[] = CALL_REASONS;
+
 /** The ends of calls, as they are numbered. */
 class EndTable {
   readonly ends: CallEnd[] = [];
 
   add(name: CallReason | "answered" | "cancelled", cause: string): CallEnd {
     const [word, reason = null] = name.split(".");
-    const outcomeIndex = CALL_OUTCOMES.findIndex((outcome) => outcome === word);
+    const outcomeIndex = OUTCOME_NAMES.indexOf(word ?? "");
     const outcome = CALL_OUTCOMES[outcomeIndex] ?? "failed";
-    const reasonIndex = CALL_REASONS.findIndex((each) => each === name);
+    const reasonIndex = REASON_NAMES.indexOf(name);
     const index = this.ends.length;
     const end = { index, outcome, outcomeIndex, reasonIndex, reason, cause };
     this.ends.push(end);
@@ -218,6 +221,15 @@ export function callEndOf(outcome: EndedOutcome): CallEnd {
  */
 export function interruptedEnd(why: "left" | "cut"): CallEnd {
   return why === "left" ? CANCELLED : CUT;
+}
+
+/**
+ * How a call ended whose answer broke off after it had begun: because its provider or the service
+ * failed, its reader was too slow, or every provider refused a part of its range.
+ */
+export function brokenEnd(by: "reader" | "range" | undefined): CallEnd {
+  if (by === "range") return callEndOf({ kind: "fault", fault: { code: "log_range_limit" } });
+  return by === "reader" ? CANCELLED : CUT;
 }
 
 /**

@@ -77,10 +77,10 @@ export interface StreamSink {
    */
   end(last: Buffer, valueBytes: number, borrowed: boolean): boolean;
   /**
-   * The answer failed, was invalid or arrived too slowly after it had begun. `byCaller`: because
-   * its reader was too slow.
+   * The answer failed, was invalid or arrived too slowly after it had begun. `by`: its caller caused
+   * that, because its reader was too slow, or because every provider refused its range.
    */
-  broken(message: string, byCaller?: boolean): void;
+  broken(message: string, by?: "reader" | "range"): void;
 }
 
 /** Offsets of the parts of a result in the bytes that hold it. */

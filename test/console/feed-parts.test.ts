@@ -1,12 +1,7 @@
 // The pure parts of what the live feed tells: sentences for changes, and columns of history.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  endText,
-  isFailure,
-  OUTCOMES,
-  reasonText,
-} from "../../console/health/outcomes.ts";
+import { endText, isFailure, OUTCOMES, reasonText } from "../../console/health/outcomes.ts";
 import {
   busiest,
   errorRates,

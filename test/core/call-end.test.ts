@@ -4,12 +4,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   ANSWERED,
+  brokenEnd,
   CALL_ENDS,
   CALL_OUTCOMES,
   CALL_REASONS,
   CANCELLED,
-  CUT,
   type CallEnd,
+  CUT,
   callEndOf,
   hidesFailures,
   interruptedEnd,
@@ -120,6 +121,9 @@ test("results are answered; who leaves has cancelled; what the service breaks of
   assert.equal(callEndOf({ kind: "stream" }), ANSWERED);
   assert.equal(interruptedEnd("left"), CANCELLED);
   assert.equal(interruptedEnd("cut"), CUT);
+  assert.equal(brokenEnd(undefined), CUT, "its provider failed");
+  assert.equal(brokenEnd("reader"), CANCELLED, "who does not read counts as having left");
+  assert.equal(nameOf(brokenEnd("range")), "refused.size");
   assert.deepEqual(
     [nameOf(ANSWERED), nameOf(CANCELLED), nameOf(CUT)],
     ["answered.", "cancelled.", "failed.cut"],
@@ -139,5 +143,9 @@ test("ends are numbered once, and agree with the lists of outcomes and reasons",
   // What earlier versions recorded has no cause of today.
   const earlier = ["caller_error.other", "failed.other"];
   for (const name of CALL_REASONS)
-    assert.notEqual(CALL_ENDS.some((end) => nameOf(end) === name), earlier.includes(name), name);
+    assert.notEqual(
+      CALL_ENDS.some((end) => nameOf(end) === name),
+      earlier.includes(name),
+      name,
+    );
 });

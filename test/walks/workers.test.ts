@@ -209,7 +209,9 @@ test("a worker that stood still for a while serves on, and no sum has changed", 
   const callers = await callersOfBoth(t, port, 8);
   const total = async (): Promise<number> => {
     const text = await (await fetch(`${service.url}/metrics`)).text();
-    const found = /^svc_requests_total\{.*method="eth_call",outcome="answered"\} (\d+)$/m.exec(text);
+    const found = /^svc_requests_total\{.*method="eth_call",outcome="answered"\} (\d+)$/m.exec(
+      text,
+    );
     return Number(found?.[1]);
   };
   assert.equal(await total(), callers.length);
@@ -384,7 +386,9 @@ test("metrics are the service's at every worker, and no sum falls when workers a
   const made = 5 * callers.length;
   const requests = async (): Promise<number> => {
     const text = await (await fetch(`${service.url}/metrics`)).text();
-    const found = /^svc_requests_total\{.*method="eth_call",outcome="answered"\} (\d+)$/m.exec(text);
+    const found = /^svc_requests_total\{.*method="eth_call",outcome="answered"\} (\d+)$/m.exec(
+      text,
+    );
     return Number(found?.[1]);
   };
   const shown = async (): Promise<readonly unknown[]> => {

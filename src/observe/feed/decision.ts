@@ -80,10 +80,7 @@ const MAX_MESSAGE_CHARS = 1_000;
 const MAX_ATTEMPTS = 64;
 
 /** A decision, made of a call at its end. */
-export function decisionOf(
-  ended: EndedCall,
-  { origin, number, wallMs, nowMs }: DecisionFacts,
-) {
+export function decisionOf(ended: EndedCall, { origin, number, wallMs, nowMs }: DecisionFacts) {
   const { route, answer, end, requestId, series } = ended;
   const plan = route?.plan ?? null;
   const traces = route?.traces ?? [];

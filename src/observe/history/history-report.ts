@@ -248,9 +248,9 @@ const NOT_ANSWERED = Object.values(COLUMNS_OF).flat();
 
 function recordOf<Name extends string, T>(
   names: readonly Name[],
-  valueOf: (name: Name) => T,
+  columnOf: (name: Name) => T,
 ): Readonly<Record<Name, T>> {
-  return Object.fromEntries(names.map((name) => [name, valueOf(name)])) as Record<Name, T>;
+  return Object.fromEntries(names.map((name) => [name, columnOf(name)])) as Record<Name, T>;
 }
 
 function errorColumns(

@@ -27,7 +27,7 @@ import {
 } from "./paid-calls.ts";
 import { busy, chainDown, invalid, type Refused, snapshotOf } from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
-import type { CallBill, PaidCallEnd, Hold, Managed, RecordedAnswer } from "./sessions.ts";
+import type { CallBill, Hold, Managed, PaidCallEnd, RecordedAnswer } from "./sessions.ts";
 import { receiptHeaders } from "./terms.ts";
 
 /** Permission to make a request: its price is held in the channel. */

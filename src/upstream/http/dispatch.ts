@@ -400,7 +400,7 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     if (this.#state !== "flowing" && this.#state !== "held") return;
     if (!byCaller && this.#state === "flowing") return this.#break(message);
     this.cancel();
-    this.#sink?.broken(message, byCaller);
+    this.#sink?.broken(message, byCaller ? "reader" : undefined);
   }
 
   #body(): Buffer {

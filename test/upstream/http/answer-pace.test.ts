@@ -201,9 +201,9 @@ for (const secure of [false, true]) {
             return true;
           },
           end: () => assert.fail("ended as if whole"),
-          broken(message, byReader = false) {
+          broken(message, by) {
             heard.broken = message;
-            heard.byReader = byReader;
+            heard.byReader = by === "reader";
           },
         });
       },

@@ -32,7 +32,7 @@ export class JoinedList implements AnswerStream {
   /** Its reader keeps it waiting. */
   isPaused = false;
   #isComplete = false;
-  #broken: { readonly message: string; readonly byCaller: boolean } | null = null;
+  #broken: Parameters<StreamSink["broken"]> | null = null;
   #sink: StreamSink | null = null;
 
   constructor(parts: JoinedListParts) {
@@ -82,12 +82,12 @@ export class JoinedList implements AnswerStream {
     this.#flow();
   }
 
-  /** The rest cannot be had: the stream breaks off. `byCaller`: the caller asked for too much. */
-  break(message: string, byCaller: boolean): void {
-    this.#broken = { message, byCaller };
+  /** The rest cannot be had: the stream breaks off. */
+  break(...why: Parameters<StreamSink["broken"]>): void {
+    this.#broken = why;
     this.#due = [];
     this.release();
-    this.#sink?.broken(message, byCaller);
+    this.#sink?.broken(...why);
   }
 
   /** Releases all room. */
@@ -100,7 +100,7 @@ export class JoinedList implements AnswerStream {
   flow(sink: StreamSink): void {
     this.#sink = sink;
     if (this.#broken === null) this.#flow();
-    else sink.broken(this.#broken.message, this.#broken.byCaller);
+    else sink.broken(...this.#broken);
   }
 
   pause(): void {

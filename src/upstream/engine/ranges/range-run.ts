@@ -590,8 +590,8 @@ export class RangeRun extends LayerRun<RangeParts> {
     if (this.#isStreaming) {
       this.close();
       this.parts.counts.cut++;
-      const isRefused = answer.source.kind === "refused";
-      return this.#list.break("a part of the range could not be had", isRefused);
+      const by = answer.source.kind === "refused" ? "range" : undefined;
+      return this.#list.break("a part of the range could not be had", by);
     }
     this.parts.counts.failed++;
     this.#list.release();

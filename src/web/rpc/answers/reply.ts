@@ -1,6 +1,6 @@
 // The reply to one request before it is rendered: its outcome, the source of the answer, its cost
 // and its evidence.
-import type { Interruption } from "../../../core/billing/charging.ts";
+import type { CallEnd } from "../../../core/call-end.ts";
 import type { Transport } from "../../../core/provider/profile.ts";
 import type { AnswerSource } from "../../../core/routing/answer-source.ts";
 import type { Outcome } from "../../../upstream/engine/answer.ts";
@@ -25,11 +25,8 @@ export interface Reply {
   readonly notify: boolean;
   /** Called with whether the reply was shown to the caller as it is; null = nobody listens. */
   readonly written: ((shown: boolean) => void) | null;
-  /**
-   * To be called once the answer was streamed: null = to its end, else why it broke off. Null = it
-   * is not streamed, and the call is counted.
-   */
-  readonly ended: ((why: Interruption | null) => void) | null;
+  /** To be called once, as a streamed answer ended; null = it is not streamed: it is counted. */
+  readonly ended: ((end: CallEnd) => void) | null;
   /** Null for callers without a key and for invalid requests. */
   readonly billing: Billing | null;
   /**

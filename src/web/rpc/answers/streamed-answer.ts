@@ -2,6 +2,7 @@
 // slow reader, and cuts the answer off if neither side makes progress or if unsent bytes exceed the
 // caller's share of memory. Decides no price.
 import type { Interruption } from "../../../core/billing/charging.ts";
+import { ANSWERED, brokenEnd, type CallEnd, interruptedEnd } from "../../../core/call-end.ts";
 import { WIRE_ID_BYTES } from "../../../core/rpc/wire-request.ts";
 import type { Observer } from "../../../observe/observer.ts";
 import type { Timer, TimerWheel } from "../../../upstream/timer-wheel.ts";
@@ -123,7 +124,7 @@ export class StreamedAnswer implements StreamSink {
     this.#out.write(this.#isVerbatim ? last : last.subarray(0, valueBytes), written);
     if (!this.#isVerbatim) this.#out.write(closing(evidenceOf(this.#reply, this.#parts)), nothing);
     this.#isComplete = true;
-    this.#count(null);
+    this.#count(ANSWERED);
     // Compressed bytes are still to be sent: `close` ends the stall timer instead.
     if (isPlain) this.#stall?.clear();
     this.#out.end();
@@ -135,9 +136,9 @@ export class StreamedAnswer implements StreamSink {
    * Cuts the answer off. It is free, unless its caller caused this: by not reading, which counts as
    * leaving, or by asking for a range that providers refused.
    */
-  broken(message: string, byCaller = false): void {
-    this.#settle(byCaller);
-    this.#count(byCaller ? "left" : "cut");
+  broken(message: string, by?: "reader" | "range"): void {
+    this.#settle(by !== undefined);
+    this.#count(brokenEnd(by));
     this.#parts.observer.log.warn(
       { request_id: this.#exchange.requestId, reason: message },
       "answer cut off",
@@ -150,7 +151,7 @@ export class StreamedAnswer implements StreamSink {
    * ended if its answer was not complete.
    */
   close(why: Interruption): void {
-    this.#count(why);
+    this.#count(interruptedEnd(why));
     this.#stall?.clear();
     this.#compressed?.abandon();
     this.#cut();
@@ -167,10 +168,10 @@ export class StreamedAnswer implements StreamSink {
     };
   }
 
-  #count(why: Interruption | null): void {
+  #count(end: CallEnd): void {
     if (this.#isCounted) return;
     this.#isCounted = true;
-    this.#reply.ended?.(why);
+    this.#reply.ended?.(end);
   }
 
   #cut(): void {
@@ -205,7 +206,7 @@ export class StreamedAnswer implements StreamSink {
    */
   #cutOff(message: string, byCaller: boolean): void {
     this.#cut();
-    this.broken(message, byCaller);
+    this.broken(message, byCaller ? "reader" : undefined);
   }
 }
 

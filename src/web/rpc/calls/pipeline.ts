@@ -8,7 +8,7 @@ import {
   isAbandonedCharged,
   isCharged,
 } from "../../../core/billing/charging.ts";
-import { ANSWERED, type CallEnd, callEndOf, interruptedEnd } from "../../../core/call-end.ts";
+import { type CallEnd, callEndOf, interruptedEnd } from "../../../core/call-end.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import { isDevelopmentChain } from "../../../core/provider/chain.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
@@ -358,7 +358,7 @@ class PipelineCall {
     const { route } = answer;
     const nowMs = this.#parts.runtime.now();
     const ms = route === null ? null : Math.max(0, nowMs - route.startedAtMs);
-    return (why) => this.#ended(route, answer, why === null ? ANSWERED : interruptedEnd(why), ms);
+    return (end) => this.#ended(route, answer, end, ms);
   }
 
   /**

@@ -251,8 +251,7 @@ class PaidRequest {
     const { exchange, message } = this.#request;
     const end = callEndOf({ kind: "fault", fault: refusal.fault });
     // Calls that were made are counted.
-    if (!this.#isMade)
-      this.#parts.observer.unread(end, message.target.series, exchange.requestId);
+    if (!this.#isMade) this.#parts.observer.unread(end, message.target.series, exchange.requestId);
     this.#listener.answered(refusedAnswer(refusal, id));
   }
 

@@ -10,7 +10,7 @@ import { tariffOf } from "../../../../src/core/billing/price.ts";
 import type { AnswerSource } from "../../../../src/core/routing/answer-source.ts";
 import { methodTable } from "../../../../src/core/rpc/method-table.ts";
 import { Observer } from "../../../../src/observe/observer.ts";
-import type { PaidCallEnd, Hold } from "../../../../src/payments/session/sessions.ts";
+import type { Hold, PaidCallEnd } from "../../../../src/payments/session/sessions.ts";
 import type { Router } from "../../../../src/upstream/engine/router.ts";
 import { ProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
