@@ -115,7 +115,7 @@ export class Observer {
     return [...this.#series.values()];
   }
 
-  /** Counts and logs a call at its end, whatever it came to. */
+  /** Counts and logs a call at its end. */
   ended(call: CountedCall): void {
     const { series, method, route, answer, end } = call;
     const nowMs = this.#runtime.now();

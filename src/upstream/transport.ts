@@ -77,8 +77,8 @@ export interface StreamSink {
    */
   end(last: Buffer, valueBytes: number, borrowed: boolean): boolean;
   /**
-   * The answer failed, was invalid or arrived too slowly after it had begun. `by`: its caller caused
-   * that, because its reader was too slow, or because every provider refused its range.
+   * The answer failed, was invalid or arrived too slowly after it had begun. `by`: the caller is
+   * the cause: its reader was too slow, or every provider refused a part of its range.
    */
   broken(message: string, by?: "reader" | "range"): void;
 }

@@ -192,7 +192,8 @@ function AttemptRow({ attempt, spanMs }: { readonly attempt: Attempt; readonly s
   const { hedged_after_ms: hedgedMs, batched } = attempt;
   const left = ((start ?? 0) / spanMs) * 100;
   const width = Math.max(0.5, (took / spanMs) * 100);
-  const tone = outcome === "success" ? "good" : "bad";
+  const failed = attempt.provider_failed ? "bad" : "idle";
+  const tone = outcome === "success" ? "good" : failed;
   return (
     <li>
       <div class="waterfall-name">

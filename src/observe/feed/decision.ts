@@ -1,7 +1,7 @@
 // One decision: a call at its end, with the plan it was routed by, its attempts and where its
 // answer came from, as far as it had any. Taken from the call so that nothing of the caller's
 // request or answer is kept; shown to the operator with redacted errors.
-import type { CallEnd } from "../../core/call-end.ts";
+import { type CallEnd, isProviderFailure } from "../../core/call-end.ts";
 import { beginningOf } from "../../core/fields.ts";
 import type { Attempt } from "../../core/provider/attempt.ts";
 import { upstreamMsOf } from "../../core/provider/attempt.ts";
@@ -395,6 +395,7 @@ function attemptView(attempt: Attempt, message: string | null, callStartedMs: nu
     latency_ms: rounded(latencyMs),
     outcome: verdict === null ? ("success" as const) : ("error" as const),
     category: verdict?.category ?? null,
+    provider_failed: verdict !== null && isProviderFailure(verdict.category),
     step: verdict?.step ?? null,
     effect: verdict?.effect.kind ?? null,
     code,

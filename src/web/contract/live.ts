@@ -160,6 +160,7 @@ const decision = callEvent
       latency_ms: is.amount,
       outcome: oneOf(["success", "error"]),
       category: is.textOrNull,
+      provider_failed: is.flag.describe("Whether that counts against its provider."),
       step: is.textOrNull.describe("What followed."),
       effect: is.textOrNull.describe("What it changed in the health of the provider."),
       code: is.intOrNull,

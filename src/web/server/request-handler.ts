@@ -1,5 +1,6 @@
 // Dispatches each request of node's HTTP server: RPC calls, the HTTP API, pages, or a refusal.
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { callEndOf } from "../../core/call-end.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { ConsoleSessions } from "../api/console-sessions.ts";
 import type { Api } from "../api/operation-server.ts";
@@ -55,15 +56,17 @@ export function handleRequest(
   request.resume();
   if (!namesHost) return writeFault(response, headers, NO_HOST);
   if (method === "OPTIONS") return writePreflight(response, headers);
-  if (isSocketPath(url)) return writeNotASocket(request, response, headers);
-  if (isRpcPath(url)) {
-    const why = fault("method_not_allowed", `${method} is not served on an RPC path`);
-    return writeNotAllowed(response, headers, "POST, OPTIONS", why);
+  if (isSocketPath(url) || isRpcPath(url)) {
+    const why = isSocketPath(url)
+      ? writeNotASocket(request, response, headers)
+      : writeNotAllowed(response, headers, "POST, OPTIONS", notACall(method));
+    const end = callEndOf({ kind: "fault", fault: why });
+    return parts.rpc.observer.unread(end, null, requestId);
   }
   const page = parts.page(path);
   if (page === undefined) return writeNotFound(request, response, headers);
   if (method !== "GET" && method !== "HEAD")
-    return writeNotAllowed(response, headers, "GET, HEAD, OPTIONS", notServed(method));
+    return void writeNotAllowed(response, headers, "GET, HEAD, OPTIONS", notServed(method));
   showPage(parts, page, { request, response, headers, path, query: url.slice(path.length + 1) });
 }
 
@@ -110,6 +113,10 @@ function showPage(
   );
 }
 
+function notACall(method: string | undefined): Fault {
+  return fault("method_not_allowed", `${method} is not served on an RPC path`);
+}
+
 function notServed(method: string | undefined): Fault {
   return fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" });
 }
@@ -136,7 +143,7 @@ function writeNotASocket(
   { method }: IncomingMessage,
   response: ServerResponse,
   headers: Headers,
-): void {
+): Fault {
   const nextAction = "open a WebSocket here, or POST to the same path without /ws";
   if (method !== "GET" && method !== "HEAD")
     return writeNotAllowed(
@@ -149,6 +156,7 @@ function writeNotASocket(
     );
   headers.push("Upgrade", "websocket");
   writeFault(response, headers, NOT_A_SOCKET);
+  return NOT_A_SOCKET;
 }
 
 function writeNotAllowed(
@@ -156,9 +164,10 @@ function writeNotAllowed(
   headers: Headers,
   allow: string,
   why: Fault,
-): void {
+): Fault {
   headers.push("Allow", allow);
   writeFault(response, headers, why);
+  return why;
 }
 
 /** Path and query of a request target, which may be in absolute form. */

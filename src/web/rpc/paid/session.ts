@@ -6,7 +6,7 @@ import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../../core/billing/charging.ts";
 import { nanoOf } from "../../../core/billing/payment.ts";
 import { type Tariff, usdText } from "../../../core/billing/price.ts";
-import { callEndOf, interruptedEnd } from "../../../core/call-end.ts";
+import { ANSWERED, type CallEnd, callEndOf, interruptedEnd } from "../../../core/call-end.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import { isJson } from "../../../core/rpc/json.ts";
 import type { PaymentHeaders } from "../../../payments/payments.ts";
@@ -104,8 +104,8 @@ class PaidRequest {
   readonly #listener: SessionListener;
   readonly #pricing: Pricing;
   #cancelled = false;
-  /** Its calls were begun: each is counted at its own end. */
-  #isMade = false;
+  /** It is counted, or its calls were begun: each is counted at its own end. */
+  #isCounted = false;
   /** Cancels the calls under way; null = no calls are under way. */
   #cancelCalls: ((why: Interruption) => void) | null = null;
 
@@ -143,11 +143,7 @@ class PaidRequest {
   /** Cancels the calls under way; the table of charges decides which of them are charged. */
   cancel(why: Interruption): void {
     this.#cancelled = true;
-    if (!this.#isMade) {
-      const { exchange, message } = this.#request;
-      const { series } = message.target;
-      this.#parts.observer.unread(interruptedEnd(why), series, exchange.requestId);
-    }
+    this.#count(interruptedEnd(why));
     this.#cancelCalls?.(why);
     this.#cancelCalls = null;
   }
@@ -155,8 +151,10 @@ class PaidRequest {
   fail(error: unknown): void {
     if (this.#cancelled) return;
     if (isStoreFailure(error))
-      this.#refuse(fault("unavailable", "channels cannot be looked up right now"), "null");
-    else this.#listener.failed(error);
+      return this.#refuse(fault("unavailable", "channels cannot be looked up right now"), "null");
+    // Who answers for the bug counts it.
+    this.#isCounted = true;
+    this.#listener.failed(error);
   }
 
   /**
@@ -172,8 +170,11 @@ class PaidRequest {
       case "hold":
         return priced === null ? taken.release() : this.#call(priced, taken);
       case "recorded":
+        this.#count(ANSWERED);
         return this.#listener.answered(recordedAnswer(taken));
       case "managed":
+        // Its channel was opened, topped up or closed: that is no call.
+        this.#isCounted = true;
         return this.#listener.answered(managedAnswer(taken));
       case "refusal":
         return this.#refused(taken, idOf(priced));
@@ -198,7 +199,7 @@ class PaidRequest {
    * stops them from starting.
    */
   #call(priced: PricedRequest, hold: Hold | null): void {
-    this.#isMade = true;
+    this.#isCounted = true;
     const payment = new VoucherPayment(this.#pricing, priced.parts);
     const calls = new SessionCalls(this.#parts, this.#request.message, priced, payment);
     try {
@@ -247,11 +248,16 @@ class PaidRequest {
     }
   }
 
-  #refused(refusal: Pick<SessionRefusal, "fault" | "headers">, id: string): void {
+  /** Counts the request as one call, unless its calls were begun. */
+  #count(end: CallEnd): void {
+    if (this.#isCounted) return;
+    this.#isCounted = true;
     const { exchange, message } = this.#request;
-    const end = callEndOf({ kind: "fault", fault: refusal.fault });
-    // Calls that were made are counted.
-    if (!this.#isMade) this.#parts.observer.unread(end, message.target.series, exchange.requestId);
+    this.#parts.observer.unread(end, message.target.series, exchange.requestId);
+  }
+
+  #refused(refusal: Pick<SessionRefusal, "fault" | "headers">, id: string): void {
+    this.#count(callEndOf({ kind: "fault", fault: refusal.fault }));
     this.#listener.answered(refusedAnswer(refusal, id));
   }
 
