@@ -85,7 +85,9 @@ test("the operator tests a provider, cordons it, and it gets no calls", options,
   assert.equal(failing.asked.length, before);
   await page.getByRole("button", { name: "Uncordon" }).click();
   await page.getByRole("button", { name: "Cordon", exact: true }).waitFor();
+  await service.post("/rpc/nowhere", { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" });
   await page.goto("/dashboard");
+  await page.getByText("unknown chain, profile or path 1").waitFor();
   const actions = page.getByRole("table", { name: "Actions of operators" });
   await actions.getByText(/^Uncordoned/).waitFor();
   // The service remembers what happened before this page was opened.

@@ -122,7 +122,7 @@ function HistoryFigures({ history, service, all }: HistoryFiguresProps) {
     ["Calls", compact(total(all.calls)), RANGES[history.range]],
     outcomeFigure(all, "failed"),
     outcomeFigure(all, "refused"),
-    ["Hidden by failover", compact(total(all.hidden_failures ?? [])), "failures of providers"],
+    ["Hidden failures", compact(total(all.hidden_failures ?? [])), "by failover"],
     latestFigure("p50", history, service.p50_ms),
     latestFigure("p95", history, service.p95_ms),
     latestFigure("p99", history, service.p99_ms),
