@@ -457,6 +457,7 @@ function pagesOf({ config, live, outside, providers, hosting, ...foundation }: F
     publicNode: cluster?.shown ?? null,
     region: config.cluster.region,
     cluster: () => cluster?.membership.health() ?? null,
+    incidents: foundation.view.incidents,
     socketOf: providers.sockets.report,
     cache: () => providers.cache.report(),
     payments: () => hosting?.paywall?.payments.gauges() ?? null,
@@ -519,8 +520,8 @@ function upstreamSide(
   const budgets = new ProviderBudgets({ ...sent, runtime });
   const socketParts = { runtime, timerWheel, guard, budget, limits: socketLimits(live) };
   const sockets = meteredSockets(createSockets(socketParts), { runtime, budgets });
-  const { bus, workers } = service;
-  const observer = new Observer(log, runtime, { worker: bus.self, workers });
+  const { bus, workers, id } = service;
+  const observer = new Observer(log, runtime, { worker: bus.self, workers, salt: id });
   const buffers = new BufferPool(() => observer.returnedTwice());
   const httpParts = { budget, timerWheel, client: config.upstream.http, shares, buffers };
   const http = new HttpUpstream(runtime, httpLimits(live), guard, {

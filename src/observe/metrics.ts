@@ -11,7 +11,7 @@ import { REASK_REASONS } from "../upstream/engine/layers/consistency.ts";
 import { FILTER_ENDS, FILTER_KINDS } from "../upstream/filter/filters.ts";
 import type { Tracker } from "../upstream/health/tracker.ts";
 import { FAILOVER_REASONS } from "../upstream/stream/subscriber.ts";
-import { type ProviderReading, type Readings, trackersOf } from "./readings.ts";
+import { type ProviderReading, providerStates, type Readings, trackersOf } from "./readings.ts";
 import type { Series } from "./series.ts";
 
 /** One series of a metric: its label values in order, and its value. */
@@ -377,6 +377,24 @@ export const METRICS: readonly Metric[] = [
       "outcome",
     ),
   ),
+  highest(
+    "svc_provider_state",
+    "1 for the state of a provider, judged every 10 s: good, recovered (its probes are good, and " +
+      "no call has tried it since), never_answered, slow, lagging, limited, failing, down or " +
+      "maintenance.",
+    labelled([...CHAIN, "provider", "state"], (readings) =>
+      providerStates(readings).map((labels) => [labels, 1]),
+    ),
+  ),
+  {
+    ...counter(
+      "svc_incidents_total",
+      "Incidents that were opened, by cause.",
+      labelled(["cause"], ({ incidents: { opened } }) => byNameOrNone(opened)),
+    ),
+    // Every worker knows those of the whole service.
+    merge: "max",
+  },
   highest(
     "svc_circuit_breaker_state",
     "0 closed, 1 half-open, 2 open.",

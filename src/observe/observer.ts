@@ -20,6 +20,7 @@ import type { HealthChange } from "../upstream/health/provider-records.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
 import type { EndedCall } from "./feed/decision.ts";
 import { EventFeed } from "./feed/event-feed.ts";
+import { FailureCounts } from "./history/failure-counts.ts";
 import { HistoryCounts } from "./history/history-counts.ts";
 import { redactedMessage, redactedMethod } from "./redacted-error.ts";
 import { RepeatLimiter } from "./repeat-limiter.ts";
@@ -53,9 +54,11 @@ const UNKNOWN_CATEGORIES: ReadonlySet<string> = new Set(["unknown", "tx_rejected
 export interface ObserverPlace {
   readonly worker: string;
   readonly workers: number;
+  /** With which callers are told apart: the same at all workers. */
+  readonly salt: string;
 }
 
-const ALONE: ObserverPlace = { worker: "1", workers: 1 };
+const ALONE: ObserverPlace = { worker: "1", workers: 1, salt: "" };
 
 /** A call that ended, with the counters that it counts in. */
 export interface CountedCall extends EndedCall {
@@ -69,6 +72,8 @@ export class Observer {
   readonly log: Logger;
   /** Counts for history, by chain and provider. */
   readonly history = new HistoryCounts();
+  /** Failures by provider, for incidents. */
+  readonly failures: FailureCounts;
   /** Events for those who watch the service live. */
   readonly feed: EventFeed;
   /** Calls over ranges of blocks that were asked for in parts. */
@@ -95,7 +100,8 @@ export class Observer {
     this.log = log;
     this.#runtime = runtime;
     this.unplaced = new Series(this.history.chain("", ""));
-    this.feed = new EventFeed({ runtime, ...place });
+    this.failures = new FailureCounts(place.salt);
+    this.feed = new EventFeed({ runtime, worker: place.worker, workers: place.workers });
     this.#repeats = new RepeatLimiter(runtime, (cause, held) =>
       log.warn({ cause, held }, "more like this in the last minute"),
     );
@@ -190,9 +196,11 @@ export class Observer {
     for (const { attempt, failure } of route.traces) {
       if (attempt.verdict === null) continue;
       if (isProviderFailure(attempt.verdict.category)) failures++;
-      if (failure !== null && !attempt.provider.guarded)
-        this.#noteError(to, route, attempt, failure);
+      if (attempt.provider.guarded) continue;
+      this.failures.attempt(to, attempt, failure?.httpStatus ?? 0);
+      if (failure !== null) this.#noteError(to, route, attempt, failure);
     }
+    if (failures > 0 && end.outcome === "failed") this.failures.call(to, route);
     if (failures > 0 && !call.isNotification && hidesFailures(end)) to.countHidden(failures);
     const isFault = answer.outcome.kind === "fault";
     if ((isFault || isRetried(route)) && this.log.isLevelEnabled("warn")) {

@@ -11,6 +11,7 @@ import type { Filters } from "../upstream/filter/filters.ts";
 import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
 import type { SubscriptionReport, Subscriptions } from "../upstream/stream/subscriptions.ts";
 import type { SocketReport } from "../upstream/transport.ts";
+import type { CurrentIncidents } from "./incidents/current-incidents.ts";
 import type { Observer } from "./observer.ts";
 
 /** Sources of the numbers of subscriptions, filters and provider sockets. */
@@ -63,6 +64,7 @@ export interface MetricFacts extends StreamFacts {
   readonly version: string;
   /** True = the reader is an operator, who sees the ids of managed pools. */
   readonly realIds: boolean;
+  readonly incidents: Pick<CurrentIncidents, "stateOf" | "opened">;
 }
 
 /** One provider of a profile on one chain and transport. */
@@ -104,6 +106,17 @@ function budgetsOf({ registry, realIds }: MetricFacts) {
     tracker.set.providers.flatMap((provider) => {
       const budget = tracker.budget(provider);
       return budget === null ? [] : [{ labels: [...labels, provider.id], budget }];
+    }),
+  );
+}
+
+/** How each provider is judged, with the labels `profile`, `chain`, `provider` and `state`. */
+export function providerStates({ registry, realIds, incidents }: MetricFacts) {
+  return trackersOf(registry).flatMap(({ profile, tracker, labels }) =>
+    tracker.set.providers.flatMap(({ id, alias }) => {
+      const judged = incidents.stateOf(profile.slug, tracker.set.chain.chainName, id);
+      const name = profile.managed && !realIds ? alias : id;
+      return judged === null ? [] : [[...labels, name, judged.state]];
     }),
   );
 }

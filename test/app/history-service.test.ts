@@ -8,7 +8,7 @@ import {
   serveHistory,
 } from "../../src/app/live/history-service.ts";
 import { serviceAlone } from "../../src/app/service-parts.ts";
-import type { ChangeEvent } from "../../src/observe/feed/recent-changes.ts";
+import type { ChangeEvent } from "../../src/observe/feed/feed-event.ts";
 import { ServiceHistory } from "../../src/observe/history/service-history.ts";
 import { MAX_STEPS } from "../../src/observe/history/step-outbox.ts";
 import { testBus } from "../cluster/bus-fixture.ts";

@@ -84,6 +84,10 @@ function factsWith(over: Partial<MetricFacts>): MetricFacts {
       problems: [],
     }),
     registry: { profiles: [] },
+    incidents: {
+      stateOf: () => null,
+      opened: { failing: 2, limited: 1, lagging: 0, slow: 0, stalled: 0 },
+    },
     observer: {
       allSeries: () => [SERIES],
       unplaced: UNPLACED,

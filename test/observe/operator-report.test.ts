@@ -42,7 +42,11 @@ test("streams of all workers are one list with their lag, the most subscribed fi
   const { world, worker } = testBus(["1", "2"]);
   const open = (id: string, reports: readonly SubscriptionReport[]) => {
     const { bus } = worker(id);
-    const observer = new Observer(pino({ level: "silent" }), world, { worker: id, workers: 2 });
+    const observer = new Observer(pino({ level: "silent" }), world, {
+      worker: id,
+      workers: 2,
+      salt: "",
+    });
     const checks = { agreed: 4, missing: 1, surplus: 0, unanswered: 0, givenUp: 2, overBudget: 0 };
     const subscriptions = {
       reports: () => reports,

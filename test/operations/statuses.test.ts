@@ -172,6 +172,7 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
     what: "GET /api/v1/history?profile=team&chain=test&provider=p0",
     token: OPERATOR_TOKEN,
   }),
+  listIncidents: () => ({ what: "GET /api/v1/incidents?open=true", token: OPERATOR_TOKEN }),
   watchEvents: () => ({ what: "HEAD /api/v1/operator/events", token: OPERATOR_TOKEN }),
   listNodes: () => ({ what: "GET /api/v1/operator/nodes", token: OPERATOR_TOKEN }),
   listChanges: () => ({ what: "GET /api/v1/operator/changes", token: OPERATOR_TOKEN }),
@@ -325,6 +326,7 @@ function brokenLive(bug: () => never): LiveView {
     hub: new Proxy(live.hub, { get: bug }),
     report: bug,
     history,
+    incidents: bug,
     nodes: bug,
   };
 }
@@ -646,6 +648,7 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     },
   },
   listChanges: { invalid_field: withQuery("limit=0") },
+  listIncidents: { invalid_field: withQuery("limit=0") },
   listDecisions: { invalid_field: withQuery("limit=0") },
   getDecision: {
     200: ofDecision(""),

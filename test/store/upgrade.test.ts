@@ -225,7 +225,7 @@ eachStore(({ engine, place }) => {
     await (await openStore(at)).close();
     const before = await withDatabase(engine, at, async (db) => {
       // As the steps before 028 left it.
-      await db.execute("delete from kysely_migration where name = '028_no_session_owners'");
+      await db.execute("delete from kysely_migration where name >= '028'");
       await db.execute(
         "create table session_owner (channel_id text primary key references session_channel (id), " +
           "node_id text not null, epoch bigint not null, is_exclusive bigint not null, " +
@@ -235,7 +235,10 @@ eachStore(({ engine, place }) => {
         "insert into session_owner select id, 'gone', 1, 1, 0, 1 from session_channel",
       );
       const tables = columnsByTable(await db.columns());
-      return { tables, content: await contentOf(db, tables) };
+      const content = await contentOf(db, tables);
+      // Of step 029.
+      await db.execute("drop table incident");
+      return { tables, content };
     });
     assert.ok((before.content.get("session_owner") ?? []).length > 0);
     await (await openStore(at)).close();

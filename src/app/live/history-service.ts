@@ -4,7 +4,8 @@
 
 import { setNewest } from "../../core/newest.ts";
 import type { Bus, QuestionTopic } from "../../core/workers/bus.ts";
-import { type ChangeEvent, RecentChanges } from "../../observe/feed/recent-changes.ts";
+import type { ChangeEvent } from "../../observe/feed/feed-event.ts";
+import { RecentChanges } from "../../observe/feed/recent-changes.ts";
 import type { CountedStep } from "../../observe/history/history-counts.ts";
 import type { HistoryQuery } from "../../observe/history/history-report.ts";
 import type {
@@ -13,6 +14,7 @@ import type {
   StepsReport,
 } from "../../observe/history/service-history.ts";
 import { type StepBatch, StepOutbox } from "../../observe/history/step-outbox.ts";
+import type { Incident } from "../../observe/incidents/incident.ts";
 import { type Runtime, shared } from "../../runtime.ts";
 import { callsOver, type RemoteObject, serveCalls } from "../../shared/processes/remote-calls.ts";
 import { isStoreFailure } from "../../shared/store/store-failure.ts";
@@ -26,6 +28,8 @@ export interface HistoryService {
   hours(query: HistoryQuery): Promise<OpenHours | "none" | null>;
   /** The latest first. */
   changes(): Promise<readonly ChangeEvent[] | null>;
+  /** Of this service. */
+  incidents(): Promise<readonly Incident[] | null>;
   /** Hands over what was counted last, before the process ends. */
   end(): Promise<void>;
 }
@@ -47,13 +51,14 @@ interface GatheredHistory {
   steps(query: HistoryQuery): Promise<StepsReport>;
   hours(query: HistoryQuery): Promise<OpenHours | "none">;
   changes(): Promise<readonly ChangeEvent[]>;
+  incidents(): Promise<readonly Incident[]>;
   /** Takes what a process counted last. */
   last(batch: StepBatch): Promise<void>;
 }
 
 const GATHERED: RemoteObject<GatheredHistory> = {
   name: "history of the service",
-  methods: ["steps", "hours", "changes", "last"],
+  methods: ["steps", "hours", "changes", "incidents", "last"],
   timeoutMs: 3_000,
 };
 
@@ -77,6 +82,7 @@ export function historyOver(bus: Bus, process: string, own: ProcessHistory): His
     steps: (query) => gathered.steps(query).catch(unanswered),
     hours: (query) => gathered.hours(query).catch(unanswered),
     changes: () => gathered.changes().catch(unanswered),
+    incidents: () => gathered.incidents().catch(unanswered),
     async end() {
       // What was sent and not acknowledged comes again, under its number, and the rest after it.
       const first = batch(0);
@@ -94,11 +100,20 @@ function unanswered(error: unknown): null {
   throw error;
 }
 
-/** Gathers the history of all workers, and answers for it. */
+/** What judges providers by the steps of all workers. */
+export interface StepJudge {
+  add(step: CountedStep): void;
+  /** Judges what was added. */
+  evaluate(): void;
+  list(): readonly Incident[];
+}
+
+/** Gathers the history of all workers, and answers for it. `judge` null = nothing is judged. */
 export function serveHistory(
   bus: Bus,
   runtime: Pick<Runtime, "after">,
   history: ServiceHistory,
+  judge: StepJudge | null = null,
 ): void {
   const changes = new RecentChanges();
   /** The number of the last batch of each process. */
@@ -110,7 +125,10 @@ export function serveHistory(
     processOf.set(from, process);
     if (number <= (taken.get(process) ?? 0)) return;
     setNewest(taken, process, number, MAX_PROCESSES);
-    for (const step of batch.steps) history.add(step);
+    for (const step of batch.steps) {
+      history.add(step);
+      judge?.add(step);
+    }
     for (const change of batch.changes) changes.add(change);
   }
 
@@ -127,7 +145,7 @@ export function serveHistory(
 
   function again(): void {
     runtime.after(GATHER_MS, () => {
-      void gather();
+      void gather().then(() => judge?.evaluate());
       again();
     });
   }
@@ -146,6 +164,7 @@ export function serveHistory(
       await gather();
       return changes.list();
     },
+    incidents: async () => judge?.list() ?? [],
   }));
   again();
 }

@@ -21,17 +21,21 @@ import {
   ServiceHistory,
   type StepsReport,
 } from "../../observe/history/service-history.ts";
+import type { IncidentView } from "../../observe/incidents/incident-book.ts";
 import { type Runtime, within } from "../../runtime.ts";
 import type { Store } from "../../shared/store/store.ts";
 import { isStoreFailure } from "../../shared/store/store-failure.ts";
 import type { HistoryHourTable } from "../../shared/store/tables-cluster.ts";
 import { type HistoryService, serveHistory } from "./history-service.ts";
+import { IncidentService } from "./incident-service.ts";
 
 /** What history is kept with in the process that gathers it. */
 export interface SupervisedHistoryParts {
-  readonly runtime: Pick<Runtime, "after" | "wallMs">;
+  readonly runtime: Pick<Runtime, "after" | "wallMs" | "random">;
   readonly log: Pick<Logger, "warn">;
   readonly bus: Bus;
+  /** Hears of incidents, in a process that serves alone. */
+  readonly hear?: (view: IncidentView) => void;
   /** Unique for each start of the service. */
   readonly serviceId: string;
   /** Opens the store in which hours are written; null = nowhere. */
@@ -39,20 +43,24 @@ export interface SupervisedHistoryParts {
 }
 
 /**
- * Begins to gather history, in the supervisor or in the process that serves alone, and to write its
- * hours; the returned function writes what is left once all workers have ended.
+ * Begins to gather history and to judge providers by it, in the supervisor or in the process that
+ * serves alone, and to write hours and incidents; the returned function writes what is left once
+ * all workers have ended.
  */
 export function openSupervisedHistory(parts: SupervisedHistoryParts): () => Promise<void> {
   const { runtime, bus, serviceId, store, log } = parts;
   const writer = store === null ? null : serviceId;
   const history = new ServiceHistory({ wallMs: runtime.wallMs, writer });
-  serveHistory(bus, runtime, history);
+  const incidents = new IncidentService(parts);
+  serveHistory(bus, runtime, history, incidents);
   if (store === null) return () => Promise.resolve();
-  return startHourWriter({ history, runtime, log, store });
+  const endHours = startHourWriter({ history, runtime, log, store });
+  return async () => void (await Promise.all([endHours(), incidents.close()]));
 }
 
 /** What writes hours; the store is opened when it is first written to. */
-interface HourWriterParts extends Pick<SupervisedHistoryParts, "runtime" | "log"> {
+interface HourWriterParts extends Pick<SupervisedHistoryParts, "log"> {
+  readonly runtime: Pick<Runtime, "after" | "wallMs">;
   readonly history: ServiceHistory;
   readonly store: () => Promise<Store>;
 }

@@ -5,6 +5,7 @@ import type { Bus } from "../../core/workers/bus.ts";
 import { FeedExchange } from "../../observe/feed/feed-exchange.ts";
 import { FeedHub } from "../../observe/feed/feed-hub.ts";
 import { HistoryClock } from "../../observe/history/history-clock.ts";
+import { CurrentIncidents } from "../../observe/incidents/current-incidents.ts";
 import type { Observer } from "../../observe/observer.ts";
 import { openReports, type ReportParts } from "../../observe/operator-report.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -16,6 +17,7 @@ import type { LiveView } from "../../web/api/parts.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { type HistoryService, historyOver } from "./history-service.ts";
 import { createHourReader, openSupervisedHistory } from "./hour-history.ts";
+import { createIncidentReader, INCIDENT_VIEW } from "./incident-service.ts";
 import { NodeReports } from "./node-reports.ts";
 
 export interface OperatorViewParts {
@@ -37,6 +39,7 @@ type Feed = Observer["feed"];
 /** History, reports and the live feed; keeps history from its creation on. */
 export class OperatorView {
   readonly live: LiveView;
+  readonly incidents: CurrentIncidents;
   readonly #feed: Feed;
   readonly #hub: FeedHub;
   readonly #nodeReports: NodeReports;
@@ -55,9 +58,11 @@ export class OperatorView {
     });
     this.#feed = feed;
     this.#history = history;
-    this.#endHistory = keepHistory(parts);
+    this.incidents = new CurrentIncidents(feed);
+    this.#endHistory = keepHistory(parts, this.incidents);
     this.#clock = new HistoryClock({
       counts: observer.history,
+      failures: observer.failures,
       feed,
       registry,
       runtime,
@@ -66,11 +71,16 @@ export class OperatorView {
     this.#nodeReports = new NodeReports(parts);
     const exchange = service.workers === 1 ? null : new FeedExchange(bus, runtime);
     this.#hub = new FeedHub({ runtime, feed, exchange });
-    this.#stops = [noteNodes(feed, parts.cluster), noteWorkers(feed, bus)];
+    const hearIncidents = bus.subscribe(INCIDENT_VIEW, (view) => this.incidents.receive(view));
+    this.#stops = [noteNodes(feed, parts.cluster), noteWorkers(feed, bus), hearIncidents];
     this.live = {
       runtime,
       report: openReports(parts, bus),
-      history: { ...history, hours: createHourReader(history, store, runtime) },
+      history: {
+        ...history,
+        hours: createHourReader(history, store, runtime),
+      },
+      incidents: createIncidentReader(history, store, runtime),
       nodes: () => this.#nodeReports.read(),
       hub: this.#hub,
       registry,
@@ -102,11 +112,15 @@ export class OperatorView {
 }
 
 /** Keeps history here, unless the supervisor gathers it; the result ends that. */
-function keepHistory({ runtime, store, log, service }: OperatorViewParts): () => Promise<void> {
+function keepHistory(
+  { runtime, store, log, service }: OperatorViewParts,
+  incidents: CurrentIncidents,
+): () => Promise<void> {
   if (service.workers > 1) return () => Promise.resolve();
   const { bus, id: serviceId } = service;
   const written = store === null ? null : () => Promise.resolve(store);
-  return openSupervisedHistory({ runtime, log, bus, serviceId, store: written });
+  const hear = incidents.receive.bind(incidents);
+  return openSupervisedHistory({ runtime, log, bus, serviceId, store: written, hear });
 }
 
 /** Tells the feed of nodes that join and leave; the returned function ends that. */

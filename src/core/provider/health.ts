@@ -48,6 +48,8 @@ export class Health {
   facts: LearnedFacts | null = null;
   /** Latency of the latest successful probe; null = none. */
   probeMs: number | null = null;
+  /** Whether its last probe was answered well; null = it was not probed. */
+  isLastProbeGood: boolean | null = null;
   /** When it was last probed, successfully or not. */
   probedAtMs = NEVER_MS;
   /** How often calls hung at it of late. */
@@ -187,6 +189,7 @@ export function recordVerdict(
  */
 export function recordGoodProbe(health: Health, latencyMs: number, nowMs: number): void {
   health.hasAnswered = true;
+  health.isLastProbeGood = true;
   const moment = { startedAtMs: nowMs - latencyMs, nowMs };
   health.breaker = circuit.probed(circuitOf(health, nowMs), moment);
 }

@@ -24,9 +24,9 @@ import {
   type RoutingDecision,
   SLOW_MS,
 } from "./decision.ts";
-import type { FeedEvent } from "./feed-event.ts";
+import { type ChangeEvent, type FeedEvent, isRemembered } from "./feed-event.ts";
 import { type DecisionUse, KeptDecisions } from "./kept-decisions.ts";
-import { type ChangeEvent, MAX_CHANGES } from "./recent-changes.ts";
+import { MAX_CHANGES } from "./recent-changes.ts";
 
 /** Calls a second of the whole service that the readers of one filter see. */
 export const WATCHED_PER_S = 200;
@@ -168,19 +168,21 @@ export class EventFeed implements PlanRecording {
     if (filters !== null) this.#pendingCalls.push({ decision, filters });
   }
 
-  /** Keeps a change of state until it is taken, and passes it on if somebody watches. */
+  /** Keeps a change that is remembered until it is taken, and passes it on if somebody watches. */
   emit(event: UnplacedEvent): void {
     const at = new Date(this.#parts.runtime.wallMs()).toISOString();
     const { worker } = this;
     const change = { type: event.type, data: { at, worker, ...event.data } } as ChangeEvent;
-    if (this.#changes.length >= MAX_CHANGES) this.#changes.shift();
-    this.#changes.push(change);
+    if (isRemembered(change)) {
+      if (this.#changes.length >= MAX_CHANGES) this.#changes.shift();
+      this.#changes.push(change);
+    }
     if (this.#receive === null) return;
     if (this.#pendingChanges.length >= MAX_CHANGES) this.#pendingChanges.shift();
     this.#pendingChanges.push({ event: change, filters: null });
   }
 
-  /** The latest changes of state since they were taken. */
+  /** The latest of these changes since they were taken. */
   takeChanges(): readonly ChangeEvent[] {
     const changes = this.#changes;
     this.#changes = [];

@@ -29,6 +29,18 @@ interface FeedData {
   readonly cordon: AboutTransport & { readonly cordoned: boolean };
   /** The heads of a provider fell behind, or caught up. */
   readonly head: AboutProvider & { readonly behind: boolean; readonly lag_blocks: number | null };
+  /** An incident was opened, or is over. */
+  readonly incident: AboutChain & {
+    readonly incident: string;
+    readonly change: "opened" | "closed";
+    /** Null = it is of the chain. */
+    readonly provider: string | null;
+    readonly cause: string;
+    readonly words: string;
+    readonly started_at: string;
+    readonly ended_at: string | null;
+    readonly users: number;
+  };
   /** A subscription goes on at another provider. */
   readonly stream: AboutChain & {
     readonly kind: string;
@@ -56,7 +68,20 @@ export const FEED_EVENT_TYPES = [
   "circuit",
   "cordon",
   "head",
+  "incident",
   "stream",
   "config",
   "node",
 ] as const satisfies readonly FeedEvent["type"][];
+
+/** An event that is no call. */
+export type ChangeEvent = Exclude<FeedEvent, { readonly type: "call" }>;
+
+/**
+ * Whether a change is remembered among the latest: incidents stand for the circuits, heads and
+ * refusals of one provider, which may change every minute.
+ */
+export function isRemembered({ type, data }: ChangeEvent): boolean {
+  if (type === "cordon") return data.cause === "operator";
+  return type === "incident" || type === "config" || type === "node";
+}

@@ -13,7 +13,7 @@ const EVENTS: Topic<FeedBatch> = { name: "feed events" };
 /** How often a worker repeats that it is watched, and how long that holds. */
 const REPEAT_MS = 4_000;
 const HOLDS_MS = 11_000;
-const OF_EACH_WORKER: ReadonlySet<FeedEvent["type"]> = new Set(["config", "node"]);
+const OF_EACH_WORKER: ReadonlySet<FeedEvent["type"]> = new Set(["config", "incident", "node"]);
 
 interface Watcher {
   readonly untilMs: number;

@@ -1,10 +1,7 @@
-// What changed lately in the whole service: circuits, cordons, heads, streams, configuration,
-// workers and nodes. Keeps the latest; what several workers tell of the same change counts once.
+// What changed lately in the whole service. Keeps the latest; what several workers tell of the same
+// change counts once.
 // Knows no reader.
-import type { FeedEvent } from "./feed-event.ts";
-
-/** An event that is no call. */
-export type ChangeEvent = Exclude<FeedEvent, { readonly type: "call" }>;
+import type { ChangeEvent } from "./feed-event.ts";
 
 /** Changes that are kept. */
 export const MAX_CHANGES = 200;
@@ -69,7 +66,7 @@ function subjectOf({ type, data }: ChangeEvent): string {
   return JSON.stringify([type, ...SUBJECT.map((name) => fields[name])]);
 }
 
-const SUBJECT = ["profile", "chain", "provider", "transport", "kind", "node"];
+const SUBJECT = ["profile", "chain", "provider", "transport", "kind", "node", "incident"];
 
 /** How things are after a change: all but its subject and what differs between workers. */
 function stateOf({ type, data }: ChangeEvent): string {

@@ -3,14 +3,17 @@
 import type { Runtime } from "../../runtime.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { EventFeed } from "../feed/event-feed.ts";
+import type { FailureCounts } from "./failure-counts.ts";
 import { RESOLUTIONS } from "./history.ts";
 import type { CountedStep, HistoryCounts } from "./history-counts.ts";
+import type { ChainEvidence } from "./step-evidence.ts";
 
 const [{ stepMs: STEP_MS }] = RESOLUTIONS;
 
 /** What the clock works with. */
 export interface HistoryClockParts {
   readonly counts: HistoryCounts;
+  readonly failures: FailureCounts;
   readonly feed: Pick<EventFeed, "emit">;
   readonly registry: Pick<ProfileRegistry, "profiles">;
   readonly runtime: Pick<Runtime, "after" | "wallMs">;
@@ -33,9 +36,10 @@ export class HistoryClock {
 
   /** Passes on what was counted until now. */
   refresh(): void {
-    const { counts, registry, runtime, receive } = this.#parts;
+    const { counts, failures, registry, runtime, receive } = this.#parts;
     const samples = samplesOf(registry);
-    receive({ atMs: this.#beganMs, rows: counts.take(samples) });
+    const evidence = { chains: samples.map(evidenceOf), failures: failures.take() };
+    receive({ atMs: this.#beganMs, rows: counts.take(samples), evidence });
     this.#beganMs = runtime.wallMs();
     this.#behind = this.#compareHeads(samples);
   }
@@ -74,8 +78,20 @@ function samplesOf({ profiles }: Pick<ProfileRegistry, "profiles">) {
     [...trackers].map(([chain, tracker]) => ({
       profile: profile.slug,
       chain,
+      head: tracker.head(),
+      blockTimeMs: tracker.set.chain.blockTimeMs,
       maxLagBlocks: tracker.set.maxLagBlocks,
       providers: tracker.set.providers.map((provider) => tracker.summary(provider)),
     })),
   );
+}
+
+/** What a sample says to those who judge providers; users' own providers are not judged. */
+function evidenceOf({ providers, ...chain }: ReturnType<typeof samplesOf>[number]): ChainEvidence {
+  return {
+    ...chain,
+    providers: providers.flatMap(({ provider, lagBlocks: _, circuit: __, ...known }) =>
+      provider.guarded ? [] : [{ ...known, provider: { id: provider.id, alias: provider.alias } }],
+    ),
+  };
 }

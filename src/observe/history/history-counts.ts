@@ -21,6 +21,7 @@ import {
   noteState,
   UNANSWERED_AT,
 } from "./history-row.ts";
+import type { StepEvidence } from "./step-evidence.ts";
 
 /** The classes of methods, in the order of their rows. */
 export const METHOD_CLASSES: readonly DeadlineClass[] = [
@@ -85,13 +86,15 @@ export interface CountedStep {
   /** A moment within the step (wall clock, ms). */
   readonly atMs: number;
   readonly rows: readonly CountedRow[];
+  /** By which providers are judged; absent = they are not. */
+  readonly evidence?: StepEvidence;
 }
 
 /** The providers of a profile on a chain, as they are at the end of a step. */
 export interface ChainSample {
   readonly profile: string;
   readonly chain: string;
-  readonly providers: readonly ProviderSummary[];
+  readonly providers: readonly Pick<ProviderSummary, "provider" | "lagBlocks" | "circuit">[];
 }
 
 /** Counts of one provider of a profile on a chain. */
@@ -159,7 +162,7 @@ export class ChainCounts {
   }
 
   /** Notes how the configured providers are. */
-  note(providers: readonly ProviderSummary[]): void {
+  note(providers: ChainSample["providers"]): void {
     for (const { provider, lagBlocks, circuit } of providers) {
       const counts = this.#of(provider);
       if (counts !== null) noteState(counts.state, lagBlocks, circuit);

@@ -1,6 +1,6 @@
 // History of the whole service in one process: the steps that its processes count, in memory, and
 // the hours until the database has them. At most 64 MiB in all. Knows neither bus nor database.
-import type { ChangeEvent } from "../feed/recent-changes.ts";
+import type { ChangeEvent } from "../feed/feed-event.ts";
 import { History, type HistoryUse, MAX_HISTORY_BYTES } from "./history.ts";
 import type { CountedRow, CountedStep } from "./history-counts.ts";
 import { type HistoryQuery, historyReport, type SeriesReport } from "./history-report.ts";

@@ -1,7 +1,9 @@
 // Counts for history until another process has taken them: numbered batches, each sent again until
 // it is acknowledged. Bounded: of steps that nobody takes, old ones are added up.
-import { type ChangeEvent, MAX_CHANGES } from "../feed/recent-changes.ts";
+import type { ChangeEvent } from "../feed/feed-event.ts";
+import { MAX_CHANGES } from "../feed/recent-changes.ts";
 import { type CountedStep, RowSums } from "./history-counts.ts";
+import type { StepEvidence } from "./step-evidence.ts";
 
 /** What a process hands over. */
 export interface StepBatch {
@@ -55,5 +57,14 @@ export class StepOutbox {
 function addedUp(first: CountedStep, second: CountedStep): CountedStep {
   const sums = new RowSums();
   for (const row of [...first.rows, ...second.rows]) sums.add(row);
-  return { atMs: second.atMs, rows: sums.list() };
+  const added = { atMs: second.atMs, rows: sums.list() };
+  return second.evidence === undefined ? added : { ...added, evidence: joined(first, second) };
+}
+
+/** Failures that are kept of added steps. */
+const MAX_FAILURES = 1_000;
+
+function joined({ evidence: first }: CountedStep, { evidence: second }: CountedStep): StepEvidence {
+  const failures = [...(first?.failures ?? []), ...(second?.failures ?? [])];
+  return { chains: second?.chains ?? [], failures: failures.slice(-MAX_FAILURES) };
 }

@@ -48,6 +48,7 @@ const OLD_ROWS = {
     isOld: (now) => sql`(hour < ${now} / ${sql.lit(HOUR_MS)} - ${sql.lit(90 * 24)}
       or hour > ${now} / ${sql.lit(HOUR_MS)} + ${sql.lit(24)})`,
   },
+  incident: { key: ["id"], isOld: olderThan("started_at", 90 * DAY_MS) },
 } satisfies Readonly<Record<string, OldRows>>;
 
 const REMOVED_AT_ONCE = 1_000;

@@ -181,6 +181,10 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "026_operator_reload": step(table("operator_reload")),
   "027_key_consistency": step(...added("api_key")),
   "028_no_session_owners": step("drop table session_owner"),
+  "029_incidents": step(
+    table("incident"),
+    "create index incident_by_start on incident (started_at)",
+  ),
 };
 
 function step(...statements: readonly Statement[]): Migration {

@@ -163,6 +163,30 @@ export const CLUSTER_TABLES = {
     /** The counts by name, as JSON. */
     counts: text,
   },
+  /** What was wrong with a provider or a chain, as one service saw it. */
+  incident: {
+    id: key,
+    profile: text,
+    chain: text,
+    /** The id, and how callers of a managed pool see it; empty = it is of the chain. */
+    provider: text,
+    alias: text,
+    cause: text,
+    /** Empty = it is of the chain. */
+    state: text,
+    words: text,
+    started_at: int,
+    /** Null = it was open when it was written. */
+    ended_at: orNull(int),
+    /** Null = all was not well then. */
+    good_since: orNull(int),
+    /** When it was written last: a service that ended cannot say that an incident is over. */
+    seen_at: int,
+    attempts: int,
+    failed: int,
+    failed_calls: int,
+    users: int,
+  },
   /** What a process of a node tells of itself. May be lost at any time. */
   node_report: {
     /** As in `node`. */
@@ -175,5 +199,6 @@ export const CLUSTER_TABLES = {
 };
 export type AuditResultTable = Row<typeof CLUSTER_TABLES.audit_result>;
 export type HistoryHourTable = Row<typeof CLUSTER_TABLES.history_hour>;
+export type IncidentTable = Row<typeof CLUSTER_TABLES.incident>;
 export type OperatorActionTable = Row<typeof CLUSTER_TABLES.operator_action>;
 export type ProviderShareTable = Row<typeof CLUSTER_TABLES.provider_share>;

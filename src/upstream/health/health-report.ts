@@ -40,6 +40,27 @@ function stateOf(breaker: Breaker, { hasAnswered }: Pick<Health, "hasAnswered">)
   return breaker.kind === "closed" && breaker.recovery !== undefined ? "recovered" : breaker.kind;
 }
 
+/** What its transports show of a provider together. */
+export function summaryOf(state: ProviderState | null, nowMs: number) {
+  const used = [state?.http ?? null, state?.ws ?? null].filter((health) => health !== null);
+  const circuits = used.map((health) => CIRCUIT_STATES.indexOf(circuitStateOf(health, nowMs)));
+  const worst = CIRCUIT_STATES[Math.max(0, ...circuits)] ?? "closed";
+  const isCordoned = state !== null && state.cordon !== null;
+  const probed = used.find(({ isLastProbeGood }) => isLastProbeGood !== null);
+  const isWrongChain = used.some(({ wrongChain }) => wrongChain);
+  const cordon = used.find((health) => health.cordon !== null)?.cordon ?? null;
+  const refusal = isWrongChain ? ("wrong_chain" as const) : cordon;
+  return {
+    circuit: isCordoned ? ("cordoned" as const) : worst,
+    /** Why it is not asked. */
+    exclusion: isCordoned ? ("operator" as const) : refusal,
+    hasAnswered: used.some(({ hasAnswered }) => hasAnswered),
+    isLastProbeGood: probed?.isLastProbeGood ?? null,
+    probeMs: probed?.probeMs ?? null,
+    isLimited: used.some(({ throttle }) => limitedForMs(throttle, nowMs) > 0),
+  };
+}
+
 /** The health of one provider on one transport, for display; null = unknown. */
 export type HealthReport = ReturnType<typeof reportOf>;
 

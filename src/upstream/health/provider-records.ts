@@ -32,12 +32,13 @@ import {
 } from "../../core/provider/profile.ts";
 import { regionPlacement } from "../../core/provider/region.ts";
 import { learnUnserved, type ServedNames } from "../../core/provider/unserved-methods.ts";
+import { errorGroupOf } from "../../core/provider-errors/category.ts";
 import { type BlockRef, isHeight, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, methodOf } from "../../core/rpc/method.ts";
 import type { Block } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { BudgetReport } from "../budget/provider-budget.ts";
-import { CIRCUIT_STATES, circuitStateOf, type HealthReport, reportOf } from "./health-report.ts";
+import { type HealthReport, reportOf, summaryOf } from "./health-report.ts";
 import { KnownBlocks } from "./known-blocks.ts";
 import {
   isUsable,
@@ -175,6 +176,8 @@ export class ProviderRecords {
     health.probedAtMs = this.runtime.now();
     if (result.kind === "failed") {
       recordFailedProbe(health, health.probedAtMs);
+      // One that refuses a probe for a rate limit has answered.
+      if (errorGroupOf(result.category) !== "rate_limit") health.isLastProbeGood = false;
       if (result.cordon === undefined) return;
       const unrefused = conditionOf(channel);
       health.cordon = result.cordon;
@@ -351,18 +354,14 @@ export class ProviderRecords {
   }
 
   /**
-   * The state of a provider in short: how far it is behind (blocks; null = unknown), and the worst
-   * circuit of its transports.
+   * The state of a provider in short: how far it is behind (blocks; null = unknown), the worst
+   * circuit of its transports, and what else shows how it is.
    */
   summary(provider: Provider) {
     const nowMs = this.runtime.now();
     const state = this.stateOf(provider);
-    const circuits = [state?.http ?? null, state?.ws ?? null]
-      .filter((health) => health !== null)
-      .map((health) => CIRCUIT_STATES.indexOf(circuitStateOf(health, nowMs)));
-    const worst = CIRCUIT_STATES[Math.max(0, ...circuits)] ?? "closed";
-    const circuit = state !== null && state.cordon !== null ? ("cordoned" as const) : worst;
-    return { provider, lagBlocks: this.#lagOf(state, nowMs), circuit };
+    const lagBlocks = this.#lagOf(state, nowMs);
+    return { provider, lagBlocks, ...summaryOf(state, nowMs) };
   }
 
   #lagOf(state: ProviderState | null, nowMs: number): number | null {

@@ -5,6 +5,7 @@ import { handled } from "./action-log.ts";
 import { ANYONE, instanceCallerOf, type OperatorCredentials } from "./authenticate.ts";
 import { SESSION_HANDLERS } from "./handlers/console-session.ts";
 import { HISTORY_HANDLERS } from "./handlers/history.ts";
+import { INCIDENT_HANDLERS } from "./handlers/incidents.ts";
 import { LIVE_HANDLERS } from "./handlers/live.ts";
 import { OPERATOR_PROVIDER_HANDLERS, QUERIES_PER_MINUTE } from "./handlers/operator-providers.ts";
 import { type AnyResult, type OperationRequest, parseHandlers } from "./operation.ts";
@@ -33,6 +34,7 @@ const HANDLERS: InstanceHandlers = {
   ...SESSION_HANDLERS,
   ...OPERATOR_PROVIDER_HANDLERS,
   ...HISTORY_HANDLERS,
+  ...INCIDENT_HANDLERS,
   ...LIVE_HANDLERS,
 };
 

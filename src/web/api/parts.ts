@@ -19,6 +19,7 @@ import type {
 import type { ProfileRef } from "../../hosted/profiles/profiles.ts";
 import type { FeedHub } from "../../observe/feed/feed-hub.ts";
 import type { HistoryReader } from "../../observe/history/service-history.ts";
+import type { Incident } from "../../observe/incidents/incident.ts";
 import type { ReadReport } from "../../observe/operator-report.ts";
 import type { Payments } from "../../payments/payments.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -133,6 +134,8 @@ export interface LiveView {
   readonly runtime: Pick<Runtime, "wallMs" | "after">;
   readonly report: ReadReport;
   readonly history: HistoryReader;
+  /** All that are kept, of all nodes; null = the process that has them does not answer. */
+  readonly incidents: () => Promise<readonly Incident[] | null>;
   readonly nodes: () => Promise<z.output<typeof nodes>>;
   readonly hub: FeedHub;
   readonly registry: Pick<ProfileRegistry, "profile">;

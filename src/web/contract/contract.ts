@@ -8,6 +8,7 @@ import { CLAIM_OPERATIONS } from "./claims.ts";
 import { CONSOLE_OPERATIONS, SESSION_OPERATIONS } from "./console.ts";
 import { FEEDBACK_OPERATIONS } from "./feedback.ts";
 import { HISTORY_OPERATIONS } from "./history.ts";
+import { INCIDENT_OPERATIONS } from "./incidents.ts";
 import { INSTANCE_OPERATIONS } from "./instance.ts";
 import { KEY_OPERATIONS } from "./keys.ts";
 import { LIVE_OPERATIONS } from "./live.ts";
@@ -30,6 +31,7 @@ export const CONTRACT = {
   ...CONSOLE_OPERATIONS,
   ...OPERATOR_OPERATIONS,
   ...HISTORY_OPERATIONS,
+  ...INCIDENT_OPERATIONS,
   ...LIVE_OPERATIONS,
 } as const;
 
@@ -40,6 +42,7 @@ const BY_INSTANCE = {
   ...SESSION_OPERATIONS,
   ...CONSOLE_OPERATIONS,
   ...HISTORY_OPERATIONS,
+  ...INCIDENT_OPERATIONS,
   ...LIVE_OPERATIONS,
 } as const;
 

@@ -254,9 +254,9 @@ export const HISTORY_OPERATIONS = operations({ tag: "operator", auth: ["operator
     endpoint: "GET /api/v1/operator/changes",
     summary: "List what changed lately",
     description:
-      "The latest 200 events of the live feed that are no calls, of all workers, newest first; " +
-      "what several workers tell of the same change counts once. Heads are looked at every 10 " +
-      "s.",
+      "The latest 200 events `incident`, `config` and `node` of the live feed, and cordons by " +
+      "operators, of all workers, newest first; what several workers tell of the same change " +
+      "counts once.",
     query: changesQuery,
     answers: { 200: answer("The changes.", changes) },
   },

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { RESOURCES } from "../../core/rpc/method.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
+import { PROVIDER_STATES } from "../../observe/incidents/judge.ts";
 import { answer, type OperationRows, operations } from "./operation.ts";
 import { exactly, is, list, map, oneOf, openRecord, record, recordOrNull, rows } from "./shapes.ts";
 
@@ -187,6 +188,14 @@ const provider = openRecord({
   cordon: record({ reason: is.textOrNull, at: instant })
     .nullish()
     .describe("Set by the operator: it gets no calls. Only the operator reads the reason."),
+  state: oneOf(PROVIDER_STATES)
+    .nullable()
+    .describe(
+      "Judged over time, as incidents are. `recovered`: its probes are good, and no call has " +
+        "tried it since; `maintenance`: cordoned by the operator; null = not judged yet.",
+    ),
+  state_since: instant.nullable(),
+  cause: is.textOrNull.describe("In words; null = there is nothing to say."),
   transports: list(transport),
 }).meta({ id: "ProviderMetrics", description: "How a provider does." });
 

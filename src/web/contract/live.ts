@@ -215,7 +215,7 @@ export const LIVE_OPERATIONS = operations({ tag: "operator", auth: ["operator"] 
     summary: "Watch what happens",
     description:
       "Server-sent events of all workers: `call` (as `CallEvent`), `circuit`, `cordon`, `head`, " +
-      "`stream`, `config` and `node`; `hello` first, `beat` every 5 s, `sampled` where calls " +
+      "`incident`, `stream`, `config` and `node`; `hello` first, `beat` every 5 s, `sampled` where calls " +
       "were left out (each filter has 200 a second), `resync` where events are missing, `end` " +
       "last. Filters concern calls only, and choose before any are left out. What several " +
       "workers tell of the same change comes once. Several times a second. Ends with its " +

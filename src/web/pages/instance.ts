@@ -6,6 +6,8 @@ import type { Chain } from "../../core/provider/chain.ts";
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
 import { unknownShapes } from "../../core/provider-errors/error-samples.ts";
 import { COUNTED_KINDS } from "../../core/stream/subscription.ts";
+import type { CurrentIncidents } from "../../observe/incidents/current-incidents.ts";
+import type { JudgedState } from "../../observe/incidents/incident-book.ts";
 import { streamTotals, streamView } from "../../observe/operator-report.ts";
 import type { StreamFacts } from "../../observe/readings.ts";
 import type { Series } from "../../observe/series.ts";
@@ -143,6 +145,8 @@ export interface MetricsFacts extends StreamFacts {
   readonly openSockets: number;
   /** True = the reader is the operator, who sees the real ids of managed providers. */
   readonly realIds: boolean;
+  /** How providers are judged. */
+  readonly incidents: Pick<CurrentIncidents, "stateOf">;
 }
 
 /** `GET /api/metrics/{chain}`, for every profile that serves the chain. */
@@ -189,6 +193,10 @@ function profileMetrics(
       name: isPublic ? provider.alias : provider.name,
       region: provider.region,
       cordon: cordonDocument(tracker.cordonOf(provider), facts.realIds),
+      ...stateDocument(
+        facts.incidents.stateOf(slug, chain.chainName, provider.id),
+        tracker.cordonOf(provider),
+      ),
       ...(facts.realIds ? { limits: limitsDocument(tracker.budget(provider)) } : {}),
       transports: transportsOf(provider).map((transport) => ({
         ...transportMetrics(tracker, provider, transport, total),
@@ -202,6 +210,20 @@ function profileMetrics(
 function cordonDocument(cordon: ProviderCordon | null, isOperator: boolean): unknown {
   if (cordon === null) return null;
   return { reason: isOperator ? cordon.reason : null, at: new Date(cordon.atMs).toISOString() };
+}
+
+/** How a provider is judged; a cordon holds at once, before the next judgement. */
+function stateDocument(judged: JudgedState | null, cordon: ProviderCordon | null): object {
+  if (cordon !== null)
+    return {
+      state: "maintenance",
+      state_since: new Date(cordon.atMs).toISOString(),
+      cause: "cordoned by the operator",
+    };
+  if (judged === null || judged.state === "maintenance")
+    return { state: null, state_since: null, cause: null };
+  const { state, sinceMs, words } = judged;
+  return { state, state_since: new Date(sinceMs).toISOString(), cause: words };
 }
 
 /** What was sent of what may be sent to a provider; null = no limit is declared. */

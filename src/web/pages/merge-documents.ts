@@ -49,6 +49,8 @@ const RULES: Readonly<Record<string, Rule>> = {
   pruned_resources: "union",
   requests_per_second: "sum",
   state: "now",
+  state_since: "now",
+  cause: "now",
   in_use: "sum",
   limit: "max",
   spent: "max",

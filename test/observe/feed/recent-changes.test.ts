@@ -2,11 +2,8 @@
 // times, bounded, and with a clock that was set back.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  type ChangeEvent,
-  MAX_CHANGES,
-  RecentChanges,
-} from "../../../src/observe/feed/recent-changes.ts";
+import type { ChangeEvent } from "../../../src/observe/feed/feed-event.ts";
+import { MAX_CHANGES, RecentChanges } from "../../../src/observe/feed/recent-changes.ts";
 
 const NOON_MS = Date.UTC(2026, 10, 23, 12);
 

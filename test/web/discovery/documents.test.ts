@@ -125,7 +125,7 @@ test("an instance without keys tells of no key, no price and no operation that i
   for (const [path, text] of textsOf(ROUTER))
     assert.doesNotMatch(
       text,
-      /api\/v1\/(?!console|history)|svc_ak_|svc_mt_|balance(?!d)|\b402\b|\bCU\b|price/i,
+      /api\/v1\/(?!console|history|incidents)|svc_ak_|svc_mt_|balance(?!d)|\b402\b|\bCU\b|price/i,
       path,
     );
   const agent = JSON.parse(textOf(ROUTER, "/agent.json"));

@@ -22,6 +22,7 @@ const INSTANCE_IDS = [
   "getReadiness",
   "getSession",
   "listChains",
+  "listIncidents",
   "signIn",
   "signOut",
 ];
@@ -258,7 +259,7 @@ test(
     assert.deepEqual(keyed.paths["/api/v1/keys"].post.security, [{}, { managementToken: [] }]);
     assert.deepEqual(
       Object.keys(plain.paths).filter((path) => path.startsWith("/api/v1")),
-      ["/api/v1/console/session", "/api/v1/history"],
+      ["/api/v1/console/session", "/api/v1/history", "/api/v1/incidents"],
     );
   },
 );

@@ -116,6 +116,7 @@ export async function createFixture(
     node: null,
     publicNode: null,
     cluster: () => null,
+    incidents: { stateOf: () => null, opened: null },
     metricsApart: false,
     documents: () => Promise.resolve({ get: () => undefined }),
     legacyForms,

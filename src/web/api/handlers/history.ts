@@ -16,7 +16,7 @@ import type {
 } from "../../../observe/history/service-history.ts";
 import type { HISTORY_OPERATIONS } from "../../contract/history.ts";
 import type { ApiInput } from "../../contract/operation.ts";
-import type { InstanceHandlers, LiveView } from "../parts.ts";
+import type { InstanceHandlers, InstanceParts, LiveView } from "../parts.ts";
 import { silent } from "./live.ts";
 import { instant, ok } from "./views.ts";
 
@@ -24,11 +24,7 @@ import { instant, ok } from "./views.ts";
 export const HISTORY_HANDLERS: InstanceHandlers<"getHistory" | "listChanges" | "listNodes"> = {
   async getHistory({ query, caller }, { summary, live }) {
     const realIds = caller.kind === "operator";
-    const isSignedIn = realIds || caller.isSignedIn === true;
-    if (!isSignedIn && !summary().public)
-      return apiFault("unauthorized", "the status of this service is for its operator", {
-        nextAction: "send the operator token as Authorization: Bearer <token>",
-      });
+    if (!isStatusShown(caller, summary)) return STATUS_HIDDEN;
     const scope = scopeOf(live, query, realIds);
     if ("code" in scope) return scope;
     const { byAlias, ...asked } = scope;
@@ -57,6 +53,21 @@ export const HISTORY_HANDLERS: InstanceHandlers<"getHistory" | "listChanges" | "
     return changes === undefined ? silent() : ok({ changes });
   },
 };
+
+/** Whether a caller may read how the service is. */
+export function isStatusShown(
+  caller: { readonly kind: string; readonly isSignedIn?: boolean },
+  summary: InstanceParts["summary"],
+): boolean {
+  return caller.kind === "operator" || caller.isSignedIn === true || summary().public;
+}
+
+/** The answer to those who may not. */
+export const STATUS_HIDDEN = apiFault(
+  "unauthorized",
+  "the status of this service is for its operator",
+  { nextAction: "send the operator token as Authorization: Bearer <token>" },
+);
 
 function read(
   { history: { steps, hours } }: LiveView,
