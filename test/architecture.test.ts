@@ -194,7 +194,7 @@ const ALLOWED_PRIVATE_NAMES: Readonly<Record<string, string>> = {
   "src/shared/store/directory-lock.ts: directory": "a directory of the file system",
   "src/shared/store/sqlite.ts: directory": "a directory of the file system",
   "src/core/provider-errors/category.ts: quota": "the quota of a provider's plan",
-  "console/health/judge.ts: quota": "as above",
+  "console/health/states.ts: quota": "as above",
 };
 
 /** Packages of `dependencies` that no file of `src` imports, with the reason. */
@@ -242,7 +242,7 @@ const CONSOLE_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   format: [],
   health: ["api", "format"],
   app: ["api", "components", "format", "pages"],
-  components: ["api", "app", "format"],
+  components: ["api", "app", "format", "health"],
   snippets: ["components"],
   wallet: ["api"],
   editor: [],

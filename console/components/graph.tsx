@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { axisTexts, DASH, rate } from "../format/text.ts";
+import type { Tone } from "../format/tone.ts";
 import "uplot/dist/uPlot.min.css";
 import { Card } from "./card.tsx";
 
@@ -13,6 +14,15 @@ export interface GraphSeries {
   readonly values: readonly (number | null)[];
   /** Name of its colour in the style sheet; left out = the next one of those for lines. */
   readonly color?: string;
+}
+
+/** A stretch of time in which something was wrong, behind the lines of a graph. */
+export interface GraphBand {
+  /** Seconds since 1970; null = it lasts. */
+  readonly from: number;
+  readonly to: number | null;
+  readonly tone: Tone;
+  readonly label: string;
 }
 
 interface GraphProps {
@@ -26,6 +36,7 @@ interface GraphProps {
   readonly stacked?: boolean;
   /** True = only whole numbers stand at the axis. */
   readonly whole?: boolean;
+  readonly bands?: readonly GraphBand[] | undefined;
   /** What it means that nothing was measured. */
   readonly empty?: string;
 }
@@ -47,13 +58,13 @@ export function GraphCard({ lead, ...graph }: GraphCardProps) {
 }
 
 /** Errors, or calls that were not answered, a second over time, by their kind. */
-export function ErrorCard(props: Pick<GraphProps, "title" | "times" | "series">) {
+export function ErrorCard(props: Pick<GraphProps, "title" | "times" | "series" | "bands">) {
   return <GraphCard {...props} format={rate} stacked empty="No errors in this time." />;
 }
 
 /** A graph that is as wide as its place. */
 export function Graph(props: GraphProps) {
-  const { title, times, series, format } = props;
+  const { times, series } = props;
   const { empty = "Nothing was measured in this time." } = props;
   const place = useRef<HTMLDivElement>(null);
   const shape = series.map(({ label, color }) => `${label} ${color}`).join("|");
@@ -65,11 +76,11 @@ export function Graph(props: GraphProps) {
     if (parent === null) return;
     return keepDrawn(parent, plot, () => latest.current);
   }, [shape]);
-  useEffect(() => plot.current?.setData(dataOf(props)), [times, series]);
+  useEffect(() => plot.current?.setData(dataOf(props)), [times, series, props.bands]);
   const hasValues = series.some(({ values }) => values.some((value) => value !== null));
   return (
     <div class="graph">
-      <div ref={place} role="img" aria-label={summaryOf(title, series, format)} />
+      <div ref={place} role="img" aria-label={summaryOf(props)} />
       {hasValues ? null : <p class="small muted">{empty}</p>}
     </div>
   );
@@ -125,6 +136,7 @@ function optionsOf(parent: HTMLElement, props: () => GraphProps): uPlot.Options 
     height: HEIGHT,
     padding: [10, 28, 0, 0],
     bands: stacked ? series.slice(1).map((_, at) => ({ series: [at + 1, at + 2] })) : [],
+    hooks: { drawClear: [(plot) => drawBands(plot, props().bands ?? [], color)] },
     cursor: { y: false, points: { size: 6 }, drag: { setScale: false } },
     legend: {
       show: series.length > 0,
@@ -157,6 +169,26 @@ function optionsOf(parent: HTMLElement, props: () => GraphProps): uPlot.Options 
   };
 }
 
+/** Draws what was wrong behind everything else, each stretch from top to bottom. */
+function drawBands(
+  { ctx, bbox, valToPos }: uPlot,
+  bands: readonly GraphBand[],
+  color: (name: string) => string,
+): void {
+  const right = bbox.left + bbox.width;
+  for (const { from, to, tone } of bands) {
+    const start = Math.max(bbox.left, valToPos(from, "x", true));
+    const end = to === null ? right : Math.min(right, valToPos(to, "x", true));
+    if (!(end > start)) continue;
+    ctx.fillStyle = seeThrough(color(tone === "idle" ? "--muted" : `--${tone}`), BAND_OPACITY);
+    ctx.fillRect(start, bbox.top, Math.max(end - start, LEAST_BAND), bbox.height);
+  }
+}
+
+const BAND_OPACITY = 0.14;
+/** In pixels of the canvas: a short incident is seen. */
+const LEAST_BAND = 2;
+
 /** A colour of the style sheet as it is in the present theme, as `rgb(…)`. */
 function colorOf(parent: HTMLElement, name: string): string {
   const probe = document.createElement("i");
@@ -168,8 +200,8 @@ function colorOf(parent: HTMLElement, name: string): string {
 }
 
 /** A colour `rgb(…)` through which what lies below is seen. */
-function seeThrough(color: string): string {
-  return color.replace("rgb(", "rgba(").replace(")", ", 0.33)");
+function seeThrough(color: string, opacity = 0.33): string {
+  return color.replace("rgb(", "rgba(").replace(")", `, ${opacity})`);
 }
 
 /** A value between two unknown ones makes no line: it is drawn as a point. */
@@ -224,15 +256,12 @@ function dataOf({ times, series, stacked = false }: GraphProps): uPlot.AlignedDa
   return [[...times], ...columns];
 }
 
-/** The latest value of each line. */
-function summaryOf(
-  title: string,
-  series: readonly GraphSeries[],
-  format: (value: number) => string,
-): string {
+/** The latest value of each line, and what was wrong. */
+function summaryOf({ title, series, format, bands = [] }: GraphProps): string {
   const latest = series.map(({ label, values }) => {
     const value = values.findLast((each) => each !== null) ?? null;
     return `${label} ${value === null ? "unknown" : format(value)}`;
   });
-  return `${title}. Latest: ${latest.join(", ")}.`;
+  const wrong = bands.length === 0 ? "" : ` Wrong: ${bands.map(({ label }) => label).join("; ")}.`;
+  return `${title}. Latest: ${latest.join(", ")}.${wrong}`;
 }

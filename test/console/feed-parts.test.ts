@@ -22,26 +22,37 @@ test("changes are told in sentences, and anything else is no change", () => {
   const said = (name: string, fields: object): string | undefined =>
     changeOf({ name, data: JSON.stringify(fields) })?.text;
   const provider = "<b>a</b>";
+  const incident = { provider, words: "70 % HTTP 502", started_at: "2026-11-23T10:00:00.000Z" };
+  assert.equal(said("incident", { ...incident, change: "opened" }), "<b>a</b>: 70 % HTTP 502");
   assert.equal(
-    said("circuit", { provider, state: "open", cause: "rate_limited" }),
-    "Circuit of <b>a</b> opened (rate limited)",
+    said("incident", { ...incident, change: "closed", ended_at: "2026-11-23T10:12:00.000Z" }),
+    "<b>a</b> is good again after 12 min: 70 % HTTP 502",
   );
-  assert.equal(said("circuit", { provider, state: "closed" }), "Circuit of <b>a</b> closed");
   assert.equal(
-    said("head", { provider, behind: true, lag_blocks: 12 }),
-    "<b>a</b> fell behind by 12 blocks",
+    said("incident", { words: "no new block", change: "opened" }),
+    "The chain: no new block",
   );
-  assert.equal(said("stream", { kind: "logs", to: null }), "A stream of logs found no provider");
+  assert.equal(
+    said("cordon", { provider, cordoned: true, cause: "operator" }),
+    "<b>a</b> was cordoned by the operator",
+  );
+  for (const part of ["circuit", "head", "stream"])
+    assert.equal(said(part, { provider }), undefined, "it is part of an incident, or of none");
+  assert.equal(said("cordon", { provider, cordoned: true, cause: "auth" }), undefined);
   assert.equal(said("node", { node: "n1", change: "left" }), "n1 left");
   assert.equal(said("call", {}), undefined);
-  assert.equal(changeOf({ name: "circuit", data: "no json" })?.tone, "good");
+  assert.equal(changeOf({ name: "config", data: "no json" })?.tone, "idle");
 });
 
 test("what the service remembers and what comes live is one list, with nothing twice", () => {
   const event = (at: string, provider: string, worker: string) => ({
-    type: "circuit" as const,
+    type: "cordon" as const,
     at,
-    data: { at, worker, profile: "team", chain: "test", provider, state: "open", cause: "" },
+    data: {
+      ...{ at, worker, profile: "team", chain: "test", provider },
+      cordoned: true,
+      cause: "operator",
+    },
   });
   const remembered = changesIn({
     changes: [
@@ -61,35 +72,28 @@ test("what the service remembers and what comes live is one list, with nothing t
   assert.deepEqual(
     all.map(({ at, text }) => [at.slice(14, 19), text]),
     [
-      ["09:00", "Circuit of b opened"],
-      ["05:02", "Circuit of b opened"],
-      ["00:00", "Circuit of a opened"],
+      ["09:00", "b was cordoned by the operator"],
+      ["05:02", "b was cordoned by the operator"],
+      ["00:00", "a was cordoned by the operator"],
     ],
   );
 });
 
-test("a circuit that opens again within seconds is told again", () => {
-  const circuit = (at: string, state: string) => {
-    const data = {
-      at,
-      worker: "1",
-      profile: "team",
-      chain: "test",
-      provider: "b",
-      state,
-      cause: "",
-    };
-    return changeOf({ name: "circuit", data: JSON.stringify(data) }) ?? assert.fail(at);
+test("a provider that is cordoned again within seconds is told again", () => {
+  const cordon = (at: string, cordoned: boolean) => {
+    const about = { at, worker: "1", profile: "team", chain: "test", provider: "b" };
+    const data = JSON.stringify({ ...about, cordoned, cause: "operator" });
+    return changeOf({ name: "cordon", data }) ?? assert.fail(at);
   };
   const told = [
-    circuit("2026-11-23T10:05:00.000Z", "open"),
-    circuit("2026-11-23T10:05:03.000Z", "closed"),
-    circuit("2026-11-23T10:05:06.000Z", "open"),
-    circuit("2026-11-23T10:05:03.200Z", "closed"),
+    cordon("2026-11-23T10:05:00.000Z", true),
+    cordon("2026-11-23T10:05:03.000Z", false),
+    cordon("2026-11-23T10:05:06.000Z", true),
+    cordon("2026-11-23T10:05:03.200Z", false),
   ].reduce<ReturnType<typeof changesIn>>((list, change) => withChange(list, change, 10), []);
   assert.deepEqual(
     told.map(({ tone }) => tone),
-    ["bad", "good", "bad"],
+    ["warn", "good", "warn"],
   );
 });
 

@@ -29,13 +29,18 @@ import {
   usd,
 } from "../../console/format/text.ts";
 import {
+  adviceOn,
+  type ChainVerdict,
   headline,
-  type JudgedChain,
-  judgeProfile,
-  judgeTransport,
+  type Incident,
+  openIncidents,
   type ProfileMetrics,
+  type ProviderMetrics,
+  stateWord,
+  summarise,
   type TransportMetrics,
-} from "../../console/health/judge.ts";
+  transportNotes,
+} from "../../console/health/states.ts";
 
 const TRANSPORT: TransportMetrics = {
   transport: "http",
@@ -61,6 +66,15 @@ const TRANSPORT: TransportMetrics = {
   latency_ms: { average: 10, p50: 10, p95: 20, p99: 30, probe: 9 },
   methods: [],
 };
+const PROVIDER: ProviderMetrics = {
+  id: "a",
+  name: "a",
+  region: null,
+  state: "good",
+  state_since: null,
+  cause: null,
+  transports: [TRANSPORT],
+};
 const PROFILE: ProfileMetrics = {
   profile: "public",
   head_block: 100,
@@ -76,7 +90,7 @@ const PROFILE: ProfileMetrics = {
     notifications: {},
     streams: [],
   },
-  providers: [{ id: "a", name: "a", region: null, transports: [TRANSPORT] }],
+  providers: [PROVIDER],
 };
 
 test("a path of any text comes back from its address", () => {
@@ -133,57 +147,80 @@ test("ten thousand rows are filtered by words and cut into pages", () => {
   assert.deepEqual(pageOf([], Number.NaN, 100), { rows: [], page: 0, pages: 1 });
 });
 
-test("a transport is judged by circuit, cordon, limits and silence", () => {
-  assert.deepEqual(judgeTransport(TRANSPORT, 2), { tone: "good", word: "Closed", notes: [] });
+const INCIDENT: Incident = {
+  id: "inc_1",
+  profile: "public",
+  chain: "a",
+  provider: "drpc",
+  cause: "failing",
+  state: "failing",
+  words: "70 % HTTP 502",
+  started_at: "2026-11-23T14:31:00.000Z",
+  ended_at: null,
+  duration_s: 90,
+  good_since: null,
+  attempts: 17,
+  failed: 12,
+  failed_calls: 4,
+  users: 3,
+};
+
+test("what holds calls of a transport back is said beside the state of its provider", () => {
+  assert.deepEqual(transportNotes(TRANSPORT), []);
   const open = { ...TRANSPORT, circuit_breaker_state: "open", half_open_in_ms: 4_200 } as const;
-  assert.deepEqual(judgeTransport(open, 2), { tone: "bad", word: "Open", notes: ["trial in 5 s"] });
-  const cordoned = judgeTransport({ ...TRANSPORT, cordoned: "auth" }, 2);
-  assert.deepEqual(cordoned.notes, ["cordoned: credentials refused"]);
-  const latency = { average: null, p50: null, p95: null, p99: null, probe: null };
-  const silent = judgeTransport({ ...TRANSPORT, latency_ms: latency }, 2);
-  assert.deepEqual([silent.tone, silent.notes], ["idle", ["no answer yet"]]);
-  const never = {
-    ...TRANSPORT,
-    latency_ms: latency,
-    circuit_breaker_state: "never_answered",
-  } as const;
-  assert.deepEqual(judgeTransport(never, 2), { tone: "idle", word: "Never answered", notes: [] });
-  const recovered = judgeTransport({ ...TRANSPORT, circuit_breaker_state: "recovered" }, 2);
-  assert.deepEqual(recovered, { tone: "good", word: "Recovered", notes: [] });
-  const limited = judgeTransport({ ...TRANSPORT, rate_limited_for_ms: 1_000 }, 2);
-  assert.equal(limited.tone, "warn");
-  const behind = judgeTransport({ ...TRANSPORT, lag_blocks: 3 }, 2);
-  assert.deepEqual([behind.tone, behind.notes], ["warn", ["3 blocks behind"]]);
-  assert.equal(judgeTransport({ ...TRANSPORT, lag_blocks: 2 }, 2).tone, "good");
+  assert.deepEqual(transportNotes(open), ["circuit open, trial in 5 s"]);
+  const cordoned = { ...TRANSPORT, cordoned: "auth", rate_limited_for_ms: 1_000 };
+  assert.deepEqual(transportNotes(cordoned), [
+    "cordoned: credentials refused",
+    "rate-limited for 1 s",
+  ]);
 });
 
-test("one sentence says how the service is", () => {
-  const ready = { ready: true, traffic: true, reasons: [], chains: [] };
-  const good = { chain: "a", verdict: judgeProfile(PROFILE) };
-  const dead = { chain: "b", verdict: judgeProfile({ ...PROFILE, providers: [] }) };
-  const words = (...judged: readonly JudgedChain[]) => headline(ready, judged).words;
-  assert.equal(words(good), "The chain is served normally");
-  assert.equal(words(dead), "The chain has no usable provider");
-  assert.equal(words(good, dead), "1 of 2 chains has no usable provider");
-  const other = { ...dead, chain: "a" };
-  assert.equal(words(good, other), "The chain is served, not in every profile");
-  const served = { ...good, chain: "b" };
-  assert.equal(
-    words(good, other, served),
-    "All 2 chains are served, 1 of them not in every profile",
+test("a state has one word and colour, and a provider that was killed is not usable", () => {
+  const tones = (["good", "slow", "failing", "down", "maintenance"] as const).map(
+    (state) => stateWord({ state }).tone,
   );
-  const [provider] = PROFILE.providers;
-  assert.ok(provider !== undefined);
-  const transports = [{ ...TRANSPORT, lag_blocks: 9 }];
-  const lagging = judgeProfile({ ...PROFILE, providers: [{ ...provider, transports }] });
-  assert.equal(lagging.words, "1 provider has problems");
-  const troubled = { chain: "b", verdict: lagging };
-  assert.equal(words(good, troubled), "All 2 chains are served, 1 of them with problems");
-  assert.equal(headline(null, []).tone, "idle");
-  const draining = headline({ ready: false, traffic: false, reasons: ["draining"], chains: [] }, [
-    good,
-  ]);
-  assert.equal(draining.words, "Not ready: draining");
+  assert.deepEqual(tones, ["good", "warn", "bad", "bad", "idle"]);
+  assert.equal(stateWord({ state: "recovered" }).word, "Recovered, waiting for traffic");
+  const of = (...states: readonly ProviderMetrics["state"][]) =>
+    summarise({ ...PROFILE, providers: states.map((state) => ({ ...PROVIDER, state })) });
+  const killed = of("good", "good", "down");
+  assert.deepEqual([killed.usable, killed.providers], [2, 3]);
+  assert.deepEqual([killed.tone, killed.words], ["warn", "1 provider has problems"]);
+  assert.equal(of("down", "maintenance").words, "No usable provider");
+  assert.deepEqual([of("failing").words, of("failing").served], ["All providers fail", true]);
+  assert.deepEqual([of("good", "recovered").tone, of(null).usable], ["good", 1]);
+});
+
+test("one sentence says how the service is, by the incidents that are open", () => {
+  const ready = { ready: true, traffic: true, reasons: [], chains: [] };
+  const good = { chain: "a", verdict: summarise(PROFILE) };
+  const dead = { chain: "b", verdict: summarise({ ...PROFILE, providers: [] }) };
+  const said = (chains: readonly ChainVerdict[], ...open: readonly Incident[]) =>
+    headline(ready, chains, open);
+  assert.equal(said([good]).words, "The chain is served normally");
+  assert.equal(said([dead]).words, "The chain has no usable provider");
+  assert.equal(said([good, dead]).words, "1 of 2 chains has no usable provider");
+  const one = said([good], INCIDENT);
+  assert.deepEqual([one.tone, one.words], ["bad", "The chain is served; drpc on a: 70 % HTTP 502"]);
+  const slow = { ...INCIDENT, id: "inc_2", cause: "slow", state: "slow", words: "" } as const;
+  assert.equal(said([good], slow).tone, "warn");
+  const two = said([good, { ...good, chain: "b" }], INCIDENT, slow);
+  assert.equal(two.words, "All 2 chains are served; drpc on a: 70 % HTTP 502, and 1 more incident");
+  const stalled = { ...slow, provider: null, state: null, cause: "stalled", words: "no new block" };
+  assert.equal(
+    said([good], { ...stalled, cause: "stalled" }).words,
+    "The chain is served; a: no new block",
+  );
+  const over = { ...INCIDENT, ended_at: "2026-11-23T14:40:00.000Z" };
+  assert.deepEqual(
+    openIncidents([slow, over, INCIDENT]).map(({ id }) => id),
+    ["inc_2", "inc_1"].reverse(),
+  );
+  assert.match(adviceOn({ cause: "limited", state: "limited" }), /Top up/);
+  assert.equal(headline(null, [], []).tone, "idle");
+  const draining = { ready: false, traffic: false, reasons: ["draining"], chains: [] };
+  assert.equal(headline(draining, [good], []).words, "Not ready: draining");
 });
 
 test("an axis shows decimals where one of its values has them, and 0 without", () => {

@@ -1,14 +1,15 @@
-// The providers of a chain over time: latency, share, errors, head lag, and circuits as bands; of
-// all providers together, or of one.
+// The providers of a chain over time: latency, share, errors, head lag, with incidents and states
+// as bands; of all providers together, or of one.
 
 import { useCall, useQuery } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
 import { Choices, Notice, named, Select } from "../../components/controls.tsx";
 import { ErrorCard, GraphCard, type GraphSeries } from "../../components/graph.tsx";
+import { IncidentCard } from "../../components/incident-list.tsx";
 import type { Word } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { count, milliseconds, share } from "../../format/text.ts";
-import { CIRCUITS } from "../../health/judge.ts";
+import { worstTone } from "../../format/tone.ts";
 import { hoursNotice, pollMsOf, rangeIn, rangesOf } from "../../health/ranges.ts";
 import {
   busiest,
@@ -18,6 +19,7 @@ import {
   outcomeRates,
   trimHistory,
 } from "../../health/series.ts";
+import { bandsOf, CIRCUITS, type Incident, STATES } from "../../health/states.ts";
 
 interface ChainHistoryProps {
   readonly profile: string;
@@ -27,6 +29,7 @@ interface ChainHistoryProps {
 /** More lines than this cannot be told from each other. */
 const MAX_LINES = 6;
 const MAX_POINTS = 360;
+const MAX_INCIDENTS = 200;
 
 /** The graphs of a chain. */
 export function ChainHistory({ profile, chain }: ChainHistoryProps) {
@@ -36,6 +39,11 @@ export function ChainHistory({ profile, chain }: ChainHistoryProps) {
   const query = { range, profile, chain, points: MAX_POINTS };
   const history = useCall("GET /api/v1/history", { query }, pollMsOf(range));
   const { data } = history;
+  const incidentQuery = { profile, chain, limit: MAX_INCIDENTS };
+  const known = useCall("GET /api/v1/incidents", { query: incidentQuery }, pollMsOf("hour"));
+  const incidents = (known.data?.incidents ?? []).filter(
+    ({ provider }) => chosen === "" || provider === null || provider === chosen,
+  );
   const names = data?.series.flatMap(({ provider }) => provider ?? []) ?? [];
   return (
     <>
@@ -56,7 +64,7 @@ export function ChainHistory({ profile, chain }: ChainHistoryProps) {
         {(known) => (
           <>
             <Notice tone="warn">{hoursNotice(known)}</Notice>
-            <Graphs history={trimHistory(known)} chosen={chosen} />
+            <Graphs history={trimHistory(known)} {...{ chosen, incidents }} />
           </>
         )}
       </Loaded>
@@ -68,14 +76,17 @@ interface GraphsProps {
   readonly history: History;
   /** "" = all providers. */
   readonly chosen: string;
+  readonly incidents: readonly Incident[];
 }
 
-function Graphs({ history, chosen }: GraphsProps) {
+function Graphs({ history, chosen, incidents }: GraphsProps) {
   const { times, step_s: stepS, series } = history;
   const providers = busiest(series, series.length).filter(
     ({ provider }) => chosen === "" || provider === chosen,
   );
   const calls = chosen === "" ? series.find(({ kind }) => kind === "chain") : undefined;
+  const since = incidents.filter(({ ended_at: end }) => isWithin(end, times));
+  const bands = bandsOf(since);
   const lines = providers.slice(0, MAX_LINES);
   const lead =
     providers.length > lines.length ? `The ${MAX_LINES} providers asked most.` : undefined;
@@ -86,25 +97,25 @@ function Graphs({ history, chosen }: GraphsProps) {
           title={chosen === "" ? "Latency p95, ms" : "Latency, ms"}
           series={latencyLines(lines, chosen)}
           format={milliseconds}
-          {...{ times, lead }}
+          {...{ times, lead, bands }}
         />
         <GraphCard
           title="Share of traffic"
           series={linesOf(lines, (each) => each.share)}
           format={share}
           stacked
-          {...{ times, lead }}
+          {...{ times, lead, bands }}
         />
         {calls === undefined ? null : (
           <ErrorCard
             title="Calls that were not answered, a second"
-            times={times}
+            {...{ times, bands }}
             series={outcomeRates(history, calls)}
           />
         )}
         <ErrorCard
           title="Errors of providers a second, by kind"
-          times={times}
+          {...{ times, bands }}
           series={errorRates(history, providers, MAX_LINES)}
         />
         <GraphCard
@@ -112,10 +123,15 @@ function Graphs({ history, chosen }: GraphsProps) {
           series={linesOf(lines, (each) => each.lag_blocks)}
           format={count}
           whole
-          {...{ times, lead }}
+          {...{ times, lead, bands }}
         />
       </div>
-      <CircuitBands times={times} stepS={stepS} series={providers} />
+      <StateBands {...{ times, stepS }} series={providers} incidents={since} />
+      <IncidentCard
+        title="Incidents"
+        lead="What was wrong in this time, those that began last first."
+        incidents={since}
+      />
     </>
   );
 }
@@ -138,33 +154,60 @@ function latencyLines(series: readonly HistorySeries[], chosen: string): readonl
   ];
 }
 
-interface CircuitBandsProps {
+/** Whether what ended then (null = it lasts) was there in these times. */
+function isWithin(end: string | null, [first]: readonly number[]): boolean {
+  return end === null || Date.parse(end) / 1_000 >= (first ?? 0);
+}
+
+interface StateBandsProps {
   readonly times: readonly number[];
   readonly stepS: number;
   readonly series: readonly HistorySeries[];
+  readonly incidents: readonly Incident[];
 }
 
 /** By the names of the API, which may know more of them than this page. */
-const STATES: Readonly<Record<string, Word>> = CIRCUITS;
+const WORDS: Readonly<Record<string, Word>> = { ...CIRCUITS, ...STATES };
 
 /** The bands of all providers that are given. */
-function CircuitBands({ times, stepS, series }: CircuitBandsProps) {
+function StateBands({ times, stepS, series, incidents }: StateBandsProps) {
   const [first] = times;
   const last = times.at(-1);
   if (first === undefined || last === undefined || series.length === 0) return null;
   const between = ` from ${clockText(first)} to ${clockText(last + stepS)}`;
   return (
-    <Card title="Circuits" lead={`The worst state of each step${between}.`}>
+    <Card title="States" lead={`Incidents, and the worst circuit of each other step${between}.`}>
       <div class="bands">
         {series.map(({ provider, circuit }) => (
           <div key={provider} class="band-row">
             <span class="wrap-anywhere">{provider}</span>
-            <StateBand title={`Circuit of ${provider ?? ""}`} states={circuit ?? []} />
+            <StateBand
+              title={`State of ${provider ?? ""}`}
+              states={statesOf(
+                times,
+                circuit ?? [],
+                incidents.filter((each) => each.provider === provider),
+              )}
+            />
           </div>
         ))}
       </div>
     </Card>
   );
+}
+
+/** The state of each step: that of an incident, the worst of several, or else the circuit. */
+function statesOf(
+  times: readonly number[],
+  circuits: readonly (string | null)[],
+  incidents: readonly Incident[],
+): readonly (string | null)[] {
+  const bands = bandsOf(incidents).map((band, at) => ({ ...band, state: incidents[at]?.state }));
+  return times.map((time, at) => {
+    const open = bands.filter(({ from, to }) => from <= time && (to === null || time < to));
+    const worst = worstTone(open.map(({ tone }) => tone));
+    return open.find(({ tone }) => tone === worst)?.state ?? circuits[at] ?? null;
+  });
 }
 
 function clockText(seconds: number): string {
@@ -180,7 +223,7 @@ interface BandProps {
 /** A band; its pieces, a stretch of time in one state each, tell their state on hover. */
 function StateBand({ title, states }: BandProps) {
   const starts = states.flatMap((state, at) => (state === states[at - 1] ? [] : [at]));
-  const wordOf = (state: string): string => STATES[state]?.word ?? state;
+  const wordOf = (state: string): string => WORDS[state]?.word ?? state;
   const seen = [...new Set(states)].flatMap((state) => (state === null ? [] : wordOf(state)));
   return (
     <svg
@@ -200,7 +243,7 @@ function StateBand({ title, states }: BandProps) {
             key={from}
             x={from}
             {...{ width, height: 10 }}
-            class={STATES[state ?? ""]?.tone ?? "idle"}
+            class={WORDS[state ?? ""]?.tone ?? "idle"}
           >
             <title>{state === null ? "Unknown" : wordOf(state)}</title>
           </rect>

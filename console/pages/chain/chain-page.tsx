@@ -8,7 +8,7 @@ import { Snippet } from "../../components/copy-button.tsx";
 import { Badge, Link } from "../../components/inline.tsx";
 import { Empty, isMissing, Loaded } from "../../components/page-state.tsx";
 import { compact, count } from "../../format/text.ts";
-import { type ChainMetrics, judgeProfile, type ProfileMetrics } from "../../health/judge.ts";
+import { type ChainMetrics, type ProfileMetrics, summarise } from "../../health/states.ts";
 import { ChainHistory } from "./chain-history.tsx";
 import { ProviderTable } from "./provider-table.tsx";
 import { SubscriptionsCard } from "./subscriptions-card.tsx";
@@ -50,7 +50,7 @@ interface ChainViewProps {
 
 function ChainView({ chain, profile, changed }: ChainViewProps) {
   const query = queryText({ chain: chain.chain_name, profile: profile.profile });
-  const verdict = judgeProfile(profile);
+  const verdict = summarise(profile);
   return (
     <>
       <PageHead

@@ -8,7 +8,7 @@ import { queryText } from "../../app/router.ts";
 import { ActionNotice, Button, Field, Question, useSend } from "../../components/controls.tsx";
 import { Badge, Link } from "../../components/inline.tsx";
 import { count, milliseconds, transportName } from "../../format/text.ts";
-import type { ProviderMetrics } from "../../health/judge.ts";
+import type { ProviderMetrics } from "../../health/states.ts";
 
 /** Which provider it is about. */
 interface ProviderName {

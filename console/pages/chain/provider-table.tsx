@@ -4,7 +4,7 @@
 import { ForOperator, useIsOperator } from "../../app/app.ts";
 import { ShareBar } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
-import { Dot } from "../../components/inline.tsx";
+import { Dot, Time } from "../../components/inline.tsx";
 import { type Column, Table, TableCard } from "../../components/table.tsx";
 import {
   count,
@@ -16,23 +16,23 @@ import {
   transportName,
 } from "../../format/text.ts";
 import {
+  CIRCUITS,
   isSilent,
-  judgeTransport,
   learnedNotes,
   limitNotes,
   type ProfileMetrics,
   type ProviderMetrics,
   shownTransports,
+  stateWord,
   type TransportMetrics,
-  type Verdict,
-} from "../../health/judge.ts";
+  transportNotes,
+} from "../../health/states.ts";
 import { ProviderActions } from "./provider-actions.tsx";
 
 /** A row: one transport of a provider. */
 interface ProviderRow {
   readonly provider: ProviderMetrics;
   readonly transport: TransportMetrics;
-  readonly verdict: Verdict;
 }
 
 const LOW_SUCCESS = 0.9;
@@ -47,10 +47,7 @@ interface ProviderTableProps {
 /** The table of providers. */
 export function ProviderTable({ profile, chain, changed }: ProviderTableProps) {
   const rows = profile.providers.flatMap((provider) =>
-    shownTransports(provider).map((transport): ProviderRow => {
-      const verdict = judgeTransport(transport, profile.max_lag_blocks);
-      return { provider, transport, verdict };
-    }),
+    shownTransports(provider).map((transport): ProviderRow => ({ provider, transport })),
   );
   return (
     <TableCard
@@ -65,9 +62,9 @@ export function ProviderTable({ profile, chain, changed }: ProviderTableProps) {
       columns={COLUMNS}
       rows={rows}
       keyOf={keyOf}
-      textOf={({ provider, transport, verdict }) =>
+      textOf={({ provider, transport }) =>
         `${provider.name} ${provider.id} ${provider.region ?? ""} ${transport.transport} ` +
-        verdict.word
+        stateWord(provider).word
       }
       expand={(row) => (
         <div class="stack">
@@ -95,9 +92,9 @@ const COLUMNS: readonly Column<ProviderRow>[] = [
     kind: "lead",
     note: noteOf,
   }),
-  column.text("circuit", "Circuit", ({ transport }) => transport.circuit_breaker_state, {
+  column.text("state", "State", ({ provider }) => stateWord(provider).word, {
     kind: "wide",
-    render: (row) => <Circuit {...row} />,
+    render: (row) => <State {...row} />,
   }),
   column.text("share", "Share of traffic", ({ transport }) => transport.share, {
     kind: "wide",
@@ -151,28 +148,33 @@ function socketText(provider: ProviderMetrics, transport: TransportMetrics): str
   return `WebSocket ${SOCKETS[socket.state] ?? socket.state}`;
 }
 
-function Circuit({ provider, transport, verdict }: ProviderRow) {
-  const { tone, word, notes } = verdict;
+/** The state of a provider at its first row, and what holds calls of the transport back. */
+function State({ provider, transport }: ProviderRow) {
   const isFirst = transport === provider.transports[0];
+  const circuit = CIRCUITS[transport.circuit_breaker_state];
+  const { tone, word } = isFirst ? stateWord(provider) : circuit;
+  const notes = transportNotes(transport);
   const limits = isFirst && limitNotes(provider);
   const learned = learnedNotes(transport);
-  const cordon = provider.cordon ?? null;
+  const { cause, state_since: since } = provider;
+  const reason = provider.cordon?.reason ?? null;
   return (
     <>
-      {cordon === null ? null : (
-        <small class="bad toned">
-          Cordoned by the operator
-          {cordon.reason === null ? null : (
-            <>
-              : <bdi>{cordon.reason}</bdi>
-            </>
-          )}
-        </small>
-      )}
       <span class="with-dot">
         <Dot tone={tone} /> {word}
       </span>
-      {notes.length === 0 ? null : <small class={`${tone} toned`}>{notes.join(", ")}</small>}
+      {isFirst && cause !== null ? (
+        <small class={`${tone} toned`}>
+          {cause}
+          {reason === null ? null : (
+            <>
+              : <bdi>{reason}</bdi>
+            </>
+          )}
+          , <Time at={since} />
+        </small>
+      ) : null}
+      {notes.length === 0 ? null : <small class="warn toned">{notes.join(", ")}</small>}
       {limits && <small>{limits}</small>}
       {learned && <small>Learned: {learned}</small>}
     </>

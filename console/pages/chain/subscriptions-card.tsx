@@ -10,7 +10,7 @@ import {
 } from "../../components/stream-columns.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
 import { count, plural, textList } from "../../format/text.ts";
-import type { ProfileMetrics } from "../../health/judge.ts";
+import type { ProfileMetrics } from "../../health/states.ts";
 
 type Subscriptions = ProfileMetrics["subscriptions"];
 type StreamRow = Subscriptions["streams"][number] & { readonly at: number };

@@ -21,7 +21,7 @@ import {
   share,
   textList,
 } from "../../format/text.ts";
-import { CIRCUITS } from "../../health/judge.ts";
+import { CIRCUITS } from "../../health/states.ts";
 
 type Health = AnswerOf<"GET /api/health">;
 type NodesAnswer = AnswerOf<"GET /api/v1/operator/nodes">;

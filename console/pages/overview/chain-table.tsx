@@ -6,7 +6,7 @@ import * as column from "../../components/columns.tsx";
 import { Badge, Link } from "../../components/inline.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
 import { count } from "../../format/text.ts";
-import { type ProfileMetrics, type ProfileVerdict, toneOfProvider } from "../../health/judge.ts";
+import { type ProfileMetrics, type ProfileVerdict, stateWord } from "../../health/states.ts";
 
 /** A row: one profile on one chain. */
 export interface ChainRow {
@@ -73,7 +73,7 @@ function Ticks({ profile }: ChainRow) {
   return (
     <span class="ticks" aria-hidden="true">
       {profile.providers.map((provider) => (
-        <i key={provider.id} class={toneOfProvider(provider, profile)} />
+        <i key={provider.id} class={stateWord(provider).tone} />
       ))}
     </span>
   );

@@ -3,9 +3,8 @@
 import type { AnswerOf } from "../../api/contract-types.ts";
 import type { StreamEvent } from "../../api/feed.ts";
 import { parseJson, textIn } from "../../api/json.ts";
-import { count } from "../../format/text.ts";
+import { duration } from "../../format/text.ts";
 import type { Tone } from "../../format/tone.ts";
-import { CORDONS } from "../../health/judge.ts";
 
 /** Something that changed. */
 export interface Change {
@@ -34,7 +33,7 @@ export function changesIn({
   return changes.flatMap(({ type, data }) => changeIn(type, data) ?? []);
 }
 
-const SUBJECT = ["profile", "chain", "provider", "transport", "kind", "node"];
+const SUBJECT = ["profile", "chain", "provider", "transport", "node", "incident"];
 
 /** Workers tell of the same change within this time. */
 const SAME_MS = 10_000;
@@ -67,7 +66,7 @@ export function withChange(
 function changeIn(name: string, fields: Fields): Change | null {
   if (!Object.hasOwn(SENTENCES, name)) return null;
   const said = SENTENCES[name]?.(fields, text(fields, "provider"));
-  if (said === undefined) return null;
+  if (said == null) return null;
   const at = text(fields, "at");
   const place = [text(fields, "profile"), text(fields, "chain")];
   return {
@@ -80,44 +79,25 @@ function changeIn(name: string, fields: Fields): Change | null {
   };
 }
 
-/** What opens a circuit, and what takes a provider out of use. */
-const CAUSES: Readonly<Record<string, string>> = {
-  server: "server errors",
-  network: "network errors",
-  timeout: "timeouts",
-  unsent: "no connection",
-  ...CORDONS,
-};
-
-function causeText(cause: string): string {
-  return CAUSES[cause] ?? cause.replaceAll("_", " ");
-}
-
 type Said = Pick<Change, "tone" | "text">;
 
-/** What each kind of event says. */
-const SENTENCES: Readonly<Record<string, (fields: Fields, provider: string) => Said>> = {
-  circuit: (fields, provider) => {
-    const cause = text(fields, "cause");
-    const why = cause === "" ? "" : ` (${causeText(cause)})`;
-    return fields["state"] === "open"
-      ? { tone: "bad", text: `Circuit of ${provider} opened${why}` }
-      : { tone: "good", text: `Circuit of ${provider} closed` };
+/**
+ * What each kind of event says. Circuits, heads and refusals of single providers are part of
+ * incidents.
+ */
+const SENTENCES: Readonly<Record<string, (fields: Fields, provider: string) => Said | null>> = {
+  incident: (fields, provider) => {
+    const subject = provider === "" ? "The chain" : provider;
+    const words = text(fields, "words");
+    if (fields["change"] === "opened") return { tone: "bad", text: `${subject}: ${words}` };
+    const lastedMs = Date.parse(text(fields, "ended_at")) - Date.parse(text(fields, "started_at"));
+    return { tone: "good", text: `${subject} is good again after ${duration(lastedMs)}: ${words}` };
   },
-  cordon: (fields, provider) =>
-    fields["cordoned"] === true
-      ? { tone: "warn", text: `${provider} was cordoned (${causeText(text(fields, "cause"))})` }
-      : { tone: "good", text: `${provider} is no longer cordoned` },
-  head: ({ lag_blocks: lag, behind }, provider) => {
-    const blocks = typeof lag === "number" ? ` by ${count(lag)} blocks` : "";
-    return behind === true
-      ? { tone: "warn", text: `${provider} fell behind${blocks}` }
-      : { tone: "good", text: `${provider} caught up` };
-  },
-  stream: (fields) => {
-    const to = text(fields, "to");
-    const where = to === "" ? "found no provider" : `went on at ${to}`;
-    return { tone: "idle", text: `A stream of ${text(fields, "kind")} ${where}` };
+  cordon: (fields, provider) => {
+    if (text(fields, "cause") !== "operator") return null;
+    return fields["cordoned"] === true
+      ? { tone: "warn", text: `${provider} was cordoned by the operator` }
+      : { tone: "good", text: `${provider} is no longer cordoned` };
   },
   config: () => ({ tone: "idle", text: "The configuration was reloaded" }),
   node: (fields) =>

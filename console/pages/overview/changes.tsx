@@ -1,4 +1,4 @@
-// What changed lately, as the service remembers it and as it happens: circuits, heads, streams,
+// What changed lately, as the service remembers it and as it happens: incidents, cordons,
 // configuration, nodes. For the operator.
 
 import { useEffect, useState } from "preact/hooks";
@@ -45,14 +45,14 @@ export function Changes() {
       title="What changed"
       lead={
         failure === null
-          ? `The latest ${MAX_SHOWN}; heads are looked at every 10 s.`
+          ? `The latest ${MAX_SHOWN}; providers are judged every 10 s.`
           : `Since this page was opened; what was before cannot be told: ${failure}`
       }
       flush
     >
       {changes.length === 0 ? (
         <Empty title="Nothing has changed">
-          Circuits that open, heads that fall behind, reloads and nodes appear here.
+          Incidents, cordons, reloads and nodes appear here.
         </Empty>
       ) : (
         <ol class="changes">

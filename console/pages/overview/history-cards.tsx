@@ -1,10 +1,11 @@
 // What the service did over the last hour or day: figures, and graphs.
 
+import { useMemo } from "preact/hooks";
 import type { Resource } from "../../api/resource.ts";
 import { useCall } from "../../app/app.ts";
 import { type Figure, figures, inUnit } from "../../components/card.tsx";
 import { Notice } from "../../components/controls.tsx";
-import { ErrorCard, GraphCard } from "../../components/graph.tsx";
+import { ErrorCard, type GraphBand, GraphCard } from "../../components/graph.tsx";
 import { Time } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import {
@@ -29,6 +30,7 @@ import {
   total,
   trimHistory,
 } from "../../health/series.ts";
+import { bandsOf, type Incident } from "../../health/states.ts";
 
 const MAX_REASONS = 3;
 const MAX_POINTS = 360;
@@ -38,8 +40,14 @@ export function useServiceHistory(range: Range): Resource<History> {
   return useCall("GET /api/v1/history", { query: { range, points: MAX_POINTS } }, pollMsOf(range));
 }
 
+interface HistoryCardsProps {
+  readonly history: Resource<History>;
+  readonly incidents: readonly Incident[];
+}
+
 /** Figures and graphs of the whole service. */
-export function HistoryCards({ history }: { readonly history: Resource<History> }) {
+export function HistoryCards({ history, incidents }: HistoryCardsProps) {
+  const bands = useMemo(() => bandsOf(incidents), [incidents]);
   return (
     <Loaded resource={history}>
       {(answer) => {
@@ -51,7 +59,7 @@ export function HistoryCards({ history }: { readonly history: Resource<History> 
           <>
             <Notice tone="warn">{hoursNotice(answer)}</Notice>
             <HistoryFigures history={shown} {...{ service, all }} />
-            <ServiceHistory history={shown} service={service} />
+            <ServiceHistory history={shown} {...{ service, bands }} />
           </>
         );
       }}
@@ -68,19 +76,23 @@ interface ServiceHistoryProps {
   readonly service: HistorySeries;
 }
 
-function ServiceHistory({ history, service }: ServiceHistoryProps) {
+function ServiceHistory({
+  history,
+  service,
+  bands,
+}: ServiceHistoryProps & { readonly bands: readonly GraphBand[] }) {
   const { times, step_s: stepS } = history;
   return (
     <div class="grid">
       <GraphCard
         title="Calls a second"
-        times={times}
+        {...{ times, bands }}
         series={[{ label: "Calls", values: perSecond(service.calls, stepS) }]}
         format={rate}
       />
       <GraphCard
         title="Latency, ms"
-        times={times}
+        {...{ times, bands }}
         series={[
           { label: "p50", values: service.p50_ms },
           { label: "p95", values: service.p95_ms },
@@ -90,12 +102,12 @@ function ServiceHistory({ history, service }: ServiceHistoryProps) {
       />
       <ErrorCard
         title="Calls that were not answered, a second"
-        times={times}
+        {...{ times, bands }}
         series={outcomeRates(history, service)}
       />
       <GraphCard
         title="Added by the service, ms"
-        times={times}
+        {...{ times, bands }}
         series={[
           { label: "p50", values: service.added_p50_ms ?? [] },
           { label: "p95", values: service.added_p95_ms ?? [] },

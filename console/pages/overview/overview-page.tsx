@@ -7,22 +7,33 @@ import { ForOperator, useApp, useQuery } from "../../app/app.ts";
 import { ActionsCard } from "../../components/actions-card.tsx";
 import { PageHead } from "../../components/card.tsx";
 import { Choices } from "../../components/controls.tsx";
+import { IncidentCard } from "../../components/incident-list.tsx";
 import { Dot } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { count, duration, plural } from "../../format/text.ts";
-import { type ChainMetrics, headline, judgeProfile, type Readiness } from "../../health/judge.ts";
 import { rangeIn, rangesOf } from "../../health/ranges.ts";
+import {
+  type ChainMetrics,
+  headline,
+  type Incident,
+  openIncidents,
+  type Readiness,
+  summarise,
+} from "../../health/states.ts";
 import { type ChainRow, ChainTable } from "./chain-table.tsx";
 import { Changes } from "./changes.tsx";
 import { HistoryCards, useServiceHistory } from "./history-cards.tsx";
 
 const POLL_MS = 2_000;
+const MAX_INCIDENTS = 200;
 
 /** Everything that this page shows, read together. */
 interface Overview {
   readonly readiness: Readiness;
   readonly health: AnswerOf<"GET /api/health">;
   readonly chains: readonly ChainMetrics[];
+  /** Open ones and those of the last day. */
+  readonly incidents: readonly Incident[];
 }
 
 /** The first page. */
@@ -32,12 +43,13 @@ export function OverviewPage() {
   return <Loaded resource={overview}>{(data) => <OverviewView {...data} />}</Loaded>;
 }
 
-function OverviewView({ readiness, health, chains }: Overview) {
+function OverviewView({ readiness, health, chains, incidents }: Overview) {
+  const wrong = openIncidents(incidents);
   const [rangeText, setRange] = useQuery("range");
   const range = rangeIn(rangeText);
   const history = useServiceHistory(range);
   const rows = chains.flatMap(rowsOf);
-  const { tone, words } = headline(readiness, rows);
+  const { tone, words } = headline(readiness, rows, wrong);
   const usable = rows.reduce((sum, { verdict }) => sum + verdict.usable, 0);
   const providers = rows.reduce((sum, { verdict }) => sum + verdict.providers, 0);
   const sockets = chains[0]?.open_sockets ?? 0;
@@ -59,7 +71,14 @@ function OverviewView({ readiness, health, chains }: Overview) {
           choose={setRange}
         />
       </PageHead>
-      <HistoryCards history={history} />
+      {wrong.length === 0 ? null : (
+        <IncidentCard
+          title="Wrong now"
+          lead="An incident is over after five good minutes."
+          incidents={wrong}
+        />
+      )}
+      <HistoryCards history={history} incidents={incidents} />
       <ChainTable
         rows={rows}
         lead={
@@ -81,7 +100,7 @@ function rowsOf(metrics: ChainMetrics): readonly ChainRow[] {
     chainId: metrics.chain_id,
     name: metrics.name,
     profile,
-    verdict: judgeProfile(profile),
+    verdict: summarise(profile),
   }));
 }
 
@@ -95,14 +114,16 @@ function factsText({ version, uptime_seconds: seconds, cluster }: Overview["heal
 
 /** Reads all of it; the first failure is the failure of the whole. */
 async function readOverview(client: Client): Promise<Result<Overview>> {
-  const [chains, readiness, health] = await Promise.all([
+  const [chains, readiness, health, incidents] = await Promise.all([
     client.call("GET /api/chains", {}),
     client.call("GET /api/ready", {}),
     client.call("GET /api/health", {}),
+    client.call("GET /api/v1/incidents", { query: { limit: MAX_INCIDENTS } }),
   ]);
   if (chains.kind === "failed") return chains;
   if (readiness.kind === "failed") return readiness;
   if (health.kind === "failed") return health;
+  if (incidents.kind === "failed") return incidents;
   const metrics = await Promise.all(
     chains.body.chains.map(({ chain_name: chain }) =>
       client.call("GET /api/metrics/{chain}", { params: { chain } }),
@@ -111,6 +132,7 @@ async function readOverview(client: Client): Promise<Result<Overview>> {
   const failed = metrics.find((each) => each.kind === "failed");
   if (failed !== undefined) return failed;
   const bodies = metrics.flatMap((each) => (each.kind === "ok" ? [each.body] : []));
-  const body = { readiness: readiness.body, health: health.body, chains: bodies };
-  return { kind: "ok", body };
+  const { incidents: latest } = incidents.body;
+  const known = { readiness: readiness.body, health: health.body, incidents: latest };
+  return { kind: "ok", body: { ...known, chains: bodies } };
 }

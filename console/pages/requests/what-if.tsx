@@ -17,7 +17,7 @@ import {
   textList,
   transportName,
 } from "../../format/text.ts";
-import { CIRCUITS } from "../../health/judge.ts";
+import { CIRCUITS } from "../../health/states.ts";
 import type { Decision } from "./decision-page.tsx";
 
 /** The question and its answer. */
