@@ -1,4 +1,5 @@
 // Moves between pages by the history of the browser. Knows no page.
+import { RANGE_PARAMETERS } from "../health/ranges.ts";
 import { Store } from "./store.ts";
 
 const ROOT = "/dashboard";
@@ -17,9 +18,13 @@ export class Router {
     window.addEventListener("popstate", () => this.place.set(this.#read()));
   }
 
-  /** Goes to a path with its query, as `/requests?chain=base`. */
+  /**
+   * Goes to a path with its query, as `/requests?chain=base`. The range of time that is shown stays
+   * unless the target has one.
+   */
   go(target: string): void {
-    this.#window.history.pushState(null, "", this.href(target));
+    const to = withRange(target, this.place.get().query);
+    this.#window.history.pushState(null, "", this.href(to));
     this.place.set(this.#read());
     this.#window.scrollTo(0, 0);
   }
@@ -56,6 +61,15 @@ export function placeOf(pathname: string, search: string, root: string): Place {
   const path = rest.replace(/\/+$/, "");
   const query = Object.fromEntries(new URLSearchParams(search));
   return { path: path === "" ? "/" : path, query };
+}
+
+/** A target with the range of time of another place, if it has none of its own. */
+export function withRange(target: string, query: Place["query"]): string {
+  const [path = "", own = ""] = target.split("?");
+  const given = Object.fromEntries(new URLSearchParams(own));
+  if (RANGE_PARAMETERS.some((name) => given[name] !== undefined)) return target;
+  const range = RANGE_PARAMETERS.map((name) => [name, query[name] ?? ""] as const);
+  return `${path}${queryText({ ...given, ...Object.fromEntries(range) })}`;
 }
 
 /** A query as text, with its question mark; parameters that are null or empty are left out. */

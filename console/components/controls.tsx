@@ -52,7 +52,7 @@ interface FieldProps {
   readonly placeholder?: string;
   readonly required?: boolean;
   readonly title?: string;
-  readonly type?: "number" | "password" | "search" | "text";
+  readonly type?: "datetime-local" | "number" | "password" | "search" | "text";
 }
 
 /** A line of text with its name: names and amounts, which no dictionary knows. */

@@ -2,8 +2,11 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { useApp } from "../app/app.ts";
+import { queryText } from "../app/router.ts";
 import { axisTexts, DASH, rate } from "../format/text.ts";
 import type { Tone } from "../format/tone.ts";
+import { rangeBetween, rangeParameters } from "../health/ranges.ts";
 import "uplot/dist/uPlot.min.css";
 import { Card } from "./card.tsx";
 
@@ -37,11 +40,25 @@ interface GraphProps {
   /** True = only whole numbers stand at the axis. */
   readonly whole?: boolean;
   readonly bands?: readonly GraphBand[] | undefined;
+  /** True = each line of the scale is ten times the one below: peaks do not flatten the rest. */
+  readonly logarithmic?: boolean;
+  /** False = its steps are no time range of the page. */
+  readonly zooms?: boolean;
   /** What it means that nothing was measured. */
   readonly empty?: string;
 }
 
+/** A graph with what a reader can do in it. */
+interface LiveGraph extends GraphProps {
+  /** Shows the time between two others (s) on the whole page. */
+  readonly zoom: (fromS: number, toS: number) => void;
+  /** Opens the calls that ended in between. */
+  readonly open: (fromS: number, toS: number) => void;
+}
+
 const HEIGHT = 168;
+/** A selection that is narrower (px) was a click. */
+const LEAST_DRAG = 6;
 const SERIES_COLORS = 6;
 
 interface GraphCardProps extends GraphProps {
@@ -62,15 +79,25 @@ export function ErrorCard(props: Pick<GraphProps, "title" | "times" | "series" |
   return <GraphCard {...props} format={rate} stacked empty="No errors in this time." />;
 }
 
-/** A graph that is as wide as its place. */
+/**
+ * A graph that is as wide as its place. Dragging over it shows that time on the whole page; a click
+ * opens the calls of the step.
+ */
 export function Graph(props: GraphProps) {
+  const { router } = useApp();
   const { times, series } = props;
   const { empty = "Nothing was measured in this time." } = props;
   const place = useRef<HTMLDivElement>(null);
   const shape = series.map(({ label, color }) => `${label} ${color}`).join("|");
   const plot = useRef<uPlot | null>(null);
-  const latest = useRef(props);
-  latest.current = props;
+  const live: LiveGraph = {
+    ...props,
+    zoom: (fromS, toS) => router.setQuery(rangeParameters(rangeBetween(fromS * 1e3, toS * 1e3))),
+    open: (fromS, toS) =>
+      router.go(`/requests${queryText({ ...rangeBetween(fromS * 1e3, toS * 1e3) })}`),
+  };
+  const latest = useRef(live);
+  latest.current = live;
   useEffect(() => {
     const parent = place.current;
     if (parent === null) return;
@@ -93,7 +120,7 @@ export function Graph(props: GraphProps) {
 function keepDrawn(
   parent: HTMLElement,
   plot: { current: uPlot | null },
-  props: () => GraphProps,
+  props: () => LiveGraph,
 ): () => void {
   const draw = (): void => {
     plot.current?.destroy();
@@ -120,8 +147,9 @@ function keepDrawn(
 }
 
 /** How the graph is drawn; `props` are asked again for the values in the legend, which change. */
-function optionsOf(parent: HTMLElement, props: () => GraphProps): uPlot.Options {
+function optionsOf(parent: HTMLElement, props: () => LiveGraph): uPlot.Options {
   const { series, format, stacked = false, whole = false } = props();
+  const { logarithmic = false, zooms = true } = props();
   const color = (name: string): string => colorOf(parent, name);
   const stroke = (at: number): string =>
     color(series[at]?.color ?? `--series-${(at % SERIES_COLORS) + 1}`);
@@ -136,14 +164,22 @@ function optionsOf(parent: HTMLElement, props: () => GraphProps): uPlot.Options 
     height: HEIGHT,
     padding: [10, 28, 0, 0],
     bands: stacked ? series.slice(1).map((_, at) => ({ series: [at + 1, at + 2] })) : [],
-    hooks: { drawClear: [(plot) => drawBands(plot, props().bands ?? [], color)] },
-    cursor: { y: false, points: { size: 6 }, drag: { setScale: false } },
+    cursor: { y: false, points: { size: 6 }, drag: { setScale: false }, ...cursorOf(props()) },
+    hooks: {
+      drawClear: [(plot) => drawBands(plot, props().bands ?? [], color)],
+      ...(zooms
+        ? {
+            ready: [(plot) => openOnClick(plot, props)],
+            setSelect: [(plot) => zoom(plot, props())],
+          }
+        : {}),
+    },
     legend: {
       show: series.length > 0,
       live: true,
       markers: { width: 0, fill: (_, at) => stroke(at - 1) },
     },
-    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.12 : 1] } },
+    scales: { y: logarithmic ? LOGARITHMIC : LINEAR },
     axes: [
       { ...axis, size: 26, space: 70, values: TIME_LABELS, grid: { show: false } },
       {
@@ -188,6 +224,33 @@ function drawBands(
 const BAND_OPACITY = 0.14;
 /** In pixels of the canvas: a short incident is seen. */
 const LEAST_BAND = 2;
+
+const LINEAR: uPlot.Scale = { range: (_, __, max) => [0, max > 0 ? max * 1.12 : 1] };
+const LOGARITHMIC: uPlot.Scale = { distr: 3 };
+
+/** The cursors of all graphs of a page move together. */
+function cursorOf({ zooms = true }: GraphProps): uPlot.Cursor {
+  return zooms ? { sync: { key: "time" } } : {};
+}
+
+/** Shows the time that the reader has selected. */
+function zoom(plot: uPlot, { zoom: show }: LiveGraph): void {
+  const { left, width } = plot.select;
+  if (width < LEAST_DRAG) return;
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  show(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+}
+
+/** Opens the calls of the step that is clicked. What ends a selection is no click. */
+function openOnClick(plot: uPlot, props: () => LiveGraph): void {
+  plot.over.addEventListener("click", ({ pointerType }) => {
+    const { times, open } = props();
+    const [last = 0, next = 0] = times.slice(-2);
+    const fromS = times[plot.cursor.idx ?? -1];
+    // A finger that scrolls ends as a click.
+    if (fromS !== undefined && pointerType !== "touch") open(fromS, fromS + (next - last));
+  });
+}
 
 /** A colour of the style sheet as it is in the present theme, as `rgb(…)`. */
 function colorOf(parent: HTMLElement, name: string): string {
@@ -237,7 +300,7 @@ function shownValue(
   format: (value: number) => string,
 ): string {
   const values = series?.values ?? [];
-  const value = (index === null ? values.findLast((each) => each !== null) : values[index]) ?? null;
+  const value = (index === null ? values.at(-1) : values[index]) ?? null;
   return value === null ? DASH : format(value);
 }
 
@@ -256,10 +319,10 @@ function dataOf({ times, series, stacked = false }: GraphProps): uPlot.AlignedDa
   return [[...times], ...columns];
 }
 
-/** The latest value of each line, and what was wrong. */
+/** The last value of each line, and what was wrong. */
 function summaryOf({ title, series, format, bands = [] }: GraphProps): string {
   const latest = series.map(({ label, values }) => {
-    const value = values.findLast((each) => each !== null) ?? null;
+    const value = values.at(-1) ?? null;
     return `${label} ${value === null ? "unknown" : format(value)}`;
   });
   const wrong = bands.length === 0 ? "" : ` Wrong: ${bands.map(({ label }) => label).join("; ")}.`;

@@ -9,6 +9,7 @@ import type { SubscriptionReport, Subscriptions } from "../upstream/stream/subsc
 import { type ErrorRuleEntry, errorRuleFor } from "./error-rule.ts";
 import { type CallFilter, matches } from "./feed/call-filter.ts";
 import { callEventOf, decisionView, filteredDecisionOf, whatIfView } from "./feed/decision.ts";
+import type { Interval } from "./history/history-report.ts";
 import { CHECK_RESULTS } from "./metrics.ts";
 import type { Observer } from "./observer.ts";
 import type { Series } from "./series.ts";
@@ -65,15 +66,21 @@ export function openReports(parts: ReportParts, bus: Bus): ReadReport {
   return (report, query) => report.read(bus, query);
 }
 
+/** Which decisions are asked for. */
+interface DecisionsQuery {
+  readonly filter: CallFilter;
+  /** When they ended. */
+  readonly ended: Interval;
+  readonly limit: number;
+}
+
 /** Decisions that match a filter, newest first, and how many are kept. */
 export const DECISIONS = new ServiceReport(
   "decisions",
-  (
-    { observer: { feed } },
-    { filter, limit }: { readonly filter: CallFilter; readonly limit: number },
-  ) => {
+  ({ observer: { feed } }, { filter, ended: { fromMs, toMs }, limit }: DecisionsQuery) => {
     const kept = feed
       .decisions()
+      .filter(({ wallMs }) => wallMs >= fromMs && wallMs < toMs)
       .filter((decision) => matches(filter, filteredDecisionOf(decision)));
     const calls = kept.slice(0, limit).map((decision) => callEventOf(decision));
     return { calls, use: feed.use() };

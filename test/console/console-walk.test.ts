@@ -352,10 +352,7 @@ test("the operator compares providers, and sees what operators did", OPTIONS, as
   await visitor.accessible();
   await visitor.shots("cluster");
   await page.getByRole("link", { name: "Overview" }).click();
-  await page.getByRole("button", { name: "90 days" }).click();
-  await page.getByRole("button", { name: "90 days", pressed: true }).waitFor();
-  await page.getByRole("heading", { name: "Calls a second" }).waitFor();
-  await visitor.accessible();
+  await showsOneRange(visitor);
   await page.getByRole("link", { name: "Money" }).click();
   const { account, chains } = fixture;
   const cells = (table: string) => page.getByRole("table", { name: table, exact: true });
@@ -377,6 +374,31 @@ test("the operator compares providers, and sees what operators did", OPTIONS, as
   visitor.clean();
   await visitor.close();
 });
+
+/** A range is chosen, drawn on a graph, kept from page to page, and opens its calls. */
+async function showsOneRange({ page, accessible, shots }: Visitor): Promise<void> {
+  const range = page.getByLabel("Time range");
+  await range.selectOption("90d");
+  await page.waitForURL(/range=90d/);
+  await range.selectOption("15m");
+  await page.getByText("in the last 15 minutes").waitFor();
+  const graph = page.getByRole("img", { name: /^Calls a second/ }).locator(".u-over");
+  const { x, y, width, height } = (await graph.boundingBox()) ?? assert.fail("no graph");
+  await page.mouse.move(x + width / 2, y + height / 2);
+  await page.mouse.down();
+  await page.mouse.move(x + width - 2, y + height / 2, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForURL(/from=.*to=/);
+  await accessible();
+  await shots("range");
+  await page.getByRole("link", { name: "Requests" }).click();
+  await page.waitForURL(/requests\?from=/);
+  await page.getByText(/were counted in these steps/).waitFor();
+  await accessible();
+  await shots("requests-past");
+  await page.getByRole("button", { name: "Until now" }).click();
+  await page.getByText("Live", { exact: true }).waitFor();
+}
 
 /** What the last audit found stays on the page, also what is wrong. */
 async function showsLastAudit(page: Page): Promise<void> {

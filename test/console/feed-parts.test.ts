@@ -1,7 +1,9 @@
 // The pure parts of what the live feed tells: sentences for changes, and columns of history.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { withRange } from "../../console/app/router.ts";
 import { endText, isFailure, OUTCOMES, reasonText } from "../../console/health/outcomes.ts";
+import { knownSince, rangeIn } from "../../console/health/ranges.ts";
 import {
   busiest,
   errorRates,
@@ -184,4 +186,27 @@ test("the last step, which is not over, is left out: half of it would look like 
   };
   assert.equal(trimHistory(history).times.at(-1), 180);
   assert.deepEqual(trimHistory({ ...history, times: [] }).times, []);
+});
+
+test("a range stands in an address, stays on other pages, and one that is none is the last hour", () => {
+  assert.deepEqual(rangeIn({}), { range: "hour" });
+  assert.deepEqual(rangeIn({ range: "constructor" }), { range: "hour" });
+  assert.deepEqual(rangeIn({ range: "7d" }), { range: "7d" });
+  const between = { from: "2026-01-01T10:00:00.000Z", to: "2026-01-01T11:00:00.000Z" };
+  assert.deepEqual(rangeIn({ ...between, range: "day" }), between);
+  assert.deepEqual(rangeIn({ from: between.to, to: between.from }), { range: "hour" });
+  assert.equal(
+    withRange("/requests?chain=base", { range: "day", method: "x" }),
+    "/requests?chain=base&range=day",
+  );
+  assert.equal(withRange("/requests?range=hour", between), "/requests?range=hour");
+  assert.equal(withRange("/errors", {}), "/errors");
+});
+
+test("what is not known of the beginning of a range is said", () => {
+  const series = (calls: readonly (number | null)[]) =>
+    [{ calls }] as unknown as Parameters<typeof knownSince>[0]["series"];
+  assert.equal(knownSince({ times: [0, 10, 20], series: series([null, 3, 4]) }), 10_000);
+  assert.equal(knownSince({ times: [0, 10], series: series([0, 3]) }), null);
+  assert.equal(knownSince({ times: [0, 10], series: series([null, null]) }), null);
 });

@@ -3,6 +3,7 @@
 // it is kept for 90 days is in `hour-history.test.ts`.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { ANSWERED, CANCELLED, CUT, callEndOf } from "../../src/core/call-end.ts";
 import type { Attempt } from "../../src/core/provider/attempt.ts";
 import {
@@ -16,6 +17,7 @@ import { type ChainSample, HistoryCounts } from "../../src/observe/history/histo
 import {
   type HistorySpan,
   historyColumns,
+  historyInterval,
   historyRange,
   historyReport,
   type SeriesReport,
@@ -221,4 +223,36 @@ test("users' own providers have no history, and a provider has the alias that ca
 test("every category belongs to a group", () => {
   for (const category of ERROR_CATEGORIES) assert.ok(ERROR_GROUPS.includes(errorGroupOf(category)));
   assert.equal(errorGroupOf("overtaken"), "cut");
+});
+
+test("an interval is read in the finest steps that are kept of it, whole and within its points", () => {
+  const wallMs = Date.parse("2026-01-10T12:34:56Z");
+  const HOUR_MS = 3_600_000;
+  const ago = (fromMs: number, toMs: number, points = 360) =>
+    historyInterval({ fromMs: wallMs - fromMs, toMs: wallMs - toMs }, points, wallMs);
+  assert.equal(ago(HOUR_MS / 2, 0)?.span, "hour");
+  assert.equal(ago(5 * HOUR_MS, 4 * HOUR_MS)?.span, "day");
+  assert.equal(ago(48 * HOUR_MS, 47 * HOUR_MS)?.span, "90d");
+  assert.equal(ago(0, HOUR_MS), null);
+  assert.equal(ago(-HOUR_MS, -2 * HOUR_MS), null);
+  const steps: Record<HistorySpan, number> = { hour: 10_000, day: 60_000, "90d": HOUR_MS };
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 89 * 24 * HOUR_MS }),
+      fc.double({ min: 0, max: 0.999, noNaN: true }),
+      fc.integer({ min: 10, max: 1_440 }),
+      (backMs, share, points) => {
+        const fromMs = wallMs - backMs;
+        const toMs = wallMs - Math.floor(backMs * share);
+        const range = historyInterval({ fromMs, toMs }, points, wallMs);
+        assert.ok(range !== null);
+        const { span, firstStep, joined, count } = range;
+        const shownMs = steps[span] * joined;
+        const beginMs = firstStep * steps[span];
+        assert.ok(beginMs <= fromMs && beginMs + count * shownMs >= toMs, "all of it is read");
+        assert.ok(fromMs - beginMs < shownMs && beginMs + (count - 1) * shownMs < toMs, "no more");
+        assert.ok(count <= points && firstStep % joined === 0);
+      },
+    ),
+  );
 });

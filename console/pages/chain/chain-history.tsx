@@ -3,14 +3,15 @@
 
 import { useCall, useQuery } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
-import { Choices, Notice, named, Select } from "../../components/controls.tsx";
+import { Notice, named, Select } from "../../components/controls.tsx";
 import { ErrorCard, GraphCard, type GraphSeries } from "../../components/graph.tsx";
 import { IncidentCard } from "../../components/incident-list.tsx";
 import type { Word } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
+import { KnownSince, RangePicker, useRange } from "../../components/range-picker.tsx";
 import { count, milliseconds, share } from "../../format/text.ts";
 import { worstTone } from "../../format/tone.ts";
-import { hoursNotice, pollMsOf, rangeIn, rangesOf } from "../../health/ranges.ts";
+import { hoursNotice, pollMsOf } from "../../health/ranges.ts";
 import {
   busiest,
   errorRates,
@@ -33,14 +34,18 @@ const MAX_INCIDENTS = 200;
 
 /** The graphs of a chain. */
 export function ChainHistory({ profile, chain }: ChainHistoryProps) {
-  const [rangeText, setRange] = useQuery("range");
   const [chosen, setChosen] = useQuery("provider");
-  const range = rangeIn(rangeText);
-  const query = { range, profile, chain, points: MAX_POINTS };
+  const range = useRange();
+  const query = { ...range, profile, chain, points: MAX_POINTS };
   const history = useCall("GET /api/v1/history", { query }, pollMsOf(range));
   const { data } = history;
-  const incidentQuery = { profile, chain, limit: MAX_INCIDENTS };
-  const known = useCall("GET /api/v1/incidents", { query: incidentQuery }, pollMsOf("hour"));
+  const { from, to } = range;
+  const incidentQuery = { profile, chain, from, to, limit: MAX_INCIDENTS };
+  const known = useCall(
+    "GET /api/v1/incidents",
+    { query: incidentQuery },
+    pollMsOf({ range: "hour" }),
+  );
   const incidents = (known.data?.incidents ?? []).filter(
     ({ provider }) => chosen === "" || provider === null || provider === chosen,
   );
@@ -57,13 +62,14 @@ export function ChainHistory({ profile, chain }: ChainHistoryProps) {
             options={[{ value: "", label: "All providers" }, ...named([...new Set(names)])]}
             choose={setChosen}
           />
-          <Choices label="Time" options={rangesOf(data, range)} value={range} choose={setRange} />
+          <RangePicker history={data} />
         </div>
       </div>
       <Loaded resource={history}>
         {(known) => (
           <>
             <Notice tone="warn">{hoursNotice(known)}</Notice>
+            <KnownSince history={known} />
             <Graphs history={trimHistory(known)} {...{ chosen, incidents }} />
           </>
         )}
@@ -81,9 +87,10 @@ interface GraphsProps {
 
 function Graphs({ history, chosen, incidents }: GraphsProps) {
   const { times, step_s: stepS, series } = history;
-  const providers = busiest(series, series.length).filter(
-    ({ provider }) => chosen === "" || provider === chosen,
-  );
+  const names = [...new Set(series.flatMap(({ provider }) => provider ?? []))].sort();
+  const providers = busiest(series, series.length)
+    .filter(({ provider }) => chosen === "" || provider === chosen)
+    .map((each) => ({ ...each, color: colorOf(names.indexOf(each.provider ?? "")) }));
   const calls = chosen === "" ? series.find(({ kind }) => kind === "chain") : undefined;
   const since = incidents.filter(({ ended_at: end }) => isWithin(end, times));
   const bands = bandsOf(since);
@@ -136,15 +143,25 @@ function Graphs({ history, chosen, incidents }: GraphsProps) {
   );
 }
 
+/** A provider keeps its colour on all graphs, and while others are hidden. */
+type Colored = HistorySeries & { readonly color: string };
+
+function colorOf(nth: number): string {
+  return `--series-${(nth % MAX_LINES) + 1}`;
+}
+
 function linesOf(
-  series: readonly HistorySeries[],
+  series: readonly Colored[],
   read: (series: HistorySeries) => GraphSeries["values"] | null,
 ): readonly GraphSeries[] {
-  return series.map((each) => ({ label: each.provider ?? "", values: read(each) ?? [] }));
+  return series.map((each) => {
+    const { provider, color } = each;
+    return { label: provider ?? "", color, values: read(each) ?? [] };
+  });
 }
 
 /** Of one provider three percentiles, of several the 95th of each. */
-function latencyLines(series: readonly HistorySeries[], chosen: string): readonly GraphSeries[] {
+function latencyLines(series: readonly Colored[], chosen: string): readonly GraphSeries[] {
   const [only] = series;
   if (chosen === "" || only === undefined) return linesOf(series, (each) => each.p95_ms);
   return [

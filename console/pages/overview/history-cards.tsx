@@ -8,6 +8,7 @@ import { Notice } from "../../components/controls.tsx";
 import { ErrorCard, type GraphBand, GraphCard } from "../../components/graph.tsx";
 import { Time } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
+import { KnownSince, rangeWords, useRange } from "../../components/range-picker.tsx";
 import {
   compact,
   DASH,
@@ -37,7 +38,11 @@ const MAX_POINTS = 360;
 
 /** History of the whole service, kept current. */
 export function useServiceHistory(range: Range): Resource<History> {
-  return useCall("GET /api/v1/history", { query: { range, points: MAX_POINTS } }, pollMsOf(range));
+  return useCall(
+    "GET /api/v1/history",
+    { query: { ...range, points: MAX_POINTS } },
+    pollMsOf(range),
+  );
 }
 
 interface HistoryCardsProps {
@@ -58,6 +63,7 @@ export function HistoryCards({ history, incidents }: HistoryCardsProps) {
         return (
           <>
             <Notice tone="warn">{hoursNotice(answer)}</Notice>
+            <KnownSince history={answer} />
             <HistoryFigures history={shown} {...{ service, all }} />
             <ServiceHistory history={shown} {...{ service, bands }} />
           </>
@@ -92,6 +98,7 @@ function ServiceHistory({
       />
       <GraphCard
         title="Latency, ms"
+        logarithmic
         {...{ times, bands }}
         series={[
           { label: "p50", values: service.p50_ms },
@@ -123,15 +130,9 @@ interface HistoryFiguresProps extends ServiceHistoryProps {
   readonly all: HistorySeries;
 }
 
-const RANGES: Readonly<Record<Range, string>> = {
-  hour: "in the last hour",
-  day: "in the last day",
-  "90d": "in the last 90 days",
-};
-
 function HistoryFigures({ history, service, all }: HistoryFiguresProps) {
   return figures([
-    ["Calls", compact(total(all.calls)), RANGES[history.range]],
+    ["Calls", compact(total(all.calls)), rangeWords(useRange())],
     outcomeFigure(all, "failed"),
     outcomeFigure(all, "refused"),
     ["Hidden failures", compact(total(all.hidden_failures ?? [])), "by failover"],

@@ -3,15 +3,14 @@
 import type { Client, Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
-import { ForOperator, useApp, useQuery } from "../../app/app.ts";
+import { ForOperator, useApp } from "../../app/app.ts";
 import { ActionsCard } from "../../components/actions-card.tsx";
 import { PageHead } from "../../components/card.tsx";
-import { Choices } from "../../components/controls.tsx";
 import { IncidentCard } from "../../components/incident-list.tsx";
 import { Dot } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
+import { RangePicker, useRange } from "../../components/range-picker.tsx";
 import { count, duration, plural } from "../../format/text.ts";
-import { rangeIn, rangesOf } from "../../health/ranges.ts";
 import {
   type ChainMetrics,
   headline,
@@ -45,9 +44,7 @@ export function OverviewPage() {
 
 function OverviewView({ readiness, health, chains, incidents }: Overview) {
   const wrong = openIncidents(incidents);
-  const [rangeText, setRange] = useQuery("range");
-  const range = rangeIn(rangeText);
-  const history = useServiceHistory(range);
+  const history = useServiceHistory(useRange());
   const rows = chains.flatMap(rowsOf);
   const { tone, words } = headline(readiness, rows, wrong);
   const usable = rows.reduce((sum, { verdict }) => sum + verdict.usable, 0);
@@ -64,12 +61,7 @@ function OverviewView({ readiness, health, chains, incidents }: Overview) {
         }
         lead={factsText(health)}
       >
-        <Choices
-          label="Time"
-          options={rangesOf(history.data, range)}
-          value={range}
-          choose={setRange}
-        />
+        <RangePicker history={history.data} />
       </PageHead>
       {wrong.length === 0 ? null : (
         <IncidentCard

@@ -20,17 +20,35 @@ import {
 } from "./history-row.ts";
 import { HOUR_MS, SERVICE } from "./hour-book.ts";
 
-/** How far back is asked: what is in memory, and what the database keeps. */
+/** In which resolution history is read: what is in memory, and what the database keeps. */
 export const HISTORY_SPANS = ["hour", "day", "90d"] as const;
 
 /** One of them. */
 export type HistorySpan = (typeof HISTORY_SPANS)[number];
 
-/** The steps of each. */
+/** The steps of each, finest first. */
 export const SPANS: Readonly<Record<HistorySpan, Resolution>> = {
   hour: RESOLUTIONS[0],
   day: RESOLUTIONS[1],
   "90d": { stepMs: HOUR_MS, steps: 90 * 24 },
+};
+
+/** How far back may be asked. */
+export const HISTORY_RANGES = ["15m", "hour", "day", "7d", "30d", "90d"] as const;
+
+/** One of them. */
+export type HistoryRangeName = (typeof HISTORY_RANGES)[number];
+
+/** The steps of each, until now. */
+const RANGES: Readonly<
+  Record<HistoryRangeName, { readonly span: HistorySpan; readonly steps: number }>
+> = {
+  "15m": { span: "hour", steps: 90 },
+  hour: { span: "hour", steps: 360 },
+  day: { span: "day", steps: 1_440 },
+  "7d": { span: "90d", steps: 7 * 24 },
+  "30d": { span: "90d", steps: 30 * 24 },
+  "90d": { span: "90d", steps: 90 * 24 },
 };
 
 /** What is asked for. */
@@ -277,13 +295,41 @@ function rounded(ms: number | null): number | null {
 export type HistoryRange = Pick<HistoryQuery, "span" | "firstStep" | "joined" | "count">;
 
 /**
- * The steps of a span until now, joined so that there are at most `points`. They begin at whole
+ * The steps of a range until now, joined so that there are at most `points`. They begin at whole
  * multiples, so that one who asks again is given the same steps.
  */
-export function historyRange(span: HistorySpan, points: number, wallMs: number): HistoryRange {
-  const { stepMs, steps } = SPANS[span];
+export function historyRange(name: HistoryRangeName, points: number, wallMs: number): HistoryRange {
+  const { span, steps } = RANGES[name];
   const joined = Math.ceil(steps / points);
-  const last = Math.floor(wallMs / (stepMs * joined));
+  const last = Math.floor(wallMs / (SPANS[span].stepMs * joined));
   const count = Math.floor(steps / joined);
   return { span, joined, count, firstStep: (last - count + 1) * joined };
+}
+
+/** A stretch of time (wall clock, ms), without its end. */
+export interface Interval {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/**
+ * The steps that an interval touches, in the finest resolution that is kept for its beginning; what
+ * lies before the oldest step or after now is left out. Null = nothing is left.
+ */
+export function historyInterval(
+  { fromMs, toMs }: Interval,
+  points: number,
+  wallMs: number,
+): HistoryRange | null {
+  const oldestMs = ({ stepMs, steps }: Resolution): number =>
+    (Math.floor(wallMs / stepMs) - steps + 1) * stepMs;
+  const span = HISTORY_SPANS.find((each) => fromMs >= oldestMs(SPANS[each])) ?? "90d";
+  const { stepMs } = SPANS[span];
+  const first = Math.floor(Math.max(fromMs, oldestMs(SPANS[span])) / stepMs);
+  const last = Math.floor(Math.min(toMs - 1, wallMs) / stepMs);
+  if (last < first) return null;
+  // One step more than there are points may be touched at either end.
+  const joined = Math.ceil((last - first + 1) / Math.max(1, points - 1));
+  const firstStep = Math.floor(first / joined) * joined;
+  return { span, joined, firstStep, count: Math.floor((last - firstStep) / joined) + 1 };
 }

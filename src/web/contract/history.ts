@@ -6,7 +6,7 @@ import { ERROR_CATEGORIES } from "../../core/provider-errors/category.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
 import { FEED_EVENT_TYPES } from "../../observe/feed/feed-event.ts";
 import { MAX_CHANGES } from "../../observe/feed/recent-changes.ts";
-import { HISTORY_SPANS } from "../../observe/history/history-report.ts";
+import { HISTORY_RANGES } from "../../observe/history/history-report.ts";
 import { CIRCUITS, streamFields } from "./instance.ts";
 import { name } from "./live.ts";
 import { answer, type OperationRows, operations } from "./operation.ts";
@@ -18,7 +18,13 @@ const known = <T extends z.ZodType>(value: T) => list(value.nullable());
 
 /** Query of `getHistory`. */
 const historyQuery = record({
-  range: oneOf(HISTORY_SPANS).default("hour").describe("How far back."),
+  range: oneOf(HISTORY_RANGES)
+    .optional()
+    .describe("How far back; `hour` where neither it nor `from` is given."),
+  from: instant
+    .optional()
+    .describe("In place of `range`: from this time, in the finest steps that are kept of it."),
+  to: instant.optional().describe("With `from`: until this time; left out = until now."),
   profile: name.optional().describe("With `chain`; without both the whole service."),
   chain: name.optional().describe("Name of a chain of that profile."),
   provider: name.optional().describe("Of that profile and chain, by the id that is shown."),
@@ -71,7 +77,7 @@ const series = record({
 
 /** Answer of `getHistory`. */
 const history = record({
-  range: oneOf(HISTORY_SPANS),
+  range: oneOf(HISTORY_RANGES).nullable().describe("Null = `from` was asked for."),
   step_s: is.count.describe("Length of a step, in seconds."),
   from: instant,
   to: instant,
@@ -240,7 +246,7 @@ export const HISTORY_OPERATIONS = operations({ tag: "operator", auth: ["operator
     description:
       "Calls, errors, latencies, shares, head lag and circuits in steps: 10 s for an hour, 1 min " +
       "for a day, of all workers of this instance; hours for 90 days, of all nodes that share " +
-      "its database. Where `data_dir` cannot be used there are no 90 days: 503 `unavailable`. " +
+      "its database. `range`, or `from` and `to`, says of when. Where `data_dir` cannot be used there are no 90 days: 503 `unavailable`. " +
       "Other nodes write their hours every ten minutes, and one that was killed lost what it " +
       "had not written. Without the operator token managed providers are shown by alias, and " +
       "classes of methods are left out. Where the status is not public, sessions of accounts " +

@@ -39,6 +39,8 @@ const eventsQuery = record({
 /** Query of `listDecisions`. */
 const decisionsQuery = record({
   ...callFilters,
+  from: instant.optional().describe("Only calls that ended at this time or later."),
+  to: instant.optional().describe("Only calls that ended before this time."),
   limit: z.coerce.number().int().min(1).max(200).default(50),
 });
 

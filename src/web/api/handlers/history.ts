@@ -3,7 +3,9 @@
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
 import {
   type HistoryQuery,
+  type HistoryRange,
   historyColumns,
+  historyInterval,
   historyRange,
   type SeriesReport,
   SPANS,
@@ -28,7 +30,8 @@ export const HISTORY_HANDLERS: InstanceHandlers<"getHistory" | "listChanges" | "
     const scope = scopeOf(live, query, realIds);
     if ("code" in scope) return scope;
     const { byAlias, ...asked } = scope;
-    const range = historyRange(query.range, query.points, live.runtime.wallMs());
+    const range = rangeOf(query, live.runtime.wallMs());
+    if ("code" in range) return range;
     const found = await read(live, { ...range, ...asked, classes: realIds });
     if (found === null) return silent();
     if (typeof found === "string") return UNREADABLE[found];
@@ -37,7 +40,7 @@ export const HISTORY_HANDLERS: InstanceHandlers<"getHistory" | "listChanges" | "
     const firstMs = range.firstStep * stepMs;
     const times = Array.from({ length: range.count }, (_, n) => (firstMs + n * shownMs) / 1_000);
     return ok({
-      range: query.range,
+      range: query.from === undefined ? (query.range ?? "hour") : null,
       step_s: shownMs / 1_000,
       from: instant(firstMs),
       to: instant(firstMs + range.count * shownMs),
@@ -76,6 +79,26 @@ function read(
   return query.span === "90d" ? hours(query) : steps(query);
 }
 
+/** The steps that are asked for. */
+function rangeOf(
+  { range, from, to, points }: HistoryRequest,
+  wallMs: number,
+): HistoryRange | ApiFault<"invalid_field"> {
+  if (from === undefined && to === undefined) return historyRange(range ?? "hour", points, wallMs);
+  if (from === undefined || range !== undefined)
+    return apiFault("invalid_field", "`from`, with or without `to`, stands in place of `range`", {
+      details: [from === undefined ? "from" : "range"],
+    });
+  const interval = { fromMs: Date.parse(from), toMs: to === undefined ? wallMs : Date.parse(to) };
+  return (
+    historyInterval(interval, points, wallMs) ??
+    apiFault("invalid_field", "nothing is kept between `from` and `to`", {
+      details: ["from", "to"],
+      nextAction: "ask for a time of the last 90 days, with `from` before `to`",
+    })
+  );
+}
+
 const RETRY_MS = 10_000;
 
 /** Why 90 days cannot be told of. */
@@ -96,6 +119,8 @@ const UNREADABLE: Readonly<Record<HoursFailure, ApiFault<"unavailable">>> = {
   no_answer: silent(),
 };
 
+type HistoryRequest = ApiInput<(typeof HISTORY_OPERATIONS)["getHistory"]>["query"];
+
 interface Scope extends Pick<HistoryQuery, "chain" | "provider"> {
   /** Whether providers are shown by alias. */
   readonly byAlias: boolean;
@@ -104,7 +129,7 @@ interface Scope extends Pick<HistoryQuery, "chain" | "provider"> {
 /** Whose history is asked for. */
 function scopeOf(
   { registry }: LiveView,
-  { profile, chain, provider }: ApiInput<(typeof HISTORY_OPERATIONS)["getHistory"]>["query"],
+  { profile, chain, provider }: HistoryRequest,
   realIds: boolean,
 ) {
   if (profile === undefined && chain === undefined && provider === undefined)

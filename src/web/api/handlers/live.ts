@@ -42,10 +42,15 @@ export const LIVE_HANDLERS: InstanceHandlers<
     };
   },
   async listDecisions({ query }, { live }) {
-    const found = await live.report(DECISIONS, { filter: filterOf(query), limit: query.limit });
+    const { from, to, limit, ...filters } = query;
+    const ended = {
+      fromMs: from === undefined ? 0 : Date.parse(from),
+      toMs: to === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(to),
+    };
+    const found = await live.report(DECISIONS, { filter: filterOf(filters), ended, limit });
     if (found === null) return silent();
     return ok({
-      decisions: found.calls.slice(0, query.limit),
+      decisions: found.calls.slice(0, limit),
       kept: keptOf(found.uses),
       per_second: WATCHED_PER_S,
     });
@@ -126,8 +131,12 @@ const REFUSALS: Readonly<Record<HubRefusal, string>> = {
   too_many_filters: `readers watch with ${MAX_FILTERS} different filters already`,
 };
 
-type FilterQuery = ApiInput<(typeof LIVE_OPERATIONS)["listDecisions"]>["query"];
+type FilterQuery = ApiInput<(typeof LIVE_OPERATIONS)["watchEvents"]>["query"];
 
-function filterOf({ min_ms: minMs, failovers, ...filter }: Omit<FilterQuery, "limit">): CallFilter {
+function filterOf({
+  min_ms: minMs,
+  failovers,
+  ...filter
+}: Omit<FilterQuery, "last_event_id">): CallFilter {
   return { ...filter, minMs, failovers: failovers === "true" };
 }
