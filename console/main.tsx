@@ -5,8 +5,9 @@ import { type App, AppContext } from "./app/app.ts";
 import { type ClockReading, readClock, SAME_CLOCK } from "./app/clock.ts";
 import { Router } from "./app/router.ts";
 import { Session } from "./app/session.ts";
-import { applyTheme, Shell } from "./app/shell.tsx";
+import { Shell } from "./app/shell.tsx";
 import { Store } from "./app/store.ts";
+import { Theme } from "./app/theme.ts";
 import { Toasts } from "./app/toasts.tsx";
 import "./styles/tokens.css";
 import "./styles/base.css";
@@ -20,8 +21,12 @@ const TICK_MS = 1_000;
 function createApp(): App {
   const clock = new Store<ClockReading>(SAME_CLOCK);
   const nowMs = new Store(Date.now());
+  const awaySince = new Store<number | null>(null);
   const client = new Client({
     dated: (date) => clock.set(readClock(clock.get(), date, Date.now())),
+    reached: (isReached) => {
+      if (isReached !== (awaySince.get() === null)) awaySince.set(isReached ? null : Date.now());
+    },
     unauthorized: () => {
       // The session ended while it was in use: the frame shows what is left.
       if ((session.state.get()?.role ?? "none") !== "none") void session.refresh();
@@ -34,12 +39,12 @@ function createApp(): App {
     if (!document.hidden) tick();
   }, TICK_MS);
   const router = new Router(window, SERVICE_URL.pathname);
-  return { client, session, router, clock, nowMs, toasts: new Toasts() };
+  const [toasts, theme] = [new Toasts(), new Theme()];
+  return { client, session, router, clock, nowMs, toasts, theme, awaySince };
 }
 
-applyTheme();
 const app = createApp();
-void app.session.refresh();
+void app.session.watch();
 const place = document.getElementById("app");
 if (place !== null)
   render(

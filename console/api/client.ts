@@ -46,6 +46,8 @@ export interface ClientHooks {
   readonly dated: (date: string | null) => void;
   /** An answer said that the session is over, or that there is none. */
   readonly unauthorized: () => void;
+  /** Whether a request was answered at all. */
+  readonly reached: (isReached: boolean) => void;
 }
 
 /** Calls the API of the service that this page came from. */
@@ -86,12 +88,14 @@ export class Client {
         body: method === "GET" ? null : JSON.stringify(body ?? {}),
       });
       this.#hooks.dated(response.headers.get("date"));
+      this.#hooks.reached(true);
       if (response.status === 401) this.#hooks.unauthorized();
       const answer: unknown = response.status === 204 ? null : await response.json();
       if (!response.ok && !isOwnAnswer(response.status, answer))
         return { kind: "failed", failure: failureOf(response, answer) };
       return { kind: "ok", body: answer as T };
     } catch {
+      if (signal?.aborted !== true) this.#hooks.reached(false);
       return { kind: "failed", failure: NO_ANSWER };
     }
   }

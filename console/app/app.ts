@@ -10,6 +10,7 @@ import type { ClockReading } from "./clock.ts";
 import type { Router } from "./router.ts";
 import type { Session } from "./session.ts";
 import type { Store } from "./store.ts";
+import type { Theme } from "./theme.ts";
 import type { Toasts } from "./toasts.tsx";
 
 /** The parts of the running application. */
@@ -21,7 +22,13 @@ export interface App {
   /** The time of the service, moved on once a second. */
   readonly nowMs: Store<number>;
   readonly toasts: Toasts;
+  readonly theme: Theme;
+  /** Since when the service answers nothing, by the clock of this browser; null = it answers. */
+  readonly awaySince: Store<number | null>;
 }
+
+/** Said in place of how the service is, while nobody knows. */
+export const AWAY = "The service cannot be reached.";
 
 /** Holds the application. */
 export const AppContext = createContext<App | null>(null);

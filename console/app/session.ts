@@ -7,6 +7,8 @@ import { Store } from "./store.ts";
 /** What the service says of the session. */
 export type SessionState = AnswerOf<"GET /api/v1/console/session">;
 
+const LOOK_MS = 30_000;
+
 /** The session of this browser. */
 export class Session {
   /** Null = not known yet. */
@@ -14,10 +16,25 @@ export class Session {
   /** Counts how often another one than before came to be signed in, or nobody. */
   readonly reader = new Store(0);
   readonly #client: Client;
+  readonly #others = new BroadcastChannel("svc-session");
   #last: SessionState | null = null;
 
   constructor(client: Client) {
     this.#client = client;
+  }
+
+  /**
+   * Asks now, and again where a session may have ended elsewhere: when another tab says so, when
+   * the page is looked at again, and from time to time, since pages for everyone are never refused.
+   */
+  watch(): Promise<void> {
+    const look = (): void => {
+      if (!document.hidden) void this.refresh();
+    };
+    this.#others.addEventListener("message", () => void this.refresh());
+    document.addEventListener("visibilitychange", look);
+    setInterval(look, LOOK_MS);
+    return this.refresh();
   }
 
   async refresh(): Promise<void> {
@@ -33,7 +50,10 @@ export class Session {
 
   async signIn(token: string): Promise<Result<SessionState>> {
     const result = await this.#client.call("POST /api/v1/console/session", { body: { token } });
-    if (result.kind === "ok") this.#become(result.body);
+    if (result.kind === "ok") {
+      this.#become(result.body);
+      this.#others.postMessage("");
+    }
     return result;
   }
 
@@ -42,6 +62,7 @@ export class Session {
     if (result.kind === "failed") return result;
     this.state.set(null);
     await this.refresh();
+    this.#others.postMessage("");
     return result;
   }
 

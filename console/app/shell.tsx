@@ -5,11 +5,12 @@ import { useEffect, useState } from "preact/hooks";
 import { Card, PageHead } from "../components/card.tsx";
 import { Button, useSend } from "../components/controls.tsx";
 import { Icon } from "../components/icons.tsx";
-import { Link } from "../components/inline.tsx";
+import { Age, Link } from "../components/inline.tsx";
 import { Empty, Forbidden } from "../components/page-state.tsx";
-import { duration } from "../format/text.ts";
-import { useApp, useStore } from "./app.ts";
+import { duration, visible } from "../format/text.ts";
+import { AWAY, useApp, useStore } from "./app.ts";
 import { isOffered, PAGES, pageAt } from "./pages.ts";
+import { Palette, PaletteButton, usePalette } from "./palette.tsx";
 import { matchPath, signInPath } from "./router.ts";
 import { ToastList } from "./toasts.tsx";
 
@@ -18,6 +19,8 @@ export function Shell() {
   const { router } = useApp();
   const { path } = useStore(router.place);
   const [isMenuOpen, setMenuOpen] = useState(false);
+  const [isPaletteOpen, setPaletteOpen] = usePalette();
+  const openPalette = (): void => setPaletteOpen(true);
   useEffect(() => setMenuOpen(false), [path]);
   return (
     <div class={isMenuOpen ? "shell menu-open" : "shell"}>
@@ -36,9 +39,12 @@ export function Shell() {
           <Icon name={isMenuOpen ? "close" : "menu"} />
         </button>
         <Brand />
-        <ThemeButton />
+        <span class="topbar-actions">
+          <PaletteButton open={openPalette} isSmall />
+          <ThemeButton />
+        </span>
       </header>
-      <Sidebar path={path} />
+      <Sidebar {...{ path, openPalette }} />
       <div class="main">
         <Banners />
         <main id="main" class="page" tabIndex={-1}>
@@ -46,6 +52,7 @@ export function Shell() {
         </main>
       </div>
       <ToastList />
+      {isPaletteOpen ? <Palette close={() => setPaletteOpen(false)} /> : null}
     </div>
   );
 }
@@ -67,10 +74,16 @@ function Brand() {
   );
 }
 
-function Sidebar({ path }: { readonly path: string }) {
+interface SidebarProps {
+  readonly path: string;
+  readonly openPalette: () => void;
+}
+
+function Sidebar({ path, openPalette }: SidebarProps) {
   return (
     <aside class="sidebar" id="sidebar" aria-label="Console">
       <Brand />
+      <PaletteButton open={openPalette} />
       <nav class="nav" aria-label="Pages">
         <NavGroup title="Service" path={path} />
         <NavGroup title="Account" path={path} />
@@ -138,12 +151,18 @@ function SidebarFoot() {
 }
 
 function Banners() {
-  const { clock, session, router } = useApp();
+  const { clock, session, router, awaySince } = useApp();
+  const since = useStore(awaySince);
   const { isOff, offsetMs } = useStore(clock);
   const place = useStore(router.place);
   const state = useStore(session.state);
   return (
     <>
+      {since === null ? null : (
+        <div class="banner bad" role="alert">
+          {AWAY} What is shown here is <Age readAtMs={since} /> old or older.
+        </div>
+      )}
       {isOff ? (
         <div class="banner warn" role="status">
           The clock of this computer is {duration(Math.abs(offsetMs))}{" "}
@@ -159,6 +178,13 @@ function Banners() {
   );
 }
 
+/** What a page shows, as `Chain ethereum, premium`. */
+function titleOf(path: string): string {
+  const page = pageAt(path);
+  if (page === null) return "Not found";
+  return visible(`${page.title} ${Object.values(page.params).reverse().join(", ")}`.trim());
+}
+
 function CurrentPage({ path }: { readonly path: string }) {
   const page = pageAt(path);
   const { session } = useApp();
@@ -166,13 +192,18 @@ function CurrentPage({ path }: { readonly path: string }) {
   const reader = useStore(session.reader);
   const state = useStore(session.state);
   useEffect(() => {
-    document.title = `${page?.title ?? "Not found"} – svc`;
-  }, [page?.title]);
+    document.title = `${titleOf(path)} – svc`;
+  }, [path]);
   if (page === null)
     return (
-      <Empty title="There is no such page">
-        <Link to="/">Go to the overview</Link>
-      </Empty>
+      <>
+        <PageHead title="Not found" />
+        <Card flush>
+          <Empty title="There is no such page">
+            <Link to="/">Go to the overview</Link>
+          </Empty>
+        </Card>
+      </>
     );
   if (state === null || isOffered(page.audience, state))
     return <page.show key={reader} params={page.params} />;
@@ -186,50 +217,13 @@ function CurrentPage({ path }: { readonly path: string }) {
   );
 }
 
-const KEY = "svc-theme";
-
-/** Applies the theme that was chosen earlier. */
-export function applyTheme(): void {
-  const chosen = readTheme();
-  if (chosen !== null) document.documentElement.style.colorScheme = chosen;
-}
-
 /** A button that changes the theme. */
 function ThemeButton() {
-  const [theme, setTheme] = useState(currentTheme());
-  const other = theme === "dark" ? "light" : "dark";
-  const change = (): void => {
-    document.documentElement.style.colorScheme = other;
-    setTheme(other);
-    storeTheme(other);
-  };
-  const words = `Change to the ${other} theme`;
+  const { theme } = useApp();
+  const words = `Change to the ${useStore(theme.store) === "dark" ? "light" : "dark"} theme`;
   return (
-    <Button look="icon plain" label={words} title={words} press={change}>
+    <Button look="icon plain" label={words} title={words} press={() => theme.change()}>
       <Icon name="sun" />
     </Button>
   );
-}
-
-function currentTheme(): "light" | "dark" {
-  const system = window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-  return readTheme() ?? system;
-}
-
-/** Storage may be switched off in a browser: then nothing is remembered. */
-function readTheme(): "light" | "dark" | null {
-  try {
-    const stored = localStorage.getItem(KEY);
-    return stored === "light" || stored === "dark" ? stored : null;
-  } catch {
-    return null;
-  }
-}
-
-function storeTheme(theme: string): void {
-  try {
-    localStorage.setItem(KEY, theme);
-  } catch {
-    // It holds for this visit.
-  }
 }

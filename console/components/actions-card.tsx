@@ -19,7 +19,7 @@ export function ActionsCard({ limit }: { readonly limit: number }) {
   const actions = useCall("GET /api/v1/operator/actions", { query: { limit } }, POLL_MS);
   return (
     <TableCard
-      title="Actions of operators"
+      title="Operator actions"
       lead={`Who did what, newest first, ${limit} at most.`}
       actions={<ReloadButton done={actions.reload} />}
       resource={actions}

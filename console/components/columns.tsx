@@ -1,8 +1,8 @@
 // Columns of tables by what they show. Imported as a whole: `column.number("calls", "Calls", …)`.
 import type { ComponentChildren } from "preact";
-import { count, DASH } from "../format/text.ts";
+import { count, DASH, even } from "../format/text.ts";
 import type { Tone } from "../format/tone.ts";
-import { StateBadge, Time, type Word } from "./inline.tsx";
+import { Name, StateBadge, Time, type Word } from "./inline.tsx";
 import type { Column } from "./table.tsx";
 
 type Maybe<T> = T | null | undefined;
@@ -25,7 +25,12 @@ export function number<Row>(
   read: (row: Row) => Maybe<number>,
   format: (value: Maybe<number>) => ComponentChildren = count,
 ): Column<Row> {
-  return { id, label, kind: "number", value: read, render: (row) => format(read(row)) };
+  const renderIn = (rows: readonly Row[]) => {
+    const formatted = even(format, rows.map(read));
+    return (row: Row) => formatted(read(row));
+  };
+  const render = (row: Row): ComponentChildren => format(read(row));
+  return { id, label, kind: "number", value: read, render, renderIn };
 }
 
 /** Texts, and sorts by them, unless `more` says otherwise. */
@@ -35,7 +40,13 @@ export function text<Row>(
   read: (row: Row) => Maybe<string | number>,
   more: More<Row> = {},
 ): Column<Row> {
-  return { id, label, value: read, render: (row) => <bdi>{read(row) ?? DASH}</bdi>, ...more };
+  return {
+    id,
+    label,
+    value: read,
+    render: (row) => <Name text={String(read(row) ?? DASH)} />,
+    ...more,
+  };
 }
 
 /** Names of programs, ids or hashes, and sorts by them. */
@@ -45,7 +56,14 @@ export function code<Row>(
   read: (row: Row) => Maybe<string>,
   more: More<Row> = {},
 ): Column<Row> {
-  return text(id, label, read, { render: (row) => <code>{read(row) ?? DASH}</code>, ...more });
+  return text(id, label, read, {
+    render: (row) => (
+      <code>
+        <Name text={read(row) ?? DASH} />
+      </code>
+    ),
+    ...more,
+  });
 }
 
 /** Moments, and sorts by them. */

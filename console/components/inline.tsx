@@ -1,7 +1,7 @@
 // What stands within a line: states in a word, moments, links to pages, keys.
 import type { ComponentChildren } from "preact";
 import { useApp, useTimed } from "../app/app.ts";
-import { ago, DASH, duration, moment } from "../format/text.ts";
+import { ago, breakable, DASH, duration, moment, visible } from "../format/text.ts";
 import type { Tone } from "../format/tone.ts";
 
 interface BadgeProps {
@@ -83,6 +83,12 @@ export function Link({ to, class: name, current = false, children }: LinkProps) 
   );
 }
 
+/** A name that users gave: it breaks behind `_`, hides nothing, and turns nothing around. */
+export function Name({ text }: { readonly text: string }) {
+  const parts = breakable(visible(text)).flatMap((part, at) => [at > 0 && <wbr />, part]);
+  return <bdi>{parts}</bdi>;
+}
+
 interface KeyNameProps {
   readonly name: string;
   readonly prefix: string;
@@ -93,7 +99,7 @@ interface KeyNameProps {
 export function KeyName({ name, prefix, isDeleted }: KeyNameProps) {
   return (
     <>
-      <bdi>{name === "" ? "Unnamed" : name}</bdi> <span class="mono muted small">{prefix}…</span>
+      <Name text={name === "" ? "Unnamed" : name} /> <span class="mono muted small">{prefix}…</span>
       {isDeleted ? <span class="muted small"> deleted</span> : null}
     </>
   );

@@ -26,6 +26,8 @@ export interface Column<Row> {
   readonly render: (row: Row) => ComponentChildren;
   /** A smaller line below; empty = none. */
   readonly note?: (row: Row) => ComponentChildren;
+  /** How it is rendered among these rows, so that their decimals agree; omitted = as always. */
+  readonly renderIn?: (rows: readonly Row[]) => (row: Row) => ComponentChildren;
   /** What it sorts by; omitted = it does not sort. */
   readonly value?: (row: Row) => SortValue;
   /** `number` = aligned to the right; `lead`, `wide` = a line of its own on a phone. */
@@ -56,6 +58,8 @@ interface TableProps<Row> {
 }
 
 const PAGE_ROWS = 100;
+/** There a row is a card. */
+const PHONE_ROWS = 20;
 /** With fewer rows a filter is more to look at than the rows. */
 const MIN_FILTERED_ROWS = 8;
 
@@ -71,7 +75,12 @@ export function Table<Row>(props: TableProps<Row>) {
     const column = columns.find(({ id }) => id === order.column);
     return column?.value === undefined ? found : sortRows(found, column.value, order.falling);
   }, [rows, columns, textOf, find, order.column, order.falling]);
-  const current = pageOf(shown, page, PAGE_ROWS);
+  const evened = useMemo(
+    () => columns.map((each) => (each.renderIn ? { ...each, render: each.renderIn(rows) } : each)),
+    [rows, columns],
+  );
+  const size = window.matchMedia("(max-width: 900px)").matches ? PHONE_ROWS : PAGE_ROWS;
+  const current = pageOf(shown, page, size);
   const { page: at } = current;
   // Other rows come first then, which a later page does not show.
   const toFirstPage =
@@ -89,7 +98,7 @@ export function Table<Row>(props: TableProps<Row>) {
         {/* Roles are named: a phone shows the table as a list, and its meaning stays. */}
         <table class="table" role="table" aria-label={props.caption}>
           <Head columns={columns} order={order} setOrder={toFirstPage(setOrder)} />
-          <Body {...props} rows={current.rows} />
+          <Body {...props} columns={evened} rows={current.rows} />
         </table>
       </div>
       {shown.length === 0 ? <Empty title="No row matches the filter" /> : null}
@@ -98,8 +107,7 @@ export function Table<Row>(props: TableProps<Row>) {
         back={at > 0 ? () => setPage(at - 1) : null}
         next={at < current.pages - 1 ? () => setPage(at + 1) : null}
       >
-        {count(at * PAGE_ROWS + 1)}–{count(at * PAGE_ROWS + current.rows.length)} of{" "}
-        {count(shown.length)}
+        {count(at * size + 1)}–{count(at * size + current.rows.length)} of {count(shown.length)}
       </Pager>
     </>
   );
@@ -256,7 +264,7 @@ function RowView<Row>({ row, columns, open, expands, detail }: RowProps<Row>) {
 function cellOf<Row>(row: Row, { render, note }: Column<Row>) {
   if (note === undefined) return render(row);
   return (
-    <span class="wrap-anywhere">
+    <span>
       {render(row)}
       <small>{note(row)}</small>
     </span>

@@ -26,6 +26,13 @@ export const hundredths = known((value) => value.toFixed(2));
 /** Milliseconds without their unit: tenths below 10. */
 export const milliseconds = known((value) => (value < 10 ? tenths : whole).format(value));
 
+/** The format of a column of values: tenths in every row, or in none. */
+export function even<Format>(format: Format, values: readonly Maybe[]): Format | typeof count {
+  if (format !== milliseconds && format !== rate) return format;
+  const needsTenths = values.some((value) => value != null && value !== 0 && value < 10);
+  return needsTenths ? known((value) => tenths.format(value)) : count;
+}
+
 /** A part of 1 in percent. Something is never 0 %. */
 export const share = known((value) =>
   value > 0 && value < 0.001 ? "<0.1 %" : `${tenths.format(value * 100)} %`,
@@ -120,4 +127,22 @@ export function textList(
 /** What a transport is called. */
 export function transportName(transport: string): string {
   return transport === "ws" ? "WebSocket" : "HTTP";
+}
+
+/** Joiners of letters and of emoji are none of them. */
+const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** A name that users gave, with characters that control, turn or hide made visible. */
+export function visible(name: string): string {
+  return name.replace(UNSEEN, (character) => {
+    const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase();
+    return `⟨U+${code.padStart(4, "0")}⟩`;
+  });
+}
+
+const BREAKS = /(?<=_)/;
+
+/** Where a name may break: behind each `_`. */
+export function breakable(name: string): readonly string[] {
+  return name.split(BREAKS);
 }

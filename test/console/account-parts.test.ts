@@ -6,17 +6,19 @@ import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import fc from "fast-check";
 import { checkDocument } from "../../console/editor/schema-check.ts";
+import { decodeError, decodeResult, revertReason } from "../../console/format/decode.ts";
 import { differs, lineDiff } from "../../console/format/line-diff.ts";
 import { LANGUAGES, shell, snippet } from "../../console/format/snippets.ts";
 import { usd } from "../../console/format/text.ts";
 import { burnOf, columnsOf } from "../../console/pages/account/usage.ts";
-import { groupsOf } from "../../console/pages/tester/compare.ts";
+import { comparisonText, groupsOf } from "../../console/pages/tester/compare.ts";
 import {
   METHOD_FORMS,
   needsConfirmation,
   paramsOfForm,
   paramsOfJson,
 } from "../../console/pages/tester/method-forms.ts";
+import { reasonsOf } from "../../console/pages/tester/routing-reasons.ts";
 import {
   amountText,
   authorizationFor,
@@ -139,7 +141,7 @@ test("a form becomes parameters, and what changes the chain is confirmed", () =>
   });
   assert.equal(
     paramsOfForm(fields, ["latest", "maybe"]).why,
-    "Whole transactions is not valid JSON.",
+    "Whole transactions: not valid JSON.",
   );
   assert.notEqual(paramsOfJson('{"a":1}').why, "");
   assert.deepEqual(paramsOfJson(""), { params: [], why: "" });
@@ -225,3 +227,121 @@ test("the command that pays is the one that the documents tell", async () => {
   );
   assert.ok(text.includes(MPPX_COMMAND));
 });
+
+test("a comparison counts answers that are alike, and never an error among them", () => {
+  const answered = (digest: string) => ({ provider: "p", outcome: "answer" as const, digest });
+  const failed = { provider: "p", outcome: "error" as const, digest: null };
+  const skipped = { provider: "p", outcome: "skipped" as const, digest: null };
+  const said = (...results: Parameters<typeof comparisonText>[0]) => comparisonText(results);
+  assert.deepEqual(said(answered("a"), failed, answered("a")), {
+    tone: "warn",
+    text: "2 answered alike, 1 failed.",
+  });
+  assert.deepEqual(said(answered("a"), answered("a")), { tone: "good", text: "2 answered alike." });
+  assert.equal(said(answered("a"), skipped).text, "1 answered, 1 not asked.");
+  assert.equal(said(answered("a"), answered("b")).text, "2 answered, each differently.");
+  assert.equal(
+    said(answered("a"), answered("b"), answered("a")).text,
+    "2 answered alike, 1 differently.",
+  );
+  assert.deepEqual(said(failed, failed), { tone: "bad", text: "No provider answered, 2 failed." });
+});
+
+const word = (value: number | bigint): string => value.toString(16).padStart(64, "0");
+const text = (value: string): string => {
+  const hex = Buffer.from(value).toString("hex");
+  return word(32) + word(hex.length / 2) + hex.padEnd(Math.ceil(hex.length / 64) * 64, "0");
+};
+const ADDRESS = "ab".repeat(20);
+
+test("quantities, amounts, times and words of answers are decoded", () => {
+  assert.equal(decodeResult("eth_blockNumber", "0x1b4"), "436");
+  assert.equal(decodeResult("eth_gasPrice", "0x59682f00"), "1.5 gwei");
+  assert.match(String(decodeResult("eth_getBalance", "0x14d1120d7b160000")), /^1\.5 of/);
+  assert.equal(decodeResult("eth_getCode", "0x"), "No code: not a contract");
+  assert.equal(decodeResult("web3_clientVersion", "Geth/v1"), null);
+  assert.deepEqual(decodeResult("eth_call", `0x${text("Tether USD")}`), [
+    ["As text", "Tether USD"],
+  ]);
+  assert.deepEqual(decodeResult("eth_call", `0x${word(18)}`), [["As a number", "18"]]);
+  const [[, address] = []] = decodeResult(
+    "eth_call",
+    `0x${ADDRESS.padStart(64, "0")}`,
+  ) as string[][];
+  assert.ok(address?.endsWith(`or the address 0x${ADDRESS}`), address);
+});
+
+test("blocks, transactions, receipts and logs become fields that can be read", () => {
+  const log = {
+    address: `0x${ADDRESS}`,
+    topics: [
+      "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef",
+      `0x${ADDRESS.padStart(64, "0")}`,
+      `0x${"cd".repeat(20).padStart(64, "0")}`,
+    ],
+    data: `0x${word(1_000_000)}`,
+  };
+  const block = { number: "0x10", timestamp: "0x6567d4e0", baseFeePerGas: "0x3b9aca00" };
+  const receipt = { status: "0x0", gasUsed: "0x5208", type: "0x2", logs: [log] };
+  assert.deepEqual(decodeResult("eth_getBlockByNumber", block), [
+    ["number", "16"],
+    ["timestamp", "2023-11-30 00:18:40 UTC"],
+    ["baseFeePerGas", "1 gwei"],
+  ]);
+  const decoded = JSON.stringify(decodeResult("eth_getTransactionReceipt", receipt));
+  for (const part of ['["status","Failed"]', '["gasUsed","21,000"]', "With base fee (0x2)"])
+    assert.ok(decoded.includes(part), decoded);
+  const event =
+    `["event",[["name","Transfer"],["from","0x${ADDRESS}"],` +
+    `["to","0x${"cd".repeat(20)}"],["amount or id","1,000,000"]]]`;
+  assert.ok(decoded.includes(event), decoded);
+  const hashes = { transactions: Array.from({ length: 200 }, () => `0x${"1".repeat(64)}`) };
+  assert.match(JSON.stringify(decodeResult("eth_getBlockByHash", hashes)), /\["…","175 more"\]/);
+});
+
+test("the reason of a revert is told, of an error and of a panic", () => {
+  const error = `0x08c379a0${text("not the owner")}`;
+  assert.equal(revertReason(error), "Reverted: not the owner");
+  assert.equal(revertReason(`0x4e487b71${word(17)}`), "Panicked: an overflow or underflow (0x11)");
+  assert.equal(revertReason("0x08c379a0"), null);
+  assert.equal(revertReason("0x12345678"), null);
+  const answer = { code: 3, message: "execution reverted", data: error };
+  assert.deepEqual(decodeError(answer), [
+    ["Reason", "Reverted: not the owner"],
+    ["Code", "3"],
+    ["Message", "execution reverted"],
+  ]);
+});
+
+test("decoding takes whatever a provider sends", () => {
+  const methods = ["eth_call", "eth_getLogs", "eth_getBalance", "eth_getStorageAt"];
+  const hex = fc.stringMatching(/^0x[0-9a-f]{0,200}$/);
+  fc.assert(
+    fc.property(fc.constantFrom(...methods), fc.oneof(fc.jsonValue(), hex), (method, value) => {
+      decodeResult(method, value);
+      decodeError(value);
+      reasonsOf(value, true);
+    }),
+  );
+});
+
+test("the evidence tells why a provider was asked", () => {
+  const meta = {
+    strategy: "load-balanced",
+    candidate_providers: ["a", "b"],
+    selected_provider: { id: "b" },
+    attempts: [
+      { provider: "a", outcome: "error", category: "server_error", code: -32000 },
+      { provider: "b", outcome: "success", category: null, code: null },
+    ],
+  };
+  assert.deepEqual(reasonsOf(meta, false), [
+    "b was number 2 of 2 by load-balanced.",
+    "In order: a, b.",
+    "a failed: server error, code -32000.",
+  ]);
+  assert.deepEqual(reasonsOf({ ...meta, source: "cache" }, false)[0], SOURCE);
+  assert.deepEqual(reasonsOf(null, false), ["The service refused the call before it was routed."]);
+});
+
+const SOURCE = "The answer was kept from an earlier call.";

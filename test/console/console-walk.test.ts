@@ -301,10 +301,32 @@ test(
     await page.getByLabel("Key", { exact: false }).first().fill(fixture.account.key);
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByRole("region", { name: "Answer" }).getByText('"0x1"').waitFor();
+    await page.getByRole("region", { name: "Decoded" }).getByText("gwei").waitFor();
+    await page.getByText("The call is pinned to good.").waitFor();
+    await visitor.accessible();
+    await visitor.shots("tester-answer");
     assert.ok(!page.url().includes("svc_ak_"), "a key in the address would stay in the history");
     const asked = fixture.good.asked.length;
+    // The method was not left yet: its fields are those of the method all the same, and the first
+    // click counts. A new call takes the old answer away.
+    fixture.good.script((_, reply) => reply.error(REVERTED));
+    await page.getByLabel("Method").fill("eth_estimateGas");
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByText("Reverted: not the owner").waitFor();
+    assert.equal(await page.getByRole("region", { name: "Answer" }).getByText('"0x1"').count(), 0);
+    await visitor.shots("tester-revert");
+    fixture.good.script((_, reply) => reply.result('"0x1"'));
+    const held = Promise.withResolvers<void>();
+    await page.route("**/rpc/**", async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByText("Reverted: not the owner").waitFor({ state: "detached" });
+    held.resolve();
+    await page.getByRole("region", { name: "Decoded" }).waitFor();
+    await page.unroute("**/rpc/**");
     await page.getByLabel("Method").fill("eth_sendRawTransaction");
-    await page.getByLabel("Method").press("Tab");
     await page.getByLabel("Signed transaction").fill("0x02f8");
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByRole("dialog", { name: "This changes the chain" }).waitFor();
@@ -321,6 +343,64 @@ test(
   },
 );
 
+/** As a node answers a call of a contract that reverts with a reason. */
+const REVERTED = JSON.stringify({
+  code: 3,
+  message: "execution reverted: not the owner",
+  data:
+    `0x08c379a0${"20".padStart(64, "0")}${"d".padStart(64, "0")}` +
+    Buffer.from("not the owner").toString("hex").padEnd(64, "0"),
+});
+
+test("the palette goes anywhere by keys alone, and gives the focus back", OPTIONS, async () => {
+  const visitor = await newVisitor(browser, fixture.service.url);
+  const { page } = visitor;
+  await signIn(page, OPERATOR_TOKEN);
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+  await page.goto("/dashboard/tester?method=eth_gasPrice");
+  await page.getByLabel("Method").focus();
+  const search = page.getByRole("combobox", { name: "Search" });
+  const found = page.getByRole("listbox", { name: "Found" }).getByRole("option");
+  const focused = (): Promise<string> => page.evaluate("document.activeElement.id");
+  await page.keyboard.press("Control+k");
+  await search.waitFor();
+  await found.getByText("failing").first().waitFor();
+  await visitor.accessible();
+  await visitor.shots("palette");
+  // The focus stays in the dialog, or with the frame of the browser.
+  for (let presses = 0; presses < 5; presses++) {
+    await page.keyboard.press("Tab");
+    const isOutside = `document.activeElement.closest("dialog, body > *:not(dialog)")?.id === "app" &&
+      document.activeElement.closest("dialog") === null`;
+    assert.equal(await page.evaluate(isOutside), false);
+  }
+  await page.keyboard.press("Escape");
+  await search.waitFor({ state: "detached" });
+  assert.equal(await focused(), "method");
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("ethereum premium");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/dashboard/chain/premium/ethereum");
+  await page.keyboard.press("Control+k");
+  const body = { jsonrpc: "2.0", id: 1, method: "eth_gasPrice", params: [] };
+  const path = `/rpc/k/${fixture.account.key}/load-balanced/ethereum`;
+  const { headers } = await fixture.service.post(path, body);
+  const id = headers.get("x-svc-request-id");
+  await page.keyboard.insertText(`x-svc-request-id: ${id}`);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`**/dashboard/requests/${id}`);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.getByRole("button", { name: "Search and commands" }).click();
+  await search.fill("sign out");
+  await page.keyboard.press("Enter");
+  await page.getByText("You are signed out.").waitFor();
+  await page.getByText("Sign in to see this").waitFor();
+  visitor.clean();
+  await visitor.close();
+});
+
 test("the operator compares providers, and sees what operators did", OPTIONS, async () => {
   const visitor = await newVisitor(browser, fixture.service.url);
   const { page } = visitor;
@@ -328,23 +408,23 @@ test("the operator compares providers, and sees what operators did", OPTIONS, as
   await page.getByRole("button", { name: "Sign out" }).waitFor();
   await page.goto("/dashboard/tester?method=eth_gasPrice");
   const compare = page.getByRole("button", { name: "Compare" });
-  const table = page.getByRole("table", { name: "Answers by provider" });
+  const table = page.getByRole("table", { name: "Providers compared" });
   await compare.click();
-  await page.getByText("Only one provider answered.").waitFor();
+  await page.getByText("1 answered, 1 failed.").waitFor();
   fixture.failing.script((_, reply) => reply.result('"0x1"'));
   await compare.click();
-  await page.getByText("Every answer is the same.").waitFor();
+  await page.getByText("2 answered alike.").waitFor();
   await table.getByText("same as most").first().waitFor();
   fixture.failing.script((_, reply) => reply.result('"0x2"'));
   await compare.click();
-  await page.getByText("2 different answers.").waitFor();
+  await page.getByText("2 answered, each differently.").waitFor();
   await table.getByText("differs").click();
   await page.getByRole("region", { name: /^How .* differs from/ }).waitFor();
   fixture.failing.script((_, reply) => reply.body("<html>bad gateway</html>", 502));
   await visitor.accessible();
   await visitor.shots("compare");
   await page.getByRole("link", { name: "Cluster" }).click();
-  const acts = page.getByRole("table", { name: "Actions of operators" });
+  const acts = page.getByRole("table", { name: "Operator actions" });
   await acts.getByText("Compared providers").first().waitFor();
   await page.getByRole("table", { name: "Nodes" }).getByText("this one").waitFor();
   const seen = page.getByRole("table", { name: "Providers by node" });

@@ -125,7 +125,7 @@ test("names of any kind run nowhere and break no page of the operator", OPTIONS,
     ["/dashboard/errors", () => rows("Errors of providers").nth(1).waitFor()],
     ["/dashboard/tester", () => heading(page, "Tester")],
     ["/dashboard/money", () => rows("Accounts").getByText(account.id).waitFor()],
-    ["/dashboard/cluster", () => rows("Actions of operators").nth(1).waitFor()],
+    ["/dashboard/cluster", () => rows("Operator actions").nth(1).waitFor()],
   ] as const) {
     await page.goto(path);
     await shown();

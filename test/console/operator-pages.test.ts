@@ -88,7 +88,7 @@ test("the operator tests a provider, cordons it, and it gets no calls", options,
   await service.post("/rpc/nowhere", { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" });
   await page.goto("/dashboard");
   await page.getByText("unknown chain, profile or path 1").waitFor();
-  const actions = page.getByRole("table", { name: "Actions of operators" });
+  const actions = page.getByRole("table", { name: "Operator actions" });
   await actions.getByText(/^Uncordoned/).waitFor();
   // The service remembers what happened before this page was opened.
   await page.getByText("failing is no longer cordoned").waitFor();
@@ -168,7 +168,26 @@ test(
     await page.getByText(/^Cut off, connecting in/).waitFor();
     await page.unroute(events);
     await page.getByText("Live", { exact: true }).waitFor();
-    await page.context().clearCookies();
+    // Another tab of this browser signs out: this page says so by itself, and how to come back.
+    const tab = await page.context().newPage();
+    await tab.goto("/dashboard");
+    await tab.getByRole("button", { name: "Sign out" }).click();
+    await page.getByText("Your session has ended.").waitFor();
+    await page.getByRole("link", { name: "Sign in again" }).waitFor();
+    await tab.close();
+    await page.goto("/dashboard");
+    await page.getByText(/^The chain is served/).waitFor();
+    await page.route("**/api/**", (route) => route.abort());
+    await page.getByRole("heading", { name: "The service cannot be reached." }).waitFor();
+    await page.getByRole("alert").getByText("The service cannot be reached.").waitFor();
+    await visitor.accessible();
+    await visitor.shots("away");
+    await page.unroute("**/api/**");
+    await page.getByText(/^The chain is served/).waitFor();
+    await page.goto("/dashboard/chain/team/nowhere");
+    await page.getByRole("heading", { level: 1, name: "nowhere" }).waitFor();
+    assert.equal(await page.title(), "Chain nowhere, team – svc");
+    await visitor.accessible();
     await page.goto("/dashboard/streams");
     await page.getByText("Sign in to see this").waitFor();
     assert.equal(await page.evaluate("window.hacked === undefined"), true);

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readClock, SAME_CLOCK } from "../../console/app/clock.ts";
+import { type PaletteItem, requestIdIn, searchItems } from "../../console/app/palette-search.ts";
 import {
   matchPath,
   pathTo,
@@ -21,12 +22,15 @@ import {
 import {
   ago,
   axisTexts,
+  breakable,
   count,
   duration,
+  even,
   milliseconds,
   share,
   success,
   usd,
+  visible,
 } from "../../console/format/text.ts";
 import {
   adviceOn,
@@ -253,4 +257,56 @@ test("unknown is a dash, and only what never failed is 100 %", () => {
   assert.equal(duration(3_600_000 * 49), "2 days");
   assert.equal(ago(1_000, 500_000), "8 min ago");
   assert.equal(ago(20_000, 10_000), "in 10 s");
+});
+
+test("a name shows what controls, turns or hides; it breaks behind an underscore", () => {
+  assert.equal(visible("a\u202eb\u0007\u200b"), "a⟨U+202E⟩b⟨U+0007⟩⟨U+200B⟩");
+  assert.equal(visible("naïve שלום 👩\u200d🔧"), "naïve שלום 👩\u200d🔧");
+  assert.deepEqual(breakable("svc_ak__x"), ["svc_", "ak_", "_", "x"]);
+  assert.deepEqual(breakable("plain-name"), ["plain-name"]);
+});
+
+test("a column has tenths in every row, or in none", () => {
+  const shown = (values: readonly (number | null)[]): readonly string[] =>
+    values.map(even(milliseconds, values));
+  assert.deepEqual(shown([3, 1250, null, 0]), ["3.0", "1,250.0", "–", "0.0"]);
+  assert.deepEqual(shown([30, 1250.4]), ["30", "1,250"]);
+  assert.equal(even(count, [1]), count);
+});
+
+const PLACES: readonly PaletteItem[] = [
+  { kind: "Page", title: "Tester", note: "", does: "/tester" },
+  { kind: "Page", title: "Streams", note: "", does: "/streams" },
+  { kind: "Action", title: "Open the tester with Base", note: "base", does: "/tester?chain=base" },
+  { kind: "Chain", title: "Base", note: "base, profile public", does: "/chain/public/base" },
+  { kind: "Provider", title: "alchemy", note: "base, profile public", does: "/x" },
+];
+
+test("the palette lists what has every word, the best match first, and a bounded number", () => {
+  const titles = (query: string): readonly string[] =>
+    searchItems(PLACES, query).items.map(({ title }) => title);
+  assert.deepEqual(
+    titles(""),
+    PLACES.map(({ title }) => title),
+  );
+  assert.deepEqual(titles("base"), ["Base", "Open the tester with Base", "alchemy"]);
+  assert.deepEqual(titles("TEST"), ["Tester", "Open the tester with Base"]);
+  assert.deepEqual(titles("base alch"), ["alchemy"]);
+  assert.deepEqual(titles("provider"), ["alchemy"]);
+  assert.deepEqual(titles("nothing like it"), []);
+  const many = searchItems(
+    Array.from({ length: 900 }, () => PLACES[3] as PaletteItem),
+    "base",
+  );
+  assert.deepEqual([many.items.length, many.left], [50, 850]);
+});
+
+test("a pasted request id leads to its decision", () => {
+  assert.equal(requestIdIn(" x-svc-request-id: REQ-0a1b-2 "), "req-0a1b-2");
+  assert.equal(requestIdIn("req-"), null);
+  assert.equal(requestIdIn("req-1/../x"), null);
+  assert.deepEqual(
+    searchItems(PLACES, "req-12-a").items.map(({ does }) => does),
+    ["/requests/req-12-a"],
+  );
 });

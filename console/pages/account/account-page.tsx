@@ -49,8 +49,8 @@ function Standing({ account, usage }: { readonly account: Account; readonly usag
         ["Balance", usd(account.balance_usd), `${count(account.balance_cu)} compute units`],
         ["Spent a day", usd(perDayUsd), "over the last seven days"],
         endsAtMs === null
-          ? ["Balance ends", DASH, "nothing is being spent"]
-          : ["Balance ends", dayText(endsAtMs, nowMs), "at this rate"],
+          ? ["Balance runs out", DASH, "nothing is being spent"]
+          : ["Balance runs out", dayText(endsAtMs, nowMs), "at this rate"],
         [
           "Free this month",
           inUnit(free, `of ${compact(allowance_cu)} CU`),

@@ -13,7 +13,7 @@ import {
   Select,
 } from "../../components/controls.tsx";
 import { Snippet, Snippets } from "../../components/copy-button.tsx";
-import { Time } from "../../components/inline.tsx";
+import { Name, Time } from "../../components/inline.tsx";
 
 /** A key as the API lists it. */
 export type Key = AnswerOf<"GET /api/v1/keys">["keys"][number];
@@ -143,7 +143,7 @@ function RotateKey({ keyShown, changed, close }: KeyProps) {
       close={close}
     >
       <p>
-        <bdi>{keyShown.name}</bdi> <span class="mono">{keyShown.key_prefix}…</span> gets a new
+        <Name text={keyShown.name} /> <span class="mono">{keyShown.key_prefix}…</span> gets a new
         secret. Programs need it before the old one ends.
       </p>
       <Select label="The old secret ends" options={GRACES} value={grace} choose={setGrace} />
@@ -165,8 +165,8 @@ function DeleteKey({ keyShown, changed, close }: KeyProps) {
       close={close}
     >
       <p>
-        <bdi>{keyShown.name}</bdi> <span class="mono">{keyShown.key_prefix}…</span> stops working at
-        once, and its sockets are closed. This cannot be undone.
+        <Name text={keyShown.name} /> <span class="mono">{keyShown.key_prefix}…</span> stops working
+        at once, and its sockets are closed. This cannot be undone.
       </p>
     </Question>
   );

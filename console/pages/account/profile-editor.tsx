@@ -189,7 +189,7 @@ interface FieldProps {
 
 function Problems(props: FieldProps & { readonly draft: Draft }) {
   const { why, problems } = props.draft;
-  if (why !== null) return <Notice tone="bad">This is no JSON: {why}</Notice>;
+  if (why !== null) return <Notice tone="bad">Not valid JSON: {why}</Notice>;
   if (problems.length === 0) return null;
   return (
     <Notice tone="warn">

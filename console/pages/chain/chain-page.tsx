@@ -5,9 +5,9 @@ import { ForOperator, type PageProps, useCall } from "../../app/app.ts";
 import { queryText } from "../../app/router.ts";
 import { Card, figures, inUnit, PageHead } from "../../components/card.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
-import { Badge, Link } from "../../components/inline.tsx";
+import { Badge, Link, Name } from "../../components/inline.tsx";
 import { Empty, isMissing, Loaded } from "../../components/page-state.tsx";
-import { compact, count } from "../../format/text.ts";
+import { compact, count, visible } from "../../format/text.ts";
 import { type ChainMetrics, type ProfileMetrics, summarise } from "../../health/states.ts";
 import { ChainHistory } from "./chain-history.tsx";
 import { ProviderTable } from "./provider-table.tsx";
@@ -21,9 +21,9 @@ export function ChainPage({ params }: PageProps) {
   const metrics = useCall("GET /api/metrics/{chain}", { params: { chain } }, POLL_MS);
   if (isMissing(metrics.failure))
     return (
-      <Empty title="No chain has this name">
-        <Link to="/">The overview lists the chains</Link>
-      </Empty>
+      <NotServed chain={chain} title="No chain has this name">
+        The overview lists the chains
+      </NotServed>
     );
   return (
     <Loaded resource={metrics}>
@@ -31,13 +31,32 @@ export function ChainPage({ params }: PageProps) {
         const profile = data.profiles.find((each) => each.profile === slug);
         if (profile === undefined)
           return (
-            <Empty title="This profile does not serve this chain">
-              <Link to="/">The overview lists the profiles of each chain</Link>
-            </Empty>
+            <NotServed chain={data.name} title={`Profile ${slug} does not serve this chain`}>
+              The overview lists the profiles of each chain
+            </NotServed>
           );
         return <ChainView chain={data} profile={profile} changed={metrics.reload} />;
       }}
     </Loaded>
+  );
+}
+
+interface NotServedProps {
+  readonly chain: string;
+  readonly title: string;
+  readonly children: string;
+}
+
+function NotServed({ chain, title, children }: NotServedProps) {
+  return (
+    <>
+      <PageHead title={<Name text={chain} />} />
+      <Card flush>
+        <Empty title={visible(title)}>
+          <Link to="/">{children}</Link>
+        </Empty>
+      </Card>
+    </>
   );
 }
 
@@ -56,7 +75,7 @@ function ChainView({ chain, profile, changed }: ChainViewProps) {
       <PageHead
         title={
           <span class="headline">
-            {chain.name} <Badge tone={verdict.tone}>{verdict.words}</Badge>
+            <Name text={chain.name} /> <Badge tone={verdict.tone}>{verdict.words}</Badge>
           </span>
         }
         lead={`Profile ${profile.profile}, chain id ${chain.chain_id}`}

@@ -17,6 +17,7 @@ import {
   duration,
   hundredths,
   milliseconds,
+  plural,
   rate,
   share,
   textList,
@@ -110,7 +111,7 @@ function Nodes() {
           <Providers {...data} />
           {data.clustered ? (
             <TableCard
-              title="Jobs that one node does for all"
+              title="Jobs that run on one node"
               name="jobs"
               caption="Single jobs"
               columns={JOB_COLUMNS}
@@ -175,52 +176,97 @@ const WORKER_COLUMNS: readonly Column<Worker>[] = [
   column.of("started", "Started", (row) => <Time at={row.started_at} />),
 ];
 
-/** A column a node. */
+/** A provider, over all nodes that are there: a row, whether one node serves or twenty. */
+interface SharedView extends Provider {
+  readonly worst: Seen | undefined;
+  /** How many nodes find it as the worst one does. */
+  readonly worstOn: number;
+  readonly latency: readonly number[];
+  readonly behind: number | null;
+}
+
+function sharedView(provider: Provider, gone: ReadonlySet<string>): SharedView {
+  const seen = provider.seen.filter(({ node }) => !gone.has(node));
+  const [worst] = seen.toSorted((one, other) => severityOf(other) - severityOf(one));
+  const known = (read: (each: Seen) => number | null): readonly number[] =>
+    seen.flatMap((each) => read(each) ?? []).toSorted((one, other) => one - other);
+  return {
+    ...{ ...provider, seen, worst },
+    worstOn: seen.filter(({ circuit }) => circuit === worst?.circuit).length,
+    latency: known((each) => each.latency_ms),
+    behind: known((each) => each.lag_blocks).at(-1) ?? null,
+  };
+}
+
+function severityOf({ circuit }: Seen): number {
+  return ["idle", "good", "warn", "bad"].indexOf(CIRCUITS[circuit].tone);
+}
+
 function Providers({ nodes, providers }: Pick<NodesAnswer, "nodes" | "providers">) {
-  const columns: readonly Column<Provider>[] = [
-    column.text("provider", "Provider", ({ provider }) => provider, {
-      kind: "lead",
-      note: ({ profile, chain }) => `${profile}, ${chain}`,
-    }),
-    ...nodes.filter(({ state }) => state !== "gone").map(({ id }) => seenColumn(id, nodes.length)),
-  ];
+  const gone = new Set(nodes.filter(({ state }) => state === "gone").map(({ id }) => id));
+  const rows = providers.map((provider) => sharedView(provider, gone));
+  const several = nodes.length > gone.size + 1;
   const textOf = (row: Provider): string => `${row.profile} ${row.chain} ${row.provider}`;
   return (
     <TableCard
-      title="Providers, as each node finds them"
+      title="Providers"
+      lead={several ? "The worst that a node finds. Open one to see what each node finds." : ""}
       name="seen"
       caption="Providers by node"
-      columns={columns}
-      rows={providers}
+      columns={SEEN_COLUMNS}
+      rows={rows}
       keyOf={textOf}
       textOf={textOf}
+      {...(several ? { expand: SeenByNodes } : {})}
       empty="No provider is configured"
     />
   );
 }
 
-function seenColumn(id: string, nodes: number): Column<Provider> {
-  const seenBy = ({ seen }: Provider): Seen | undefined => seen.find(({ node }) => node === id);
-  const label = nodes === 1 ? "Here" : id;
-  return column.of(`at-${id}`, label, (row) => <SeenCell seen={seenBy(row)} />, {
-    value: (row) => seenBy(row)?.latency_ms,
-  });
+const SEEN_COLUMNS: readonly Column<SharedView>[] = [
+  column.text("provider", "Provider", ({ provider }) => provider, {
+    kind: "lead",
+    note: ({ profile, chain }) => `${profile}, ${chain}`,
+  }),
+  column.state("state", "Circuit", ({ worst }) => circuitWord(worst), {
+    value: ({ worst }) => (worst === undefined ? null : -severityOf(worst)),
+    note: ({ seen, worst, worstOn }) =>
+      seen.length > 1 && worst !== undefined && `on ${worstOn} of ${plural(seen.length, "node")}`,
+  }),
+  {
+    ...column.number<SharedView>("latency", "Latency, ms", middleOf, milliseconds),
+    note: ({ latency }) =>
+      latency.length > 1 && `${milliseconds(latency[0])} to ${milliseconds(latency.at(-1))}`,
+  },
+  column.number("behind", "Blocks behind", ({ behind }) => behind),
+];
+
+function middleOf({ latency }: SharedView): number | null {
+  return latency[Math.floor(latency.length / 2)] ?? null;
 }
 
-function SeenCell({ seen }: { readonly seen: Seen | undefined }) {
-  if (seen === undefined) return <span class="muted">{DASH}</span>;
-  const { circuit, latency_ms: latency, lag_blocks: lag } = seen;
-  const behind = lag === null || lag === 0 ? "" : `, ${count(lag)} behind`;
+function circuitWord(seen: Seen | undefined): Word {
+  return seen === undefined ? { tone: "idle", word: "Not seen" } : CIRCUITS[seen.circuit];
+}
+
+function SeenByNodes({ profile, chain, provider, seen }: SharedView) {
   return (
-    <>
-      <StateBadge {...CIRCUITS[circuit]} />
-      <small>
-        {latency === null ? "no latency known" : `${milliseconds(latency)} ms`}
-        {behind}
-      </small>
-    </>
+    <Table
+      name="by-node"
+      caption={`${provider} of ${profile} on ${chain}, by node`}
+      columns={BY_NODE_COLUMNS}
+      rows={seen}
+      keyOf={({ node }) => node}
+    />
   );
 }
+
+const BY_NODE_COLUMNS: readonly Column<Seen>[] = [
+  column.text("node", "Node", ({ node }) => node, { kind: "lead" }),
+  column.state("state", "Circuit", circuitWord),
+  column.number("latency", "Latency, ms", (row) => row.latency_ms, milliseconds),
+  column.number("behind", "Blocks behind", (row) => row.lag_blocks),
+];
 
 const JOB_COLUMNS: readonly Column<Job>[] = [
   column.of("job", "Job", ({ name }) => name.replaceAll("_", " "), "lead"),

@@ -3,7 +3,7 @@
 import type { Client, Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
-import { ForOperator, useApp } from "../../app/app.ts";
+import { AWAY, ForOperator, useApp, useStore } from "../../app/app.ts";
 import { ActionsCard } from "../../components/actions-card.tsx";
 import { PageHead } from "../../components/card.tsx";
 import { IncidentCard } from "../../components/incident-list.tsx";
@@ -49,14 +49,15 @@ function OverviewView({ readiness, health, chains, incidents }: Overview) {
   const { tone, words } = headline(readiness, rows, wrong);
   const usable = rows.reduce((sum, { verdict }) => sum + verdict.usable, 0);
   const providers = rows.reduce((sum, { verdict }) => sum + verdict.providers, 0);
+  const isAway = useStore(useApp().awaySince) !== null;
   const sockets = chains[0]?.open_sockets ?? 0;
   return (
     <>
       <PageHead
         title={
           <span class="headline" role="status">
-            <Dot tone={tone} />
-            {words}
+            <Dot tone={isAway ? "bad" : tone} />
+            {isAway ? AWAY : words}
           </span>
         }
         lead={factsText(health)}
@@ -75,7 +76,7 @@ function OverviewView({ readiness, health, chains, incidents }: Overview) {
         rows={rows}
         lead={
           `${count(usable)} of ${plural(providers, "provider")} usable, ` +
-          `${plural(sockets, "WebSocket")} of callers open`
+          plural(sockets, "open WebSocket")
         }
       />
       <ForOperator>

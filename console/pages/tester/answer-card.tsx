@@ -1,18 +1,27 @@
-// What came back for a call: the answer, how it was routed, and the headers of the service.
+// What came back for a call: the answer, decoded and raw, why that provider was asked, and the
+// headers of the service.
 
 import { jsonText, memberOf, textIn } from "../../api/json.ts";
+import { ForOperator } from "../../app/app.ts";
+import { pathTo } from "../../app/router.ts";
 import { Card, Facts, figures, inUnit } from "../../components/card.tsx";
-import { bytes, DASH, milliseconds } from "../../format/text.ts";
+import { Link } from "../../components/inline.tsx";
+import { type Decoded, decodeError, decodeResult } from "../../format/decode.ts";
+import { bytes, DASH, milliseconds, visible } from "../../format/text.ts";
+import { reasonsOf } from "./routing-reasons.ts";
 import type { TestAnswer } from "./rpc-call.ts";
 
 /** The card. */
 export function AnswerCard({ answer }: { readonly answer: TestAnswer }) {
-  const { status, ms, meta, body, headers } = answer;
+  const { call, status, ms, meta, body } = answer;
   const at = (name: string): unknown => memberOf(meta, name);
+  const error = memberOf(body, "error");
+  const decoded =
+    error === undefined ? decodeResult(call.method, memberOf(body, "result")) : decodeError(error);
   return (
     <>
       {figures([
-        ["Status", status, "error" in Object(body) ? "error" : "result"],
+        ["Status", status, error === undefined ? "result" : "error"],
         ["Seen here", inUnit(milliseconds(ms), "ms")],
         ["At the provider", inUnit(numberText(at("upstream_latency_ms")), "ms")],
         ["Added by the service", inUnit(numberText(at("svc_overhead_ms")), "ms")],
@@ -20,15 +29,66 @@ export function AnswerCard({ answer }: { readonly answer: TestAnswer }) {
         ["Size", bytes(answer.bytes)],
       ])}
       <div class="grid">
-        <Card title="Answer">
+        {decoded === null ? null : (
+          <Card title={error === undefined ? "Decoded" : "Error"} lead={nameOf(answer)}>
+            <section class="decoded" aria-label="Decoded">
+              <DecodedView value={decoded} />
+            </section>
+          </Card>
+        )}
+        <Card title="Answer" lead={decoded === null ? nameOf(answer) : "As it came"}>
           <Json value={body} label="Answer" />
         </Card>
-        <Card title="How it was routed">
-          <Json value={meta} label="How it was routed" />
-          <Facts facts={headers} class="mono" />
-        </Card>
+        <Routing answer={answer} />
       </div>
     </>
+  );
+}
+
+function nameOf({ call: { method, chain } }: TestAnswer): string {
+  return `${method} on ${chain}`;
+}
+
+function DecodedView({ value }: { readonly value: Decoded }) {
+  if (typeof value === "string") return <bdi>{visible(value)}</bdi>;
+  return (
+    <Facts
+      facts={value.map(([name, part]) => [visible(name), <DecodedView key={name} value={part} />])}
+    />
+  );
+}
+
+/** Why this provider answered, and all that the service told of the way. */
+function Routing({ answer: { call, meta, headers } }: { readonly answer: TestAnswer }) {
+  const id = new Map(headers).get("x-svc-request-id");
+  return (
+    <Card
+      title="Why this provider"
+      actions={
+        id === undefined ? null : (
+          <ForOperator>
+            <Link class="button small" to={pathTo("requests", id)}>
+              Open the decision
+            </Link>
+          </ForOperator>
+        )
+      }
+    >
+      <div class="stack">
+        <ul>
+          {reasonsOf(meta, call.provider !== null).map((reason) => (
+            <li key={reason}>{visible(reason)}</li>
+          ))}
+        </ul>
+        <details>
+          <summary>Evidence and headers</summary>
+          <div class="stack">
+            <Json value={meta} label="Evidence" />
+            <Facts facts={headers} class="mono" />
+          </div>
+        </details>
+      </div>
+    </Card>
   );
 }
 

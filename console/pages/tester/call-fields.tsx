@@ -15,7 +15,9 @@ export function useCallFields({ chains, strategies }: AgentDocument) {
   const [json, setJson] = useState("[]");
   const [isJson, setIsJson] = useState(false);
   const [key, setKey] = useState("");
-  const method = query["method"] || "eth_blockNumber";
+  // As it is typed: a field that changes the page only when it is left costs the click on "Send".
+  const [typed, setTyped] = useState(query["method"] || "eth_blockNumber");
+  const method = typed.trim();
   const form = METHOD_FORMS[method];
   const filled = form?.map(({ example }, at) => texts[at] ?? example) ?? [];
   const shown = isJson ? undefined : form;
@@ -30,11 +32,13 @@ export function useCallFields({ chains, strategies }: AgentDocument) {
   };
   const set = (name: keyof TestCall) => (value: string) => router.setQuery({ [name]: value });
   const setMethod = (text: string): void => {
+    setTyped(text);
     set("method")(text.trim());
-    setTexts([]);
+    if (text.trim() !== method) setTexts([]);
   };
+  const why = method === "" ? "Name a method." : read.why;
   return {
-    ...{ call, why: read.why, key, set, setKey, setMethod },
+    ...{ call, typed, why, key, set, setKey, setMethod },
     ...{ shown, filled, json, setTexts, setJson, setIsJson },
   };
 }
@@ -59,7 +63,7 @@ export function TargetFields(props: CallFieldsProps & { readonly instance: Agent
       <Select
         label="Profile"
         value={call.profile ?? ""}
-        options={[{ value: "", label: "The usual one" }, ...slugs]}
+        options={[{ value: "", label: "Default" }, ...slugs]}
         choose={set("profile")}
       />
       <Select
@@ -92,7 +96,7 @@ const MAX_CHARS = 200_000;
 
 /** Method and parameters. */
 export function MethodFields({ fields }: CallFieldsProps) {
-  const { call, shown, json, setMethod, setIsJson, setJson } = fields;
+  const { call, typed, shown, json, setMethod, setIsJson, setJson } = fields;
   return (
     <>
       <div class="filters">
@@ -102,11 +106,11 @@ export function MethodFields({ fields }: CallFieldsProps) {
             id="method"
             class="input mono"
             list="methods"
-            value={call.method}
+            value={typed}
             maxLength={100}
             spellcheck={false}
             autocomplete="off"
-            onChange={(event) => setMethod(event.currentTarget.value)}
+            onInput={(event) => setMethod(event.currentTarget.value)}
           />
           <datalist id="methods">
             {Object.keys(METHOD_FORMS).map((method) => (

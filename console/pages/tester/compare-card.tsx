@@ -12,15 +12,15 @@ import { ActionNotice, Button, Notice, named, Select } from "../../components/co
 import { DiffView } from "../../components/diff-view.tsx";
 import type { Word } from "../../components/inline.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { bytes, DASH, milliseconds, transportName } from "../../format/text.ts";
+import { bytes, DASH, milliseconds, transportName, visible } from "../../format/text.ts";
 import { Json } from "./answer-card.tsx";
-import { groupsOf } from "./compare.ts";
+import { comparisonText, groupsOf } from "./compare.ts";
 import type { TestCall } from "./rpc-call.ts";
 
 type Comparison = AnswerOf<"POST /api/v1/operator/compare">;
 
 /** The card. */
-export function CompareCard({ call }: { readonly call: TestCall }) {
+export function CompareCard({ call, why }: { readonly call: TestCall; readonly why: string }) {
   const { client } = useApp();
   const [comparison, setComparison] = useState<Comparison | null>(null);
   const action = useAction();
@@ -31,6 +31,7 @@ export function CompareCard({ call }: { readonly call: TestCall }) {
   const profile = chosen === "" ? (call.profile ?? profiles[0] ?? "") : chosen;
   const compare = (): void => {
     const body = { profile, chain, method, params: [...params] };
+    setComparison(null);
     action.run(client.call("POST /api/v1/operator/compare", { body }), setComparison);
   };
   return (
@@ -46,7 +47,7 @@ export function CompareCard({ call }: { readonly call: TestCall }) {
             options={named(profiles)}
             choose={setChosen}
           />
-          <Button disabled={action.busy || profile === ""} press={compare}>
+          <Button disabled={action.busy || profile === "" || why !== ""} press={compare}>
             {action.busy ? "Asking all" : "Compare"}
           </Button>
         </>
@@ -74,18 +75,13 @@ function Results({ comparison }: { readonly comparison: Comparison }) {
     return { ...result, group, isShared: groups.filter((other) => other === group).length > 1 };
   });
   const usual = rows.find(({ group }) => group === 0) ?? null;
-  const others = new Set(groups.filter((group) => group !== null && group > 0)).size;
+  const { tone, text } = comparisonText(results);
   return (
     <>
-      <Notice tone={others === 0 && usual?.isShared === true ? "good" : "warn"}>
-        {usual === null && "No provider answered."}
-        {usual !== null && others === 0 && usual.isShared && "Every answer is the same."}
-        {usual !== null && others === 0 && !usual.isShared && "Only one provider answered."}
-        {others > 0 && `${others + 1} different answers. Open a row to see what differs.`}
-      </Notice>
+      <Notice tone={tone}>{text}</Notice>
       <Table
         name="compare"
-        caption="Answers by provider"
+        caption="Providers compared"
         columns={COLUMNS}
         rows={rows}
         keyOf={keyOf}
@@ -104,24 +100,23 @@ const COLUMNS: readonly Column<Row>[] = [
     kind: "lead",
     note: (row) => transportName(row.transport),
   }),
-  column.state("outcome", "Answer", wordOf, { value: (row) => row.group }),
+  column.state("outcome", "Outcome", wordOf, { value: (row) => row.group }),
   column.number("latency", "Latency, ms", (row) => row.latency_ms, milliseconds),
   column.number("bytes", "Size", (row) => row.bytes, bytes),
   column.of(
     "error",
     "Error",
-    ({ error }) => (error ? `${error.category}: ${error.message}` : DASH),
+    ({ error }) =>
+      error ? visible(`${error.category.replaceAll("_", " ")}: ${error.message}`) : DASH,
     "wide",
   ),
 ];
 
 function wordOf({ outcome, group, isShared, skipped }: Row): Word {
   if (outcome === "skipped") return { tone: "idle", word: `not asked: ${skipped}` };
-  if (outcome === "error") return { tone: "bad", word: "error" };
+  if (outcome === "error") return { tone: "bad", word: "failed" };
   if (group !== 0) return { tone: "warn", word: "differs" };
-  return isShared
-    ? { tone: "good", word: "same as most" }
-    : { tone: "idle", word: "compared with" };
+  return isShared ? { tone: "good", word: "same as most" } : { tone: "idle", word: "answered" };
 }
 
 function Detail({ row, usual }: { readonly row: Row; readonly usual: Row | null }) {

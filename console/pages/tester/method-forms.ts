@@ -67,7 +67,7 @@ export function paramsOfForm(fields: readonly MethodField[], texts: readonly str
   for (const [at, field] of fields.entries()) {
     const text = (texts[at] ?? "").trim();
     const value = field.kind === "text" ? text : parseJson(text);
-    if (value === undefined) return { params: [], why: `${field.name} is not valid JSON.` };
+    if (value === undefined) return { params: [], why: `${field.name}: not valid JSON.` };
     params.push(value);
   }
   while (params.at(-1) === "") params.pop();
@@ -77,6 +77,7 @@ export function paramsOfForm(fields: readonly MethodField[], texts: readonly str
 /** The parameters in a JSON text: a list. */
 export function paramsOfJson(text: string): ReadParams {
   const value = text.trim() === "" ? [] : parseJson(text);
+  if (value === undefined) return { params: [], why: "Parameters: not valid JSON." };
   if (!Array.isArray(value))
     return { params: [], why: 'The parameters must be a JSON list, as ["latest", false].' };
   return { params: value, why: "" };

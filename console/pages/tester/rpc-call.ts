@@ -17,6 +17,7 @@ export interface TestCall {
 
 /** What came back. */
 export interface TestAnswer {
+  readonly call: TestCall;
   readonly status: number;
   readonly ms: number;
   readonly bytes: number;
@@ -56,8 +57,8 @@ export async function sendCall(call: TestCall, key: string): Promise<Result<Test
     const ms = performance.now() - startedAt;
     const { svc_meta: meta = null, ...body } = Object(parseJson(text) ?? { text });
     const headers = [...response.headers].filter(([name]) => name.startsWith("x-svc-"));
-    const answer = { status: response.status, ms, bytes: text.length, body, meta, headers };
-    return { kind: "ok", body: answer };
+    const { status } = response;
+    return { kind: "ok", body: { call, status, ms, bytes: text.length, body, meta, headers } };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     return { kind: "failed", failure: { ...NO_ANSWER, message } };

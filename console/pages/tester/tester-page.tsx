@@ -36,7 +36,10 @@ function Tester({ instance }: { readonly instance: AgentDocument }) {
   const action = useAction();
   const [answer, setAnswer] = useState<TestAnswer | null>(null);
   const [isConfirming, setConfirming] = useState(false);
-  const send = () => sendCall(call, key);
+  const send = () => {
+    setAnswer(null);
+    return sendCall(call, key);
+  };
   return (
     <>
       <Card title="Call">
@@ -62,7 +65,7 @@ function Tester({ instance }: { readonly instance: AgentDocument }) {
       )}
       {answer && !action.failure && <AnswerCard answer={answer} />}
       <ForOperator>
-        <CompareCard call={call} />
+        <CompareCard {...{ call, why }} />
       </ForOperator>
       <Card
         title="The same call in a program"
