@@ -21,12 +21,10 @@ const TICK_MS = 1_000;
 function createApp(): App {
   const clock = new Store<ClockReading>(SAME_CLOCK);
   const nowMs = new Store(Date.now());
-  const awaySince = new Store<number | null>(null);
+  const isServiceAway = new Store(false);
   const client = new Client({
     dated: (date) => clock.set(readClock(clock.get(), date, Date.now())),
-    reached: (isReached) => {
-      if (isReached !== (awaySince.get() === null)) awaySince.set(isReached ? null : Date.now());
-    },
+    reached: (isReached) => isServiceAway.set(!isReached),
     unauthorized: () => {
       // The session ended while it was in use: the frame shows what is left.
       if ((session.state.get()?.role ?? "none") !== "none") void session.refresh();
@@ -40,7 +38,7 @@ function createApp(): App {
   }, TICK_MS);
   const router = new Router(window, SERVICE_URL.pathname);
   const [toasts, theme] = [new Toasts(), new Theme()];
-  return { client, session, router, clock, nowMs, toasts, theme, awaySince };
+  return { client, session, router, clock, nowMs, toasts, theme, isServiceAway };
 }
 
 const app = createApp();

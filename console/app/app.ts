@@ -23,8 +23,8 @@ export interface App {
   readonly nowMs: Store<number>;
   readonly toasts: Toasts;
   readonly theme: Theme;
-  /** Since when the service answers nothing, by the clock of this browser; null = it answers. */
-  readonly awaySince: Store<number | null>;
+  /** Whether the latest request brought no answer at all. */
+  readonly isServiceAway: Store<boolean>;
 }
 
 /** Said in place of how the service is, while nobody knows. */

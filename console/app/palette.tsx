@@ -43,7 +43,7 @@ export function PaletteButton({ open, isSmall }: { open: () => void; isSmall?: b
       </Button>
     );
   return (
-    <Button look="palette-button" label={words} press={open}>
+    <Button look="palette-button" press={open}>
       <Icon name="search" />
       <span>Search</span>
       <kbd>{IS_MAC ? "⌘ K" : "Ctrl K"}</kbd>
@@ -87,7 +87,7 @@ export function Palette({ close }: { readonly close: () => void }) {
         aria-controls={list}
         aria-autocomplete="list"
         aria-activedescendant={items.length > 0 ? `${list}-${current}` : undefined}
-        placeholder="A page, chain, provider, key, action or request id"
+        placeholder="A name, an action or a request id"
         autocomplete="off"
         spellcheck={false}
         maxLength={200}

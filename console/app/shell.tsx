@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Card, PageHead } from "../components/card.tsx";
 import { Button, useSend } from "../components/controls.tsx";
 import { Icon } from "../components/icons.tsx";
-import { Age, Link } from "../components/inline.tsx";
+import { Link } from "../components/inline.tsx";
 import { Empty, Forbidden } from "../components/page-state.tsx";
 import { duration, visible } from "../format/text.ts";
 import { AWAY, useApp, useStore } from "./app.ts";
@@ -151,18 +151,18 @@ function SidebarFoot() {
 }
 
 function Banners() {
-  const { clock, session, router, awaySince } = useApp();
-  const since = useStore(awaySince);
+  const { clock, session, router, isServiceAway } = useApp();
+  const isAway = useStore(isServiceAway);
   const { isOff, offsetMs } = useStore(clock);
   const place = useStore(router.place);
   const state = useStore(session.state);
   return (
     <>
-      {since === null ? null : (
+      {isAway ? (
         <div class="banner bad" role="alert">
-          {AWAY} What is shown here is <Age readAtMs={since} /> old or older.
+          {AWAY} It is asked again by itself.
         </div>
-      )}
+      ) : null}
       {isOff ? (
         <div class="banner warn" role="status">
           The clock of this computer is {duration(Math.abs(offsetMs))}{" "}

@@ -264,11 +264,8 @@ test("quantities, amounts, times and words of answers are decoded", () => {
     ["As text", "Tether USD"],
   ]);
   assert.deepEqual(decodeResult("eth_call", `0x${word(18)}`), [["As a number", "18"]]);
-  const [[, address] = []] = decodeResult(
-    "eth_call",
-    `0x${ADDRESS.padStart(64, "0")}`,
-  ) as string[][];
-  assert.ok(address?.endsWith(`or the address 0x${ADDRESS}`), address);
+  const address = JSON.stringify(decodeResult("eth_call", `0x${ADDRESS.padStart(64, "0")}`));
+  assert.ok(address.includes(`or the address 0x${ADDRESS}`), address);
 });
 
 test("blocks, transactions, receipts and logs become fields that can be read", () => {

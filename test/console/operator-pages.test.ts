@@ -178,7 +178,7 @@ test(
     await page.goto("/dashboard");
     await page.getByText(/^The chain is served/).waitFor();
     await page.route("**/api/**", (route) => route.abort());
-    await page.getByRole("heading", { name: "The service cannot be reached." }).waitFor();
+    await page.locator("h1").getByText("The service cannot be reached.").waitFor();
     await page.getByRole("alert").getByText("The service cannot be reached.").waitFor();
     await visitor.accessible();
     await visitor.shots("away");

@@ -49,7 +49,7 @@ function OverviewView({ readiness, health, chains, incidents }: Overview) {
   const { tone, words } = headline(readiness, rows, wrong);
   const usable = rows.reduce((sum, { verdict }) => sum + verdict.usable, 0);
   const providers = rows.reduce((sum, { verdict }) => sum + verdict.providers, 0);
-  const isAway = useStore(useApp().awaySince) !== null;
+  const isAway = useStore(useApp().isServiceAway);
   const sockets = chains[0]?.open_sockets ?? 0;
   return (
     <>

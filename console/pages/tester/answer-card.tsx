@@ -39,8 +39,8 @@ export function AnswerCard({ answer }: { readonly answer: TestAnswer }) {
         <Card title="Answer" lead={decoded === null ? nameOf(answer) : "As it came"}>
           <Json value={body} label="Answer" />
         </Card>
-        <Routing answer={answer} />
       </div>
+      <Routing answer={answer} />
     </>
   );
 }

@@ -21,17 +21,19 @@ export function reasonsOf(meta: unknown, isPinned: boolean): readonly string[] {
     ...(provider === "" ? ["No provider's answer."] : []),
     ...(place > 0 && source === undefined ? [chosen] : []),
     ...(candidates.length > 1 ? [`In order: ${candidates.join(", ")}.`] : []),
-    ...failed.map(failureOf),
+    ...failed.map((attempt) => failureOf(attempt, provider)),
     ...(memberOf(meta, "lag_waived") === true ? ["Providers that lag were asked too."] : []),
     ...(memberOf(meta, "panic") === true ? ["Every circuit was open."] : []),
   ];
 }
 
-function failureOf(attempt: unknown): string {
+/** An attempt with an error; one that was passed on to the caller is an answer. */
+function failureOf(attempt: unknown, selected: string): string {
   const of = (name: string): string => String(memberOf(attempt, name) ?? "");
   const code = memberOf(attempt, "code");
   const facts = [of("category").replaceAll("_", " "), code != null && `code ${code}`];
-  return `${of("provider")} failed: ${textList(facts)}.`;
+  const verb = of("provider") === selected ? "answered with an error" : "failed";
+  return `${of("provider")} ${verb}: ${textList(facts)}.`;
 }
 
 /** Where an answer came from, if no provider was asked for this very call. */
