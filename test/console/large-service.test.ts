@@ -152,7 +152,7 @@ test("names of any kind run nowhere and break no page of the operator", OPTIONS,
   await isWhole(page, "an error");
   await page.goto("/dashboard/tester?chain=chain-1&method=eth_gasPrice");
   await page.getByRole("button", { name: "Compare" }).click();
-  await rows("Answers by provider").getByText("error").first().waitFor();
+  await rows("Providers compared").getByText("failed").first().waitFor();
   await isWhole(page, "a comparison");
   visitor.clean();
   await visitor.close();
