@@ -19,7 +19,12 @@ export function of<Row>(
 }
 
 /** Numbers, and sorts by them; what is unknown is a dash. */
-export function number<Row>(
+export function number<Row>(...facts: Parameters<typeof figure<Row>>): Column<Row> {
+  return { ...figure(...facts), value: facts[2] };
+}
+
+/** Numbers whose decimals agree; does not sort. */
+export function figure<Row>(
   id: string,
   label: string,
   read: (row: Row) => Maybe<number>,
@@ -30,7 +35,7 @@ export function number<Row>(
     return (row: Row) => formatted(read(row));
   };
   const render = (row: Row): ComponentChildren => format(read(row));
-  return { id, label, kind: "number", value: read, render, renderIn };
+  return { id, label, kind: "number", render, renderIn };
 }
 
 /** Texts, and sorts by them, unless `more` says otherwise. */

@@ -55,6 +55,8 @@ interface TableProps<Row> {
   /** What is always shown below a row; null = nothing. */
   readonly detail?: (row: Row) => ComponentChildren;
   readonly empty?: string;
+  /** Most rows that are shown at once on a desk. */
+  readonly pageRows?: number;
 }
 
 const PAGE_ROWS = 100;
@@ -65,7 +67,7 @@ const MIN_FILTERED_ROWS = 8;
 
 /** A table of rows. */
 export function Table<Row>(props: TableProps<Row>) {
-  const { name, rows, columns, textOf } = props;
+  const { name, rows, columns, textOf, pageRows = PAGE_ROWS } = props;
   const [orderText, setOrder] = useQuery(`${name}.sort`);
   const [find, setFind] = useQuery(`${name}.find`);
   const [page, setPage] = useState(0);
@@ -79,7 +81,7 @@ export function Table<Row>(props: TableProps<Row>) {
     () => columns.map((each) => (each.renderIn ? { ...each, render: each.renderIn(rows) } : each)),
     [rows, columns],
   );
-  const size = window.matchMedia("(max-width: 900px)").matches ? PHONE_ROWS : PAGE_ROWS;
+  const size = window.matchMedia("(max-width: 900px)").matches ? PHONE_ROWS : pageRows;
   const current = pageOf(shown, page, size);
   const { page: at } = current;
   // Other rows come first then, which a later page does not show.

@@ -33,6 +33,8 @@ type Provider = NodesAnswer["providers"][number];
 type Seen = Provider["seen"][number];
 
 const POLL_MS = 5_000;
+/** What fits a screen. */
+const SHOWN_ROWS = 15;
 const MS_PER_S = 1_000;
 
 /** The page. */
@@ -219,6 +221,8 @@ function Providers({ nodes, providers }: Pick<NodesAnswer, "nodes" | "providers"
       textOf={textOf}
       {...(several ? { expand: SeenByNodes } : {})}
       empty="No provider is configured"
+      order="state"
+      pageRows={SHOWN_ROWS}
     />
   );
 }

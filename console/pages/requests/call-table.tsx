@@ -43,8 +43,8 @@ const COLUMNS: readonly Column<CallEvent>[] = [
   }),
   column.of("provider", "Answered by", (call) => call.provider ?? DASH, { note: sourceText }),
   column.of("attempts", "Attempts", attemptsOf, "number"),
-  column.of("total", "Total ms", (call) => milliseconds(call.total_ms), "number"),
-  column.of("upstream", "Provider ms", (call) => milliseconds(call.upstream_ms), "number"),
+  column.figure("total", "Total ms", (call) => call.total_ms, milliseconds),
+  column.figure("upstream", "Provider ms", (call) => call.upstream_ms, milliseconds),
   column.of("added", "Added ms", ({ added_ms: ms }) => ms?.toFixed(2) ?? DASH, {
     kind: "number",
     title: "What the service itself added",
