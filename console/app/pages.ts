@@ -2,6 +2,7 @@
 // a folder in `pages/`.
 import type { IconName } from "../components/icons.tsx";
 import { AccountPage } from "../pages/account/account-page.tsx";
+import { CallsPage } from "../pages/account/calls-page.tsx";
 import { KeysPage } from "../pages/account/keys-page.tsx";
 import { PaymentsPage } from "../pages/account/payments-page.tsx";
 import { ProfilePage } from "../pages/account/profile-page.tsx";
@@ -50,6 +51,7 @@ export const PAGES: Readonly<Record<string, PageEntry>> = {
   "/cluster": page("everyone", "Cluster", ClusterPage, "cluster"),
   "/account": page("account", "Account", AccountPage, "account"),
   "/account/keys": page("account", "Keys", KeysPage, "key"),
+  "/account/calls": page("account", "Calls", CallsPage, "requests"),
   "/account/profiles": page("account", "Custom profiles", ProfilesPage, "chain"),
   "/account/profiles/:slug": page("account", "Custom profile", ProfilePage),
   "/account/payments": page("account", "Payments", PaymentsPage, "money"),

@@ -24,7 +24,7 @@ export function ActionsCard({ limit }: { readonly limit: number }) {
       actions={<ReloadButton done={actions.reload} />}
       resource={actions}
       name="actions"
-      columns={COLUMNS}
+      columns={ACTION_COLUMNS}
       rows={actions.data?.actions ?? []}
       keyOf={({ id }) => id}
       textOf={({ action, target, actor, detail }) =>
@@ -82,7 +82,8 @@ const NAMES: Readonly<Record<string, string>> = {
   signOut: "Signed out",
 };
 
-const COLUMNS: readonly Column<Action>[] = [
+/** What a line says. */
+export const ACTION_COLUMNS: readonly Column<Action>[] = [
   column.of(
     "action",
     "Action",

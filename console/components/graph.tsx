@@ -37,13 +37,13 @@ interface GraphProps {
   readonly format: (value: number) => string;
   /** True = the series lie on top of each other. */
   readonly stacked?: boolean;
+  /** True = each step has a bar, beside those of other series. */
+  readonly bars?: boolean;
   /** True = only whole numbers stand at the axis. */
   readonly whole?: boolean;
   readonly bands?: readonly GraphBand[] | undefined;
   /** True = each line of the scale is ten times the one below: peaks do not flatten the rest. */
   readonly logarithmic?: boolean;
-  /** False = its steps are no time range of the page. */
-  readonly zooms?: boolean;
   /** What it means that nothing was measured. */
   readonly empty?: string;
 }
@@ -149,7 +149,7 @@ function keepDrawn(
 /** How the graph is drawn; `props` are asked again for the values in the legend, which change. */
 function optionsOf(parent: HTMLElement, props: () => LiveGraph): uPlot.Options {
   const { series, format, stacked = false, whole = false } = props();
-  const { logarithmic = false, zooms = true } = props();
+  const { logarithmic = false, bars = false } = props();
   const color = (name: string): string => colorOf(parent, name);
   const stroke = (at: number): string =>
     color(series[at]?.color ?? `--series-${(at % SERIES_COLORS) + 1}`);
@@ -179,7 +179,10 @@ function optionsOf(parent: HTMLElement, props: () => LiveGraph): uPlot.Options {
       live: true,
       markers: { width: 0, fill: (_, at) => stroke(at - 1) },
     },
-    scales: { y: logarithmic ? LOGARITHMIC : LINEAR },
+    scales: {
+      ...(bars ? { x: { range: (_, from, to) => [from - DAY_S / 2, to + DAY_S / 2] } } : {}),
+      y: logarithmic ? LOGARITHMIC : LINEAR,
+    },
     axes: [
       { ...axis, size: 26, space: 70, values: TIME_LABELS, grid: { show: false } },
       {
@@ -200,6 +203,7 @@ function optionsOf(parent: HTMLElement, props: () => LiveGraph): uPlot.Options {
         value: (_: uPlot, __: number, ___: number, index: number | null) =>
           shownValue(props().series[at], index, format),
         ...(stacked ? { fill: seeThrough(stroke(at)) } : {}),
+        ...(bars ? barOf(at, series.length, stroke(at)) : {}),
       })),
     ],
   };
@@ -229,8 +233,8 @@ const LINEAR: uPlot.Scale = { range: (_, __, max) => [0, max > 0 ? max * 1.12 : 
 const LOGARITHMIC: uPlot.Scale = { distr: 3 };
 
 /** The cursors of all graphs of a page move together. */
-function cursorOf({ zooms = true }: GraphProps): uPlot.Cursor {
-  return zooms ? { sync: { key: "time" } } : {};
+function cursorOf({ bars = false }: GraphProps): uPlot.Cursor {
+  return bars ? {} : { sync: { key: "time" } };
 }
 
 /** Shows the time that the reader has selected. */
@@ -250,6 +254,17 @@ function openOnClick(plot: uPlot, props: () => LiveGraph): void {
     // A finger that scrolls ends as a click.
     if (fromS !== undefined && pointerType !== "touch") open(fromS, fromS + (next - last));
   });
+}
+
+const DAY_S = 86_400;
+const MAX_BAR_PX = 40;
+
+/** Days as bars: one in the middle, or the first of two to the left. */
+function barOf(at: number, count: number, fill: string): Partial<uPlot.Series> {
+  const side = at === 0 ? -1 : 1;
+  const align = count === 1 ? 0 : side;
+  const paths = uPlot.paths.bars?.({ size: [0.8 / count, MAX_BAR_PX], align });
+  return { fill, width: 0, points: { show: false }, ...(paths === undefined ? {} : { paths }) };
 }
 
 /** A colour of the style sheet as it is in the present theme, as `rgb(…)`. */

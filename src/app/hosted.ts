@@ -24,6 +24,7 @@ import { KEY_CACHE_LIMITS, KeyCache } from "../hosted/keys/key-cache.ts";
 import { keyRow } from "../hosted/keys/key-context.ts";
 import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form-usage.ts";
 import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
+import { OWN_CALLS } from "../observe/operator-report.ts";
 import { holdsPayments, paymentsOnDemand, sessionsOnDemand } from "../payments/on-demand.ts";
 import type { Payments } from "../payments/payments.ts";
 import type { RailSettings } from "../payments/rails/rails.ts";
@@ -232,6 +233,7 @@ function apiOf(
         run: { runner: "operator", node: parts.cluster?.identity.id ?? null },
       }),
     settle: settling(credit, runtime),
+    ownCalls: (query) => OWN_CALLS.read(parts.service.bus, query),
   });
   return firstServing([createAccountPages(common), api]);
 }

@@ -9,6 +9,7 @@ import type { SubscriptionReport, Subscriptions } from "../upstream/stream/subsc
 import { type ErrorRuleEntry, errorRuleFor } from "./error-rule.ts";
 import { type CallFilter, matches } from "./feed/call-filter.ts";
 import { callEventOf, decisionView, filteredDecisionOf, whatIfView } from "./feed/decision.ts";
+import { ownCallOf } from "./feed/own-call.ts";
 import type { Interval } from "./history/history-report.ts";
 import { CHECK_RESULTS } from "./metrics.ts";
 import type { Observer } from "./observer.ts";
@@ -62,7 +63,8 @@ export type ReadReport = <Query, Own, Whole>(
 
 /** Answers for this process, and reads reports of the whole service. */
 export function openReports(parts: ReportParts, bus: Bus): ReadReport {
-  for (const report of [DECISIONS, DECISION, WHAT_IF, ERRORS, STREAMS]) report.serve(parts, bus);
+  for (const report of [DECISIONS, DECISION, OWN_CALLS, WHAT_IF, ERRORS, STREAMS])
+    report.serve(parts, bus);
   return (report, query) => report.read(bus, query);
 }
 
@@ -91,6 +93,28 @@ export const DECISIONS = new ServiceReport(
       .sort((left, right) => (left.at < right.at ? 1 : -1)),
     uses: answers.map(({ use }) => use),
   }),
+);
+
+/** Selects calls that were made with some keys. */
+export interface OwnCallsQuery {
+  readonly keys: readonly string[];
+  readonly filter: CallFilter;
+  readonly limit: number;
+}
+
+/** Calls that were made with these keys, newest first, as their account is shown them. */
+export const OWN_CALLS = new ServiceReport(
+  "own_calls",
+  ({ observer: { feed } }, { keys, filter, limit }: OwnCallsQuery) => {
+    const own = new Set(keys);
+    return feed
+      .decisions()
+      .filter(({ keyId }) => keyId !== null && own.has(keyId))
+      .filter((decision) => matches(filter, filteredDecisionOf(decision)))
+      .slice(0, limit)
+      .map(ownCallOf);
+  },
+  (answers) => answers.flat().sort((left, right) => (left.at < right.at ? 1 : -1)),
 );
 
 /** One decision; null = it is not kept. */

@@ -8,9 +8,11 @@ import fc from "fast-check";
 import { checkDocument } from "../../console/editor/schema-check.ts";
 import { decodeError, decodeResult, revertReason } from "../../console/format/decode.ts";
 import { differs, lineDiff } from "../../console/format/line-diff.ts";
+import { runOutOf, runOutText, usdScale } from "../../console/format/money.ts";
 import { LANGUAGES, shell, snippet } from "../../console/format/snippets.ts";
 import { usd } from "../../console/format/text.ts";
-import { burnOf, columnsOf } from "../../console/pages/account/usage.ts";
+import { columnsOf } from "../../console/pages/account/usage.ts";
+import { dayRangeOf } from "../../console/pages/money/day-range.ts";
 import { comparisonText, groupsOf } from "../../console/pages/tester/compare.ts";
 import {
   METHOD_FORMS,
@@ -28,21 +30,91 @@ import {
 } from "../../console/wallet/x402-offer.ts";
 import { MPPX_COMMAND } from "../../src/core/billing/payment.ts";
 
-const NOW_MS = Date.UTC(2026, 10, 23, 12);
+const NOW_MS = Date.UTC(2026, 10, 23, 12, 30);
 const DAY_MS = 86_400_000;
 
-test("a balance ends after as many days as it lasts at the rate of the last week", () => {
-  const days = [
-    { day: "2026-11-01", usd: "1000" },
-    { day: "2026-11-19", usd: "6" },
-    { day: "2026-11-23", usd: "3" },
-  ];
-  const { perDayUsd, endsAtMs } = burnOf("20", days, NOW_MS);
-  assert.equal(perDayUsd, 2);
-  assert.equal(endsAtMs, NOW_MS + 10 * DAY_MS);
-  assert.deepEqual(burnOf("20", [], NOW_MS), { perDayUsd: null, endsAtMs: null });
-  assert.equal(burnOf("1", [{ day: "2026-11-23", usd: "0.5" }], NOW_MS).perDayUsd, 0.5);
-  assert.equal(burnOf("-1", [{ day: "2026-11-23", usd: "1" }], NOW_MS).endsAtMs, NOW_MS);
+const HOUR_MS = 3_600_000;
+const isoOf = (ms: number): string => new Date(ms).toISOString();
+
+/** An account with this balance that was charged so much since 90 minutes and since a day. */
+const spending = (balance_usd: string, hourUsd: string, dayUsd: string, ageMs = 9 * DAY_MS) => ({
+  balance_usd,
+  created_at: isoOf(NOW_MS - ageMs),
+  recent: {
+    hour: { from: isoOf(NOW_MS - 1.5 * HOUR_MS), usd: hourUsd },
+    day: { from: isoOf(NOW_MS - DAY_MS), usd: dayUsd },
+  },
+});
+
+test("a balance ends in a range: at the rate of the last hour, and of the last day", () => {
+  const faster = runOutOf(spending("48", "1.5", "12"), NOW_MS);
+  assert.deepEqual(faster?.perDayUsd, [12, 24]);
+  assert.equal(faster?.soonestMs, NOW_MS + 2 * DAY_MS, "the hour is sooner");
+  assert.equal(faster?.latestMs, NOW_MS + 4 * DAY_MS);
+  const slower = runOutOf(spending("48", "0.75", "48"), NOW_MS);
+  assert.equal(slower?.soonestMs, NOW_MS + DAY_MS, "the day is sooner");
+  assert.equal(runOutOf(spending("48", "0", "12"), NOW_MS)?.latestMs, null);
+  assert.equal(runOutOf(spending("48", "0", "0"), NOW_MS), null);
+  const young = runOutOf(spending("24", "1", "1", HOUR_MS), NOW_MS);
+  assert.deepEqual(young?.perDayUsd, [24, 24], "a short life counts as long as it was");
+  const newborn = runOutOf(spending("24", "1", "1", 60_000), NOW_MS);
+  assert.deepEqual(newborn?.perDayUsd, [24, 24], "and as an hour at least");
+  assert.equal(runOutOf(spending("-1", "1", "1"), NOW_MS)?.soonestMs, NOW_MS);
+});
+
+test("the end of a balance never comes later by more spending, nor sooner by more money", () => {
+  const cents = fc.nat(100_000);
+  const usdOf = (n: number): string => String(n / 100);
+  fc.assert(
+    fc.property(cents, cents, cents, cents, (balance, hour, more, extra) => {
+      const dayUsd = usdOf(hour + more);
+      const now = runOutOf(spending(usdOf(balance), usdOf(hour), dayUsd), NOW_MS);
+      const richer = runOutOf(spending(usdOf(balance + extra), usdOf(hour), dayUsd), NOW_MS);
+      const spent = usdOf(hour + more + extra);
+      const busier = runOutOf(spending(usdOf(balance), usdOf(hour), spent), NOW_MS);
+      if (now === null) return;
+      assert.ok(now.soonestMs >= NOW_MS && now.soonestMs <= (now.latestMs ?? Infinity));
+      assert.ok((richer?.soonestMs ?? Infinity) >= now.soonestMs);
+      assert.ok((busier?.soonestMs ?? Infinity) <= now.soonestMs);
+    }),
+  );
+});
+
+test("the range of the end is told in words", () => {
+  const textOf = (balance: string, hour: string, day: string): string =>
+    runOutText(runOutOf(spending(balance, hour, day), NOW_MS), NOW_MS);
+  assert.equal(textOf("48", "1.5", "12"), "25 Nov 2026 – 27 Nov 2026");
+  assert.equal(textOf("4", "1.5", "12"), "in 4 h 0 min – 8 h 0 min");
+  assert.equal(textOf("48", "0", "12"), "not before 27 Nov 2026");
+  assert.equal(textOf("4", "0", "12"), "not within 8 h 0 min");
+  assert.equal(textOf("48", "1.5", "24"), "25 Nov 2026");
+  assert.equal(textOf("0", "1", "1"), "now");
+  assert.equal(textOf("1000000", "0.01", "0.01"), "over 5 years");
+  assert.equal(textOf("1", "0", "0"), "–");
+});
+
+test("amounts of a column have one scale", () => {
+  const texts = (...amounts: (string | null)[]): string[] => amounts.map(usdScale(amounts));
+  assert.deepEqual(texts("1234.5", "0", "-3"), ["$1,234.50", "$0.00", "−$3.00"]);
+  assert.deepEqual(texts("12", "0.000015"), ["$12.000000", "$0.000015"]);
+  assert.deepEqual(texts("12", "0.004", null), ["$12.0000", "$0.0040", "–"]);
+  assert.deepEqual(texts("1", "0.000000001"), ["$1.000000", "<$0.000001"]);
+});
+
+test("the days of the page of money stand in its address", () => {
+  const today = "2026-11-29";
+  assert.deepEqual(dayRangeOf({}, today), { from: "2026-10-31", to: today, span: "30" });
+  assert.deepEqual(dayRangeOf({ days: "1" }, today), { from: today, to: today, span: "1" });
+  assert.deepEqual(dayRangeOf({ days: "7" }, today), { from: "2026-11-23", to: today, span: "7" });
+  const range = { from: "2026-11-01", to: "2026-11-02" };
+  assert.deepEqual(dayRangeOf(range, today), { ...range, span: "custom" });
+  for (const wrong of [
+    { from: today },
+    { from: today, to: "2026-11-01" },
+    { from: "2020-01-01", to: today },
+    { from: "2026-13-01", to: today },
+  ])
+    assert.equal(dayRangeOf(wrong, today).span, "30", JSON.stringify(wrong));
 });
 
 test("a graph of usage has every day, also those without any", () => {

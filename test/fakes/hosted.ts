@@ -13,6 +13,7 @@ import { methodTable } from "../../src/core/rpc/method-table.ts";
 import { openAddressLimit } from "../../src/core/workers/shared-address-limits.ts";
 import { audit } from "../../src/hosted/audit/audit.ts";
 import { OperatorRecords } from "../../src/hosted/operator/stored-records.ts";
+import { OWN_CALLS } from "../../src/observe/operator-report.ts";
 import type { Payments } from "../../src/payments/payments.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
 import type { Store } from "../../src/shared/store/store.ts";
@@ -118,8 +119,10 @@ export async function serveApi(
       tries: openAddressLimit("tries", { perSecond: 10 / 60, burst: 10 }),
     }),
   };
+  const live = instance.live ?? testLive(runtime);
   const ofStore = createApi({
     ...common,
+    ownCalls: (query) => live.report(OWN_CALLS, query),
     store,
     chains: [
       {
@@ -168,8 +171,8 @@ export async function serveApi(
           ? { kind: "unknown", what: "profile" }
           : { kind: "purged", chain, complete: true, redis: "none" },
       ),
-    live: testLive(runtime),
     ...instance,
+    live,
   });
   const api = firstServing([ofInstance, ofStore]);
   const proxies = trustedProxiesOf(trustedProxies ?? ["127.0.0.0/8", "::1"]);

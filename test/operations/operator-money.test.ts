@@ -2,6 +2,9 @@
 // and revenue, over books that a test writes itself.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import fc from "fast-check";
+import { parseUsd } from "../../src/core/billing/price.ts";
+import { audit } from "../../src/hosted/audit/audit.ts";
 import { recordAudit } from "../../src/hosted/audit/audit-results.ts";
 import type { Store } from "../../src/shared/store/store.ts";
 import { OPERATOR_TOKEN, type ServedApi, serveApi } from "../fakes/hosted.ts";
@@ -13,6 +16,20 @@ const read = async (api: ServedApi, path: string) => {
   assert.equal(answer.status, 200, answer.text);
   return answer.json;
 };
+
+/** What all accounts have, and what stands in the books that credit comes from. */
+async function sumsOf(store: Store) {
+  const accounts = await store.db.selectFrom("account").select("balance_n").execute();
+  const entries = await store.db
+    .selectFrom("ledger_entry")
+    .select("amount_n")
+    .where("book", "in", ["payments", "grants"])
+    .execute();
+  return {
+    balancesN: accounts.reduce((sum, row) => sum + row.balance_n, 0n),
+    booksN: entries.reduce((sum, row) => sum + row.amount_n, 0n),
+  };
+}
 
 /** Accounts with a key each; the n-th has spent n USD in this hour. */
 async function spenders(api: ServedApi, store: Store, count: number) {
@@ -142,6 +159,98 @@ eachStore(({ engine, open }) => {
       assert.equal(days[3].paid_in_usd, "7");
       assert.deepEqual([totals.cached_calls, totals.cached_cu], [2, 1]);
       assert.equal(totals.granted_usd, "0.025", "the grant of the anonymous key");
+    });
+
+    test("a range of days takes the place of the last ones, and both its ends are in it", async (t) => {
+      const store = await open(t);
+      const api = await serveApi(t, store);
+      await spenders(api, store, 2);
+      const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+      const today = dayOf(api.runtime.wallMs());
+      const before = dayOf(api.runtime.wallMs() - 30 * HOUR_MS);
+      const both = `from=${before}&to=${today}`;
+      const { days, totals } = await read(api, `revenue?${both}`);
+      assert.deepEqual([days[0].day, days.at(-1).day], [before, today]);
+      assert.deepEqual([totals.calls, totals.charged_usd], [4, "2"]);
+      assert.equal((await read(api, `revenue?from=${today}`)).totals.calls, 2);
+      assert.equal((await read(api, `usage?${both}`)).totals.calls, 4);
+      assert.equal((await read(api, `usage?from=${before}&to=${before}`)).totals.calls, 2);
+      const [first] = (await read(api, `accounts?${both}`)).accounts;
+      assert.deepEqual([first.spent_usd, first.recent.hour.usd], ["2", "1"]);
+      const { keys } = await read(api, `accounts/${first.id}/keys?${both}`);
+      assert.equal(keys[0].spent_usd, "2");
+      for (const query of ["to=2026-11-01", `from=${today}&to=${before}`, "from=2020-01-01"]) {
+        const answer = await api.call(`GET /api/v1/operator/revenue?${query}`, {
+          token: OPERATOR_TOKEN,
+        });
+        assert.equal(answer.outcome, "getRevenue invalid_field", query);
+      }
+    });
+
+    test("credit of the operator is conserved, whatever is repeated or refused", async (t) => {
+      const store = await open(t);
+      const api = await serveApi(t, store);
+      const accounts = await spenders(api, store, 2);
+      const kind = fc.constantFrom("payment", "grant");
+      const usd = fc.constantFrom("0.000000001", "1", "999999.999999999");
+      const act = fc.record({ at: fc.nat(1), kind, usd, reference: fc.nat(6) });
+      let round = 0;
+      await fc.assert(
+        fc.asyncProperty(fc.array(act, { maxLength: 12 }), async (acts) => {
+          round++;
+          const known = new Map<string, string>();
+          const before = await sumsOf(store);
+          let addedN = 0n;
+          for (const { at, reference, ...credit } of acts) {
+            const name = `r${round}-${reference}`;
+            const answer = await api.call(
+              `POST /api/v1/operator/accounts/${accounts[at]?.id}/credit`,
+              { token: OPERATOR_TOKEN, body: { ...credit, reference: name, reason: "a test" } },
+            );
+            const told = JSON.stringify([at, credit]);
+            if ((known.get(name) ?? told) !== told) {
+              assert.equal(answer.outcome, "creditAccount invalid_field");
+              continue;
+            }
+            assert.equal(answer.json.credited, !known.has(name));
+            if (!known.has(name)) addedN += parseUsd(credit.usd) ?? 0n;
+            known.set(name, told);
+          }
+          const after = await sumsOf(store);
+          assert.equal(after.balancesN - before.balancesN, addedN);
+          assert.equal(before.booksN - after.booksN, addedN, "it left the operator's books");
+        }),
+        { numRuns: 12 },
+      );
+      assert.deepEqual(
+        (await audit(store)).filter(({ check }) => check !== "usage"),
+        [],
+      );
+    });
+
+    test("who credited an account, when and why is in the list of actions", async (t) => {
+      const store = await open(t);
+      const api = await serveApi(t, store);
+      const [account] = await spenders(api, store, 1);
+      const path = `POST /api/v1/operator/accounts/${account?.id}`;
+      const body = { usd: "5", reference: "gift-1", kind: "grant", reason: "an outage" };
+      const days = { days: 3, reference: "gift-2", reason: "a trial" };
+      await api.call(`${path}/custom-access`, { token: OPERATOR_TOKEN, body: days });
+      for (let times = 0; times < 2; times++) {
+        api.runtime.advance(1_000);
+        await api.call(`${path}/credit`, { token: OPERATOR_TOKEN, body });
+      }
+      const { actions } = await read(api, "actions");
+      const [again, credited, granted] = actions;
+      assert.deepEqual(
+        [credited.action, credited.target, credited.actor, credited.outcome],
+        ["creditAccount", account?.id, "operator token", "done"],
+      );
+      assert.equal(credited.detail, "usd: 5, reference: gift-1, kind: grant, reason: an outage");
+      assert.match(again.detail, /credited before: nothing was added$/);
+      assert.match(granted.detail, /^days: 3, .*reason: a trial$/);
+      const { totals } = await read(api, "revenue?days=1");
+      assert.deepEqual([totals.paid_in_usd, totals.granted_usd], ["0", "5"]);
     });
   });
 });

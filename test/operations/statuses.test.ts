@@ -81,6 +81,7 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
   getPurchase: ({ purchaseId }) => ({ what: `GET /api/v1/purchases/${purchaseId}` }),
   listPurchases: ({ account }) => ({ what: "GET /api/v1/purchases", token: account.token }),
   getUsage: ({ account }) => ({ what: "GET /api/v1/usage?days=7", token: account.token }),
+  listOwnCalls: ({ account }) => ({ what: "GET /api/v1/calls?limit=5", token: account.token }),
   getPricing: () => ({ what: "GET /api/v1/agent/pricing" }),
   createKey: () => ({ what: "POST /api/v1/keys", body: { name: "mine" } }),
   listKeys: ({ account }) => ({ what: "GET /api/v1/keys", token: account.token }),
@@ -542,6 +543,9 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   getUsage: {
     invalid_field: ({ api }, good) => send(api, { ...good, what: "GET /api/v1/usage?days=91" }),
   },
+  listOwnCalls: {
+    invalid_field: ({ api }, good) => send(api, { ...good, what: "GET /api/v1/calls?key=other" }),
+  },
   listPurchases: {
     invalid_field: ({ api }, good) => send(api, { ...good, what: `${good.what}?after=pur_1` }),
   },
@@ -604,7 +608,7 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   listAccounts: { invalid_field: wrongQuery("after=acc_1") },
   listAccountKeys: { invalid_field: wrongQuery("hours=soon") },
   listAllPurchases: { invalid_field: wrongQuery("state=lost") },
-  getRevenue: { invalid_field: wrongQuery("days=91") },
+  getRevenue: { invalid_field: wrongQuery("from=2026-11-02&to=2026-11-01") },
   signIn: {
     unauthorized: invalidBody({ token: "svc_mt_cut-off" }),
     forbidden: ({ api }, good) => send(api, { ...good, headers: {} }),

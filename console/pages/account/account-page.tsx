@@ -10,14 +10,16 @@ import { Graph } from "../../components/graph.tsx";
 import { KeyName, Link, StateBadge, Time } from "../../components/inline.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
+import { type RunOut, runOutOf, runOutText, usdScale } from "../../format/money.ts";
 import { compact, count, DASH, usd } from "../../format/text.ts";
-import { burnOf, columnsOf, type Measure } from "./usage.ts";
+import { columnsOf, type Measure } from "./usage.ts";
 
 type Account = AnswerOf<"GET /api/v1/accounts/current">;
 type Usage = AnswerOf<"GET /api/v1/usage">;
 
 const POLL_MS = 10_000;
 const DAYS = 30;
+const PAGE_ROWS = 20;
 
 /** The page. */
 export function AccountPage() {
@@ -39,18 +41,19 @@ export function AccountPage() {
 function Standing({ account, usage }: { readonly account: Account; readonly usage: Usage | null }) {
   const app = useApp();
   const nowMs = useStore(app.nowMs);
-  const burn = usage === null ? null : burnOf(account.balance_usd, usage.by_day, nowMs);
-  const { perDayUsd = null, endsAtMs = null } = burn ?? {};
+  const runOut = usage === null ? null : runOutOf({ ...account, recent: usage.recent }, nowMs);
   const { used_cu, allowance_cu, resets_at } = account.included_usage;
   const free = compact(Math.max(0, allowance_cu - used_cu));
   return (
     <>
       {figures([
         ["Balance", usd(account.balance_usd), `${count(account.balance_cu)} compute units`],
-        ["Spent a day", usd(perDayUsd), "over the last seven days"],
-        endsAtMs === null
-          ? ["Balance runs out", DASH, "nothing is being spent"]
-          : ["Balance runs out", dayText(endsAtMs, nowMs), "at this rate"],
+        ["Spent a day", rateText(runOut), "at the rates of the last hour and the last day"],
+        [
+          "Balance runs out",
+          runOutText(runOut, nowMs),
+          runOut === null ? "nothing is being spent" : "at these rates",
+        ],
         [
           "Free this month",
           inUnit(free, `of ${compact(allowance_cu)} CU`),
@@ -64,11 +67,10 @@ function Standing({ account, usage }: { readonly account: Account; readonly usag
   );
 }
 
-const MAX_SHOWN_MS = 5 * 365 * 86_400_000;
-
-function dayText(atMs: number, nowMs: number): string {
-  if (atMs - nowMs > MAX_SHOWN_MS) return "in over 5 years";
-  return new Date(atMs).toLocaleDateString("en-GB", { dateStyle: "medium" });
+function rateText(runOut: RunOut | null): string {
+  if (runOut === null) return DASH;
+  const texts = runOut.perDayUsd.map(usdScale(runOut.perDayUsd));
+  return [...new Set(texts)].join(" – ");
 }
 
 const ACCESS = {
@@ -126,6 +128,7 @@ function UsageCards({ usage }: { readonly usage: Usage }) {
             times={times}
             series={[{ label, values }]}
             format={measure === "usd" ? usd : compact}
+            bars
           />
         )}
       </Card>
@@ -134,7 +137,8 @@ function UsageCards({ usage }: { readonly usage: Usage }) {
           title="By key"
           name="by-key"
           caption="Usage by key"
-          columns={KEY_COLUMNS}
+          columns={[KEY, ...usedColumns(usage.by_key)]}
+          pageRows={PAGE_ROWS}
           rows={usage.by_key}
           keyOf={(row) => row.key_id}
           textOf={(row) => `${row.name} ${row.key_prefix}`}
@@ -145,7 +149,8 @@ function UsageCards({ usage }: { readonly usage: Usage }) {
           title="By method"
           name="by-method"
           caption="Usage by method"
-          columns={METHOD_COLUMNS}
+          columns={[METHOD, ...usedColumns(usage.by_method)]}
+          pageRows={PAGE_ROWS}
           rows={usage.by_method}
           keyOf={(row) => row.method}
           textOf={(row) => row.method}
@@ -159,26 +164,25 @@ function UsageCards({ usage }: { readonly usage: Usage }) {
 
 type Used = Usage["by_key"][number] | Usage["by_method"][number];
 
-function usedColumns<Row extends Used>(): readonly Column<Row>[] {
+function usedColumns<Row extends Used>(rows: readonly Row[]): readonly Column<Row>[] {
   return [
     column.number("calls", "Calls", (row) => row.calls),
     column.number("cached", "From the cache", (row) => row.cached_calls),
     column.number("cu", "CU", (row) => row.cu),
-    column.number("usd", "USD", (row) => Number(row.usd), usd),
+    column.number("usd", "USD", (row) => Number(row.usd), usdScale(rows.map((row) => row.usd))),
   ];
 }
 
-const KEY_COLUMNS: readonly Column<Usage["by_key"][number]>[] = [
-  column.text("name", "Key", (row) => row.name, {
-    kind: "lead",
-    render: ({ name, key_prefix: prefix, revoked }) => (
-      <KeyName {...{ name, prefix }} isDeleted={revoked} />
-    ),
-  }),
-  ...usedColumns<Usage["by_key"][number]>(),
-];
+const KEY: Column<Usage["by_key"][number]> = column.text("name", "Key", (row) => row.name, {
+  kind: "lead",
+  render: ({ name, key_prefix: prefix, revoked }) => (
+    <KeyName {...{ name, prefix }} isDeleted={revoked} />
+  ),
+});
 
-const METHOD_COLUMNS: readonly Column<Usage["by_method"][number]>[] = [
-  column.code("method", "Method", (row) => row.method, { kind: "lead" }),
-  ...usedColumns<Usage["by_method"][number]>(),
-];
+const METHOD: Column<Usage["by_method"][number]> = column.code(
+  "method",
+  "Method",
+  (row) => row.method,
+  { kind: "lead" },
+);

@@ -3,6 +3,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Client, Result } from "../../api/client.ts";
+import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
 import { useApp, useCall, useStore } from "../../app/app.ts";
 import { PageHead } from "../../components/card.tsx";
@@ -10,10 +11,16 @@ import * as column from "../../components/columns.tsx";
 import { Button } from "../../components/controls.tsx";
 import { Time } from "../../components/inline.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
+import { usdScale } from "../../format/money.ts";
 import { count, plural } from "../../format/text.ts";
 import { type Key, type KeyDialog, OpenDialog } from "./key-dialogs.tsx";
 
 const POLL_MS = 15_000;
+const USAGE_POLL_MS = 30_000;
+/** As far back as usage tells when a key was last used. */
+const USED_DAYS = 90;
+const PAGE_ROWS = 20;
+const HOUR_MS = 3_600_000;
 /** Of 1,000 keys each. */
 const MAX_PAGES = 10;
 const MAX_POLLED = 1_000;
@@ -28,11 +35,13 @@ export function KeysPage() {
   // Thousands of keys are read when something changed, not every few seconds.
   useEffect(() => setPollMs((keys.data?.rows.length ?? 0) > MAX_POLLED ? 0 : POLL_MS), [keys.data]);
   const account = useCall("GET /api/v1/accounts/current", {});
+  const today = useCall("GET /api/v1/usage", { query: { days: 1 } }, USAGE_POLL_MS);
+  const lately = useCall("GET /api/v1/usage", { query: { days: USED_DAYS } }, USAGE_POLL_MS);
   const isReadOnly = state?.read_only === true;
-  const columns = useMemo(
-    () => (isReadOnly ? COLUMNS : [...COLUMNS, actionsColumn(setDialog)]),
-    [isReadOnly],
-  );
+  const columns = useMemo(() => {
+    const shown = [...COLUMNS, ...usedColumns(today.data, lately.data)];
+    return isReadOnly ? shown : [...shown, actionsColumn(setDialog)];
+  }, [isReadOnly, today.data, lately.data]);
   const close = (): void => setDialog({ kind: "none" });
   const changed = (next: KeyDialog): void => {
     setDialog(next);
@@ -66,6 +75,7 @@ export function KeysPage() {
         rows={keys.data?.rows ?? []}
         keyOf={(row) => row.id}
         textOf={(row) => `${row.name} ${row.key_prefix} ${row.profile}`}
+        pageRows={PAGE_ROWS}
         empty="The account has no key that works"
       />
       <OpenDialog {...{ dialog, changed, close }} profiles={account.data?.profiles ?? []} />
@@ -104,6 +114,34 @@ const COLUMNS: readonly Column<Key>[] = [
     title: "Until when the secret before the last rotation works",
   }),
 ];
+
+type Usage = AnswerOf<"GET /api/v1/usage">;
+
+/** What usage tells of keys; null = it was not read. */
+function usedColumns(today: Usage | null, lately: Usage | null): readonly Column<Key>[] {
+  const todayOf = new Map(today?.by_key.map((row) => [row.key_id, row]));
+  const lastOf = new Map(lately?.by_key.map((row) => [row.key_id, row.last_used]));
+  const unused = today === null ? null : 0;
+  const usd = usdScale(today?.by_key.map((row) => row.usd) ?? []);
+  return [
+    column.time("used", "Last used", ({ id }) => lastOf.get(id), {
+      render: ({ id }) => {
+        const at = lastOf.get(id);
+        // The hours of usage say no more.
+        const isNow = at !== undefined && Date.parse(lately?.to ?? "") - Date.parse(at) < HOUR_MS;
+        return isNow ? "in this hour" : <Time at={at} />;
+      },
+      title: `Beginning of the hour in which it was last used; a dash = not in ${USED_DAYS} days`,
+    }),
+    column.number("calls", "Calls today", ({ id }) => todayOf.get(id)?.calls ?? unused),
+    column.number(
+      "spent",
+      "Spent today",
+      ({ id }) => (todayOf.has(id) ? Number(todayOf.get(id)?.usd) : unused),
+      usd,
+    ),
+  ];
+}
 
 function profilesOf({ profile, allowed_profiles: allowed }: Key) {
   return (

@@ -7,6 +7,7 @@ import * as column from "../../components/columns.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
+import { usdScale } from "../../format/money.ts";
 import { DASH, usd } from "../../format/text.ts";
 import { TopUp } from "./top-up.tsx";
 
@@ -51,11 +52,12 @@ export function PaymentsPage() {
       </Loaded>
       <TableCard
         title="Purchases and receipts"
-        lead="Newest first, 100 at most"
+        lead="The newest 100"
+        pageRows={20}
         resource={purchases}
         name="purchases"
         caption="Purchases of the account"
-        columns={COLUMNS}
+        columns={columnsOf(purchases.data?.purchases ?? [])}
         rows={purchases.data?.purchases ?? []}
         keyOf={(row) => row.id ?? ""}
         textOf={(row) => `${row.id} ${row.tx_hash} ${row.payer} ${row.state}`}
@@ -65,14 +67,19 @@ export function PaymentsPage() {
   );
 }
 
-const COLUMNS: readonly Column<Purchase>[] = [
+const columnsOf = (rows: readonly Purchase[]): readonly Column<Purchase>[] => [
   column.time("created", "When", (row) => row.created_at, { kind: "lead" }),
   column.purchase(),
   column.text("buys", "Buys", (row) => row.buys, {
     render: ({ buys, days }) =>
       buys === "custom_access" ? `${days} days of Custom access` : "Credit",
   }),
-  column.number("amount", "Amount", (row) => Number(row.amount_usd), usd),
+  column.number(
+    "amount",
+    "Amount",
+    (row) => Number(row.amount_usd),
+    usdScale(rows.map((row) => row.amount_usd)),
+  ),
   column.text("chain", "Chain", (row) => row.chain_id, {
     render: (row) => `${row.rail}, chain ${row.chain_id}`,
   }),
@@ -83,7 +90,7 @@ const COLUMNS: readonly Column<Purchase>[] = [
 const SHOWN_CHARS = 10;
 
 /** A hash or id, shortened, with a button that copies the whole. */
-function Hash({ text }: { readonly text: string | null | undefined }) {
+export function Hash({ text }: { readonly text: string | null | undefined }) {
   if (text === null || text === undefined) return <span>{DASH}</span>;
   return (
     <span class="page-actions">

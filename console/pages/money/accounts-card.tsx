@@ -1,22 +1,26 @@
-// Accounts by what they spent, searched and read by pages at the service; one opens to its keys.
+// Accounts by what they spent, searched and read by pages at the service; one opens to its keys and
+// to what the operator can give to it.
 
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { useCall, useQuery } from "../../app/app.ts";
+import { useApp, useCall, useQuery } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
 import { Choices } from "../../components/controls.tsx";
 import { KeyName, Time } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Pager, Table } from "../../components/table.tsx";
-import { count, textList, usd } from "../../format/text.ts";
+import { runOutOf, runOutText, usdScale } from "../../format/money.ts";
+import { count, textList } from "../../format/text.ts";
+import { AccountActions } from "./account-actions.tsx";
+import type { DayRange } from "./day-range.ts";
+import { usePages } from "./use-pages.ts";
 
 type AccountRow = AnswerOf<"GET /api/v1/operator/accounts">["accounts"][number];
 type KeyRow = AnswerOf<"GET /api/v1/operator/accounts/{id}/keys">["keys"][number];
 
 const POLL_MS = 30_000;
-const HOURS = 720;
-const KEYS_A_PAGE = 100;
+const A_PAGE = 20;
 const SORTS = [
   { value: "spend", label: "Spend" },
   { value: "balance", label: "Balance" },
@@ -24,17 +28,24 @@ const SORTS = [
 ] as const;
 type Sort = (typeof SORTS)[number]["value"];
 
+interface AccountsProps extends DayRange {
+  /** Something was given to an account. */
+  readonly gave: () => void;
+}
+
 /** The card. */
-export function AccountsCard() {
+export function AccountsCard({ from, to, gave }: AccountsProps) {
+  const { nowMs } = useApp();
   const [search, setSearch] = useQuery("account");
   const [sort, setSort] = useState<Sort>("spend");
   const { begin, toFirst, moves } = usePages();
-  const query = { hours: HOURS, sort, ...begin, ...(search === "" ? {} : { search }) };
+  const range = { from, to, limit: A_PAGE };
+  const query = { ...range, sort, ...begin, ...(search === "" ? {} : { search }) };
   const accounts = useCall("GET /api/v1/operator/accounts", { query }, POLL_MS);
   return (
     <Card
       title="Accounts"
-      lead="Spent in the last 30 days"
+      lead="By what they spent in these days; open one to credit it"
       actions={
         <>
           <input
@@ -68,10 +79,21 @@ export function AccountsCard() {
             <Table
               name="accounts"
               caption="Accounts"
-              columns={ACCOUNT_COLUMNS}
+              columns={accountColumns(data.accounts, nowMs.get())}
               rows={data.accounts}
               keyOf={(row) => row.id}
-              expand={(row) => <Keys accountId={row.id} />}
+              expand={(row) => (
+                <div class="stack">
+                  <AccountActions
+                    accountId={row.id}
+                    changed={() => {
+                      accounts.reload();
+                      gave();
+                    }}
+                  />
+                  <Keys accountId={row.id} from={from} to={to} />
+                </div>
+              )}
               empty="No account"
             />
             <Pager of="accounts" {...moves(data.next)} />
@@ -82,40 +104,36 @@ export function AccountsCard() {
   );
 }
 
-/** The marks of the pages that were opened, and how to move between pages of the service. */
-function usePages() {
-  const [pages, setPages] = useState<readonly string[]>([]);
-  const after = pages.at(-1);
-  return {
-    /** Where the page begins; nothing for the first one. */
-    begin: after === undefined ? {} : { after },
-    toFirst: () => setPages([]),
-    /** `next` = the mark of the next page; null = this is the last one. */
-    moves: (next: string | null) => ({
-      back: pages.length === 0 ? null : () => setPages(pages.slice(0, -1)),
-      next: next === null ? null : () => setPages([...pages, next]),
+function accountColumns(rows: readonly AccountRow[], nowMs: number): readonly Column<AccountRow>[] {
+  const [spent, balance, funded] = (["spent_usd", "balance_usd", "funded_usd"] as const).map(
+    (name) => {
+      const format = usdScale(rows.map((row) => row[name]));
+      return (row: AccountRow): string => format(row[name]);
+    },
+  );
+  const ends = (row: AccountRow): string => runOutText(runOutOf(row, nowMs), nowMs);
+  return [
+    column.of("id", "Account", (row) => <code>{row.id}</code>, {
+      kind: "lead",
+      note: ({ kind, merged_into: other }) => textList([kind, other && `part of ${other}`]),
     }),
-  };
+    column.of("spent", "Spent", (row) => spent?.(row), "number"),
+    column.of("calls", "Calls", (row) => count(row.calls), "number"),
+    column.of("cu", "CU", (row) => count(row.cu), "number"),
+    column.of("balance", "Balance", (row) => balance?.(row), "number"),
+    column.of("ends", "Ends", ends, {
+      title: "When the balance ends at the rates of the last hour and day",
+    }),
+    column.of("funded", "Credited", (row) => funded?.(row), "number"),
+    column.of("keys", "Keys", (row) => count(row.keys), "number"),
+    column.of("created", "Created", (row) => <Time at={row.created_at} />),
+  ];
 }
 
-const ACCOUNT_COLUMNS: readonly Column<AccountRow>[] = [
-  column.of("id", "Account", (row) => <code>{row.id}</code>, {
-    kind: "lead",
-    note: ({ kind, merged_into: other }) => textList([kind, other && `part of ${other}`]),
-  }),
-  column.of("spent", "Spent", (row) => usd(row.spent_usd), "number"),
-  column.of("calls", "Calls", (row) => count(row.calls), "number"),
-  column.of("cu", "CU", (row) => count(row.cu), "number"),
-  column.of("balance", "Balance", (row) => usd(row.balance_usd), "number"),
-  column.of("funded", "Credited", (row) => usd(row.funded_usd), "number"),
-  column.of("keys", "Keys", (row) => count(row.keys), "number"),
-  column.of("created", "Created", (row) => <Time at={row.created_at} />),
-];
-
 /** The keys of an account, oldest first, also those that were deleted. */
-function Keys({ accountId }: { readonly accountId: string }) {
+function Keys({ accountId, from, to }: DayRange & { readonly accountId: string }) {
   const { begin, moves } = usePages();
-  const query = { hours: HOURS, limit: KEYS_A_PAGE, ...begin };
+  const query = { from, to, limit: A_PAGE, ...begin };
   const request = { params: { id: accountId }, query };
   const keys = useCall("GET /api/v1/operator/accounts/{id}/keys", request);
   return (
@@ -125,7 +143,7 @@ function Keys({ accountId }: { readonly accountId: string }) {
           <Table
             name="keys"
             caption={`Keys of ${accountId}`}
-            columns={KEY_COLUMNS}
+            columns={keyColumns(data.keys)}
             rows={data.keys}
             keyOf={(row) => row.id}
             empty="No key"
@@ -137,14 +155,19 @@ function Keys({ accountId }: { readonly accountId: string }) {
   );
 }
 
-const KEY_COLUMNS: readonly Column<KeyRow>[] = [
+const keyColumns = (rows: readonly KeyRow[]): readonly Column<KeyRow>[] => [
   column.of(
     "name",
     "Key",
     (row) => <KeyName {...row} isDeleted={row.revoked_at !== null} />,
     "lead",
   ),
-  column.of("spent", "Spent", (row) => usd(row.spent_usd), "number"),
+  column.number(
+    "spent",
+    "Spent",
+    (row) => Number(row.spent_usd),
+    usdScale(rows.map((row) => row.spent_usd)),
+  ),
   column.of("calls", "Calls", (row) => count(row.calls), "number"),
   column.of("created", "Created", (row) => <Time at={row.created_at} />),
 ];

@@ -1,35 +1,54 @@
-// Money, for the operator: what came in and was charged by day, accounts by what they spend,
+// Money, for the operator: what came in and was charged in some days, who and what used the most,
 // purchases with their transactions, wallets with their gas, and whether the books agree.
 
-import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
-import { useCall } from "../../app/app.ts";
+import { useApp, useCall, useStore, useTimed } from "../../app/app.ts";
 import { figures, PageHead } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
 import { Choices } from "../../components/controls.tsx";
 import { GraphCard } from "../../components/graph.tsx";
-import { Badge, Time } from "../../components/inline.tsx";
+import { Badge } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
+import { usdScale } from "../../format/money.ts";
 import { compact, DASH, usd } from "../../format/text.ts";
 import { AccountsCard } from "./accounts-card.tsx";
 import { AuditCard } from "./audit-card.tsx";
+import { type DayRange, dayOf, dayRangeOf, SPANS, type Span } from "./day-range.ts";
+import { LOOKED_THROUGH, MoneyActionsCard } from "./money-actions.tsx";
+import { PurchasesCard } from "./purchases-card.tsx";
+import { TopCards } from "./top-cards.tsx";
 
 type Revenue = AnswerOf<"GET /api/v1/operator/revenue">;
 type WalletRow = AnswerOf<"GET /api/v1/operator/wallets">["wallets"][number];
 
 const POLL_MS = 30_000;
-const DAYS = 30;
+const CUSTOM = { value: "custom", label: "From – to" } as const;
 
 /** The page. */
 export function MoneyPage() {
-  const query = { days: DAYS };
+  const { router } = useApp();
+  const today = useTimed(dayOf);
+  const { span, from, to } = dayRangeOf(useStore(router.place).query, today);
+  const query = { from, to };
   const revenue = useCall("GET /api/v1/operator/revenue", { query }, POLL_MS);
+  const actions = useCall(
+    "GET /api/v1/operator/actions",
+    { query: { limit: LOOKED_THROUGH } },
+    POLL_MS,
+  );
+  const show = (days: Span): void =>
+    router.setQuery(days === "custom" ? { from, to, days: null } : { days, from: null, to: null });
   return (
     <>
-      <PageHead title="Money" lead={`The last ${DAYS} days, UTC; some seconds late.`} />
+      <PageHead title="Money" lead={`${from} to ${to}, UTC; some seconds late.`}>
+        <Choices label="Time shown" options={[...SPANS, CUSTOM]} value={span} choose={show} />
+        {span === "custom" && <Days {...{ from, to, today }} />}
+      </PageHead>
       <Loaded resource={revenue}>{(data) => <RevenueCards revenue={data} />}</Loaded>
-      <AccountsCard />
+      <AccountsCard from={from} to={to} gave={actions.reload} />
+      <MoneyActionsCard actions={actions} />
+      <TopCards from={from} to={to} />
       <PurchasesCard />
       <WalletsCard />
       <AuditCard />
@@ -37,14 +56,60 @@ export function MoneyPage() {
   );
 }
 
+/** The first and the last day. */
+function Days({ from, to, today }: DayRange & { readonly today: string }) {
+  const { router } = useApp();
+  const change = (range: DayRange): void => router.setQuery({ ...range, days: null });
+  return (
+    <>
+      <DayField
+        label="First day"
+        value={from}
+        max={to}
+        change={(day) => change({ from: day, to })}
+      />
+      <DayField
+        label="Last day"
+        value={to}
+        max={today}
+        change={(day) => change({ from: day < from ? day : from, to: day })}
+      />
+    </>
+  );
+}
+
+interface DayFieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly max: string;
+  readonly change: (day: string) => void;
+}
+
+function DayField({ label, change, ...rest }: DayFieldProps) {
+  return (
+    <input
+      class="input narrow"
+      type="date"
+      aria-label={label}
+      required
+      onChange={({ currentTarget: { value } }) => {
+        if (value !== "") change(value);
+      }}
+      {...rest}
+    />
+  );
+}
+
 function RevenueCards({ revenue }: { readonly revenue: Revenue }) {
   const { totals, days } = revenue;
+  const { charged_usd: charged, paid_in_usd: paidIn, granted_usd: granted } = totals;
+  const amount = usdScale([charged, paidIn, granted]);
   return (
     <>
       {figures([
-        ["Charged", usd(totals.charged_usd), "calls that were paid for"],
-        ["Paid in", usd(totals.paid_in_usd)],
-        ["Granted", usd(totals.granted_usd)],
+        ["Charged", amount(charged), "calls that were paid for"],
+        ["Paid in", amount(paidIn)],
+        ["Granted", amount(granted)],
         [
           "Calls with a key",
           compact(totals.calls),
@@ -60,6 +125,7 @@ function RevenueCards({ revenue }: { readonly revenue: Revenue }) {
           { label: "Paid in", values: days.map((day) => Number(day.paid_in_usd)) },
         ]}
         format={usd}
+        bars
       />
     </>
   );
@@ -114,61 +180,4 @@ function coinText(wei: string): string {
   const digits = wei.padStart(WEI_DIGITS + 1, "0");
   const coins = BigInt(digits.slice(0, -WEI_DIGITS)).toLocaleString("en");
   return `${coins}.${digits.slice(-WEI_DIGITS).slice(0, SHOWN_DIGITS)}`;
-}
-
-type PurchaseRow = AnswerOf<"GET /api/v1/operator/purchases">["purchases"][number];
-type PurchaseState = PurchaseRow["state"];
-
-const PURCHASE_STATES = ["accepted", "submitted", "settled", "failed"] as const;
-const PURCHASES_POLL_MS = 15_000;
-
-/** The card. */
-function PurchasesCard() {
-  const [state, setState] = useState<PurchaseState | "all">("all");
-  const query = { limit: 100, ...(state === "all" ? {} : { state }) };
-  const purchases = useCall("GET /api/v1/operator/purchases", { query }, PURCHASES_POLL_MS);
-  const counts = purchases.data?.counts;
-  const options = [
-    { value: "all", label: "All" } as const,
-    ...PURCHASE_STATES.map((value) => ({
-      value,
-      label: counts === undefined ? value : `${value} ${counts[value]}`,
-    })),
-  ];
-  return (
-    <TableCard
-      title="Purchases"
-      lead="Newest first, 100 at most"
-      actions={<Choices label="State" options={options} value={state} choose={setState} />}
-      resource={purchases}
-      name="purchases"
-      columns={PURCHASE_COLUMNS}
-      rows={purchases.data?.purchases ?? []}
-      keyOf={(row) => row.id ?? ""}
-      textOf={(row) => `${row.id} ${row.account_id} ${row.payer} ${row.state}`}
-      empty="No purchases yet"
-    />
-  );
-}
-
-const BUYS: Readonly<Record<NonNullable<PurchaseRow["buys"]>, string>> = {
-  fund_key: "Credit of a key",
-  create_key: "A new key",
-  credit_account: "Credit",
-  custom_access: "Custom access",
-};
-
-const PURCHASE_COLUMNS: readonly Column<PurchaseRow>[] = [
-  column.of("when", "When", (row) => <Time at={row.created_at} />, "lead"),
-  column.purchase(),
-  column.number("amount", "Amount", (row) => Number(row.amount_usd), usd),
-  column.text("buys", "Buys", ({ buys }) => buys && BUYS[buys]),
-  column.of("account", "Account", (row) => <code>{row.account_id ?? DASH}</code>, "tight"),
-  column.of("rail", "Rail", (row) => `${row.rail}, chain ${row.chain_id}`),
-  column.of("transactions", "Transactions", transactionsOf, "wide"),
-];
-
-function transactionsOf({ transactions }: PurchaseRow) {
-  if (transactions.length === 0) return DASH;
-  return transactions.map(({ tx_hash: hash }) => <code key={hash}>{hash} </code>);
 }

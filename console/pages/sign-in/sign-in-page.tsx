@@ -2,17 +2,17 @@
 // development instance prints at its start signs in by itself.
 
 import { useEffect, useMemo } from "preact/hooks";
-import { type Failure, SERVICE_URL } from "../../api/client.ts";
+import type { Failure } from "../../api/client.ts";
 import { type Action, useAction } from "../../api/resource.ts";
 import { useApp, useQuery, useStore, useTimed } from "../../app/app.ts";
 import { placeAfterSignIn } from "../../app/router.ts";
 import type { SessionState } from "../../app/session.ts";
 import { Card, PageHead } from "../../components/card.tsx";
 import { Button, Notice } from "../../components/controls.tsx";
-import { Snippet } from "../../components/copy-button.tsx";
 import { Link, Time } from "../../components/inline.tsx";
 import { failureSentence, failureText, Loading } from "../../components/page-state.tsx";
 import { duration } from "../../format/text.ts";
+import { NewAccount } from "./new-account.tsx";
 
 const CODE = /^#sign-in=([\w-]{1,512})$/;
 
@@ -22,9 +22,9 @@ export function SignInPage() {
   const state = useStore(session.state);
   const [next] = useQuery("next");
   const action = useAction();
-  const signIn = (token: string): void =>
+  const signIn = (token: string, page?: string): void =>
     action.run(session.signIn(token), ({ role }) =>
-      router.go(placeAfterSignIn(next) ?? homeOf(role)),
+      router.go(page ?? placeAfterSignIn(next) ?? homeOf(role)),
     );
   useEffect(() => takeCode(signIn), []);
   return (
@@ -53,7 +53,7 @@ function homeOf(role: SessionState["role"]): string {
 interface BodyProps {
   readonly state: SessionState;
   readonly action: Action;
-  readonly signIn: (token: string) => void;
+  readonly signIn: (token: string, page?: string) => void;
 }
 
 function Body(props: BodyProps) {
@@ -72,7 +72,7 @@ function Body(props: BodyProps) {
     <>
       {role !== "none" && <SignedIn state={props.state} />}
       <TokenForm {...props} />
-      {role === "none" && account_sign_in && <NoAccount />}
+      {role !== "account" && account_sign_in && <NewAccount signIn={props.signIn} />}
     </>
   );
 }
@@ -93,20 +93,6 @@ function SignedIn({ state }: Pick<BodyProps, "state">) {
           <Button press={() => session.signOut()}>Sign out</Button>
         </p>
       </div>
-    </Card>
-  );
-}
-
-/** Accounts are made by the API alone. */
-function NoAccount() {
-  const url = new URL("api/v1/keys", SERVICE_URL).href;
-  const command = `curl -s -X POST ${url} -H 'content-type: application/json' -d '{}'`;
-  return (
-    <Card
-      title="No account yet?"
-      lead="This makes one, and answers with its first key and the management token that signs in here."
-    >
-      <Snippet text={command} what="the command" />
     </Card>
   );
 }

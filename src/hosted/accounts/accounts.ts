@@ -119,8 +119,10 @@ export function accountViewOf(
   };
 }
 
-/** Money received for an account outside of this service. */
-export interface ReceivedCredit {
+/** Credit that the operator gives to an account. */
+export interface OperatorCredit {
+  /** `payment` = for money that came in elsewhere, `grant` = for nothing. */
+  readonly kind: "payment" | "grant";
   readonly accountId: string;
   readonly idemKey: string;
   readonly amountN: bigint;
@@ -130,31 +132,35 @@ export interface ReceivedCredit {
 /** Credits an account once; false = it was credited before. */
 export function creditAccountOnce(
   store: Store,
-  payment: ReceivedCredit,
+  credit: OperatorCredit,
 ): Promise<boolean | ApiFault<"not_found" | "account_merged" | "invalid_field">> {
   return store.transaction(async (tx) => {
     // A concurrent claim waits, or is seen here.
-    await lockAccounts(tx, payment.accountId);
-    const target = await mergedInto(tx, payment.accountId);
+    await lockAccounts(tx, credit.accountId);
+    const target = await mergedInto(tx, credit.accountId);
     if (target === undefined) return apiFault("not_found", "no account has this id");
     if (target !== null)
       return apiFault("account_merged", "the account was merged into another one", {
         nextAction: "credit that one",
       });
-    if (await post(tx, { kind: "payment", ...payment })) {
-      await recordChange(tx, { topic: "account", ref: payment.accountId });
+    if (await post(tx, credit)) {
+      await recordChange(tx, { topic: "account", ref: credit.accountId });
       return true;
     }
     const before = await tx
       .selectFrom("ledger_tx")
       .innerJoin("ledger_entry", "ledger_entry.tx_id", "ledger_tx.id")
-      .select(["account_id", "amount_n"])
-      .where("idem_key", "=", payment.idemKey)
+      .select(["kind", "account_id", "amount_n"])
+      .where("idem_key", "=", credit.idemKey)
       .where("book", "=", "account")
       .executeTakeFirst();
-    if (before?.account_id === payment.accountId && before.amount_n === payment.amountN)
+    if (
+      before?.account_id === credit.accountId &&
+      before.amount_n === credit.amountN &&
+      before.kind === credit.kind
+    )
       return false;
-    return apiFault("invalid_field", "this reference was used for another account or amount", {
+    return apiFault("invalid_field", "this reference was used for other credit", {
       details: ["reference"],
       nextAction: "use another reference",
     });

@@ -6,8 +6,8 @@ import type { Store } from "../../shared/store/store.ts";
 import type { Tables, UsageHourTable } from "../../shared/store/tables.ts";
 import { USED_COLUMNS } from "../credit/usage-buffer.ts";
 import { timeText } from "../keys/key-fields.ts";
-import { isWithin, parseSlugs } from "../keys/key-profiles.ts";
-import type { KeyScope } from "../keys/keys.ts";
+import { type KeyScope, visibleKeys } from "../keys/keys.ts";
+import type { HourRange } from "../operator/hour-range.ts";
 
 /** An amount of usage. */
 export interface Used {
@@ -47,11 +47,9 @@ export function usedView({ calls, cu, chargeN, cachedCalls, cachedCu }: Used) {
 
 /** Selects usage. */
 export interface UsageQuery {
-  /** The last hours, including the one of `nowMs`. */
-  readonly hours: number;
+  readonly range: HourRange;
   /** Null = all. */
   readonly accountId: string | null;
-  readonly nowMs: number;
 }
 
 const HOUR_MS = 3_600_000;
@@ -61,14 +59,14 @@ const MAX_KEYS = 500;
 /** Keys that are looked through for those which a restricted token may see. */
 const MAX_LOOKED_THROUGH = 10_000;
 
-/** The usage of the last hours for the operator: that of a key before it was claimed apart. */
-export function usageReport({ db }: Store, { hours, accountId, nowMs }: UsageQuery) {
-  const endHour = Math.floor(nowMs / HOUR_MS) + 1;
+/** The usage of some hours for the operator: that of a key before it was claimed apart. */
+export function usageReport({ db }: Store, { range, accountId }: UsageQuery) {
+  const { firstHour, endHour } = range;
   const rows = db
     .selectFrom("usage_hour")
     .where("usage_hour.hour", "<", BigInt(endHour))
     .$if(accountId !== null, (query) => query.where("usage_hour.account_id", "=", accountId ?? ""));
-  const time = { first: endHour - hours, count: hours, hours: 1 };
+  const time = { first: firstHour, count: endHour - firstHour, hours: 1 };
   return reportOf(rows, time, "usage_hour.account_id");
 }
 
@@ -86,7 +84,45 @@ export async function accountUsage(
   const rows = await withinScope(db, db.selectFrom("usage_hour"), usage);
   const firstDay = Math.floor(nowMs / HOUR_MS / HOURS_OF_DAY) - days + 1;
   const time = { first: firstDay, count: days + 1, hours: HOURS_OF_DAY };
-  return reportOf(rows, time, "api_key.account_id");
+  const report = await reportOf(rows, time, "api_key.account_id");
+  return { ...report, recent: await recentCharges(rows, nowMs) };
+}
+
+/** What was charged since the beginning of the hour before, and of the hour a day before. */
+async function recentCharges(rows: UsageRows, nowMs: number) {
+  const sums = await rows
+    .select(recentSums(nowMs))
+    .where("usage_hour.hour", ">=", BigInt(recentHours(nowMs).day))
+    .executeTakeFirst();
+  return recentView(sums, nowMs);
+}
+
+/** The hours in which the last hour and the last day begin: an hour just begun tells too little. */
+export function recentHours(nowMs: number) {
+  const hour = Math.floor(nowMs / HOUR_MS);
+  return { hour: hour - 1, day: hour - HOURS_OF_DAY };
+}
+
+/** Sums over rows of the last day. */
+export function recentSums(nowMs: number) {
+  const { hour } = recentHours(nowMs);
+  return [
+    sql<bigint>`cast(coalesce(sum(case when usage_hour.hour >= ${sql.lit(hour)}
+      then usage_hour.charge_n else 0 end), 0) as bigint)`.as("hour_n"),
+    sql<bigint>`cast(coalesce(sum(usage_hour.charge_n), 0) as bigint)`.as("day_n"),
+  ] as const;
+}
+
+/** These sums as answers show them; undefined = nothing was used. */
+export function recentView(
+  sums: { readonly hour_n: bigint; readonly day_n: bigint } | undefined,
+  nowMs: number,
+) {
+  const { hour, day } = recentHours(nowMs);
+  return {
+    hour: { from: timeText(hour * HOUR_MS), usd: usdText(sums?.hour_n ?? 0n) },
+    day: { from: timeText(day * HOUR_MS), usd: usdText(sums?.day_n ?? 0n) },
+  };
 }
 
 type UsageRows = SelectQueryBuilder<Tables, "usage_hour", object>;
@@ -142,7 +178,7 @@ async function usageByKey(
   const key = ["api_key.id", "api_key.name", "api_key.prefix", "api_key.revoked_at"] as const;
   const byKey = await rows
     .innerJoin("api_key", "api_key.id", "usage_hour.key_id")
-    .select([...key, accountId, ...usageSums])
+    .select([...key, accountId, ...usageSums, sql<bigint>`max(usage_hour.hour)`.as("last_hour")])
     .groupBy([...key, accountId])
     .orderBy("cu", "desc")
     .orderBy("api_key.id")
@@ -154,6 +190,7 @@ async function usageByKey(
     name: row.name,
     key_prefix: row.prefix,
     revoked: row.revoked_at !== null,
+    last_used: timeText(Number(row.last_hour) * HOUR_MS),
     ...usedView(usedOf(row)),
   }));
 }
@@ -186,18 +223,7 @@ async function withinScope(
   const { accountId, profiles } = usage.scope;
   const keys = db.selectFrom("api_key").where("account_id", "=", accountId);
   if (profiles === null) return rows.where("usage_hour.key_id", "in", keys.select("id"));
-  const looked = await keys
-    .select(["id", "default_profile", "allowed_profiles"])
-    .orderBy("id")
-    .limit(MAX_LOOKED_THROUGH)
-    .execute();
-  const visible = looked.flatMap((row) => {
-    const key = {
-      defaultProfile: row.default_profile,
-      allowedProfiles: parseSlugs(row.allowed_profiles),
-    };
-    return isWithin(key, profiles) ? [row.id] : [];
-  });
+  const visible = await visibleKeys(db, usage.scope, { id: null, limit: MAX_LOOKED_THROUGH });
   return rows.where("usage_hour.key_id", "in", [NO_KEY, ...visible]);
 }
 

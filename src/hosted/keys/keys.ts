@@ -112,6 +112,29 @@ export async function listKeys(
   return { keys, next: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
 }
 
+/** The ids of keys that a management token may see, also of deleted ones, the newest first. */
+export async function visibleKeys(
+  db: Kysely<Tables>,
+  { accountId, profiles }: KeyScope,
+  /** `id` null = all. */
+  { id, limit }: { readonly id: string | null; readonly limit: number },
+): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom("api_key")
+    .select(["id", "default_profile", "allowed_profiles"])
+    .where("account_id", "=", accountId)
+    .$if(id !== null, (query) => query.where("id", "=", id ?? ""))
+    .orderBy("id", "desc")
+    .limit(limit)
+    .execute();
+  return rows.flatMap((row) => {
+    const allowedProfiles = parseSlugs(row.allowed_profiles);
+    return isWithin({ defaultProfile: row.default_profile, allowedProfiles }, profiles)
+      ? [row.id]
+      : [];
+  });
+}
+
 /** How many keys of an account work. */
 export async function liveKeys(db: Kysely<Tables>, accountId: string): Promise<number> {
   const row = await db

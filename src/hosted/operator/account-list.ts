@@ -4,17 +4,25 @@ import { sql } from "kysely";
 import { usdText } from "../../core/billing/price.ts";
 import { leasedN } from "../../shared/ledger/leased-credit.ts";
 import type { Store } from "../../shared/store/store.ts";
-import { usageSums, usedOf, usedView } from "../accounts/usage.ts";
+import {
+  recentHours,
+  recentSums,
+  recentView,
+  usageSums,
+  usedOf,
+  usedView,
+} from "../accounts/usage.ts";
 import { USED_COLUMNS } from "../credit/usage-buffer.ts";
 import { timeText } from "../keys/key-fields.ts";
+import { type HourRange, rangeView } from "./hour-range.ts";
 
 /** What accounts are ordered by, the most first. */
 export type AccountOrder = "spend" | "balance" | "created";
 
 /** Selects accounts. */
 export interface AccountListQuery {
-  /** Hours of usage, including the one of `nowMs`. */
-  readonly hours: number;
+  /** Of which usage is added up. */
+  readonly range: HourRange;
   readonly nowMs: number;
   readonly sort: AccountOrder;
   /** The beginning of an id of an account or key, or of a key's name or prefix; null = all. */
@@ -24,19 +32,15 @@ export interface AccountListQuery {
   readonly after: string | null;
 }
 
-const HOUR_MS = 3_600_000;
-
 /** Reads a page of accounts, as the operator is shown them. */
 export async function listAccounts(
   { db }: Store,
-  { hours, nowMs, sort, search, limit, after }: AccountListQuery,
+  { range, nowMs, sort, search, limit, after }: AccountListQuery,
 ) {
-  const lastHour = Math.floor(nowMs / HOUR_MS);
-  const firstHour = lastHour - hours + 1;
   const used = db
     .selectFrom("usage_hour")
-    .where("hour", ">=", BigInt(firstHour))
-    .where("hour", "<=", BigInt(lastHour))
+    .where("hour", ">=", BigInt(range.firstHour))
+    .where("hour", "<", BigInt(range.endHour))
     .groupBy("account_id")
     .select(["account_id", ...usageSums]);
   const value = ORDERS[sort];
@@ -55,9 +59,9 @@ export async function listAccounts(
     .execute();
   const page = rows.slice(0, limit);
   const last = rows.length > limit ? page.at(-1) : undefined;
+  const recentOf = await recentByAccount(db, page, nowMs);
   return {
-    from: timeText(firstHour * HOUR_MS),
-    to: timeText((lastHour + 1) * HOUR_MS),
+    ...rangeView(range),
     accounts: page.map((row) => ({
       id: row.id,
       kind: row.kind,
@@ -66,11 +70,33 @@ export async function listAccounts(
       funded_usd: usdText(row.funded_n),
       keys: Number(row.keys),
       ...spentOf(row),
+      recent: recentView(recentOf.get(row.id), nowMs),
       created_at: timeText(Number(row.created_at)),
       merged_into: row.merged_into,
     })),
     next: last === undefined ? null : `${last.value}.${last.id}`,
   };
+}
+
+/** What the accounts of a page were charged lately. */
+async function recentByAccount(
+  db: Store["db"],
+  page: readonly { readonly id: string }[],
+  nowMs: number,
+) {
+  if (page.length === 0) return new Map<string, undefined>();
+  const rows = await db
+    .selectFrom("usage_hour")
+    .select(["account_id", ...recentSums(nowMs)])
+    .where("hour", ">=", BigInt(recentHours(nowMs).day))
+    .where(
+      "account_id",
+      "in",
+      page.map(({ id }) => id),
+    )
+    .groupBy("account_id")
+    .execute();
+  return new Map(rows.map((row) => [row.account_id, row]));
 }
 
 /** Where a page begins: after an account, by its value and id. */
@@ -113,7 +139,7 @@ function matching(search: string) {
 const USED = USED_COLUMNS.map((column) => `used.${column}` as const);
 
 /** Selects keys. */
-export interface KeyPageQuery extends Pick<AccountListQuery, "hours" | "nowMs" | "limit"> {
+export interface KeyPageQuery extends Pick<AccountListQuery, "range" | "limit"> {
   readonly accountId: string;
   /** The last id of the page before; null = the first page. */
   readonly after: string | null;
@@ -125,7 +151,7 @@ export interface KeyPageQuery extends Pick<AccountListQuery, "hours" | "nowMs" |
  */
 export async function listAccountKeys(
   { db }: Store,
-  { accountId, hours, nowMs, limit, after }: KeyPageQuery,
+  { accountId, range, limit, after }: KeyPageQuery,
 ) {
   const account = await db
     .selectFrom("account")
@@ -133,11 +159,10 @@ export async function listAccountKeys(
     .where("id", "=", accountId)
     .executeTakeFirst();
   if (account === undefined) return null;
-  const lastHour = Math.floor(nowMs / HOUR_MS);
   const used = db
     .selectFrom("usage_hour")
-    .where("hour", ">", BigInt(lastHour - hours))
-    .where("hour", "<=", BigInt(lastHour))
+    .where("hour", ">=", BigInt(range.firstHour))
+    .where("hour", "<", BigInt(range.endHour))
     .where("account_id", "=", accountId)
     .groupBy("key_id")
     .select(["key_id", ...usageSums]);

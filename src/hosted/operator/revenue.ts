@@ -5,6 +5,7 @@ import { usdText } from "../../core/billing/price.ts";
 import type { Store } from "../../shared/store/store.ts";
 import { NOTHING_USED, sumOf, type Used, usageSums, usedOf, usedView } from "../accounts/usage.ts";
 import { timeText } from "../keys/key-fields.ts";
+import type { HourRange } from "./hour-range.ts";
 
 /** One day, UTC. */
 interface RevenueDay extends Used {
@@ -18,16 +19,11 @@ interface RevenueDay extends Used {
 const DAY_MS = 86_400_000;
 const HOURS = 24n;
 
-/**
- * As the operator is shown them: the last days, including the one of `nowMs`, oldest first; also
- * those without anything.
- */
-export async function revenueByDay(
-  { db }: Store,
-  { days, nowMs }: { readonly days: number; readonly nowMs: number },
-) {
-  const lastDay = Math.floor(nowMs / DAY_MS);
-  const firstDay = lastDay - days + 1;
+/** As the operator is shown them: whole days, oldest first; also those without anything. */
+export async function revenueByDay({ db }: Store, range: HourRange) {
+  const firstDay = Math.floor(range.firstHour / Number(HOURS));
+  const lastDay = Math.floor((range.endHour - 1) / Number(HOURS));
+  const days = lastDay - firstDay + 1;
   const usage = await db
     .selectFrom("usage_hour")
     .select([sql<bigint>`cast(hour / ${sql.lit(Number(HOURS))} as bigint)`.as("day"), ...usageSums])

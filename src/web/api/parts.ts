@@ -18,9 +18,10 @@ import type {
 } from "../../hosted/operator/stored-records.ts";
 import type { ProfileRef } from "../../hosted/profiles/profiles.ts";
 import type { FeedHub } from "../../observe/feed/feed-hub.ts";
+import type { ownCallOf } from "../../observe/feed/own-call.ts";
 import type { HistoryReader } from "../../observe/history/service-history.ts";
 import type { Incident } from "../../observe/incidents/incident.ts";
-import type { ReadReport } from "../../observe/operator-report.ts";
+import type { OwnCallsQuery, ReadReport } from "../../observe/operator-report.ts";
 import type { Payments } from "../../payments/payments.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
@@ -82,6 +83,10 @@ export interface HandlerParts extends HandlerBounds {
   readonly payments: Payments | null;
   /** Writes a line for each change by the operator. */
   readonly recordAction: RecordAction;
+  /** The latest calls with some keys; null = no worker answers. */
+  readonly ownCalls: (
+    query: OwnCallsQuery,
+  ) => Promise<readonly ReturnType<typeof ownCallOf>[] | null>;
 }
 
 /** The handlers of operations over the store. */

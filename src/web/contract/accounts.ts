@@ -2,6 +2,7 @@
 
 import { accountId, instant, keyId, slug } from "../../hosted/keys/key-fields.ts";
 import { cu, usd } from "./keys.ts";
+import { callEvent, callFilters } from "./live.ts";
 import { answer, type OperationRows, operations } from "./operation.ts";
 import { is, list, oneOf, record, recordOrNull, rows, whole } from "./shapes.ts";
 
@@ -31,6 +32,14 @@ export const ownUsed = {
   ...cachedUsage,
 };
 
+const charged = record({ from: instant, usd: usd.describe("Charged since then.") });
+
+/** What was charged lately. */
+export const recent = record({
+  hour: charged.describe("Since the beginning of the hour before this one."),
+  day: charged.describe("Since the beginning of the hour 24 hours before this one."),
+}).meta({ id: "RecentCharges", description: "What was charged in the last hour and day." });
+
 const MOST_USED = "Most compute units first, 500 at most.";
 
 /** Answer of `getUsage`. */
@@ -47,12 +56,60 @@ const ownUsage = record({
     name: is.text,
     key_prefix: is.text,
     revoked: is.flag.describe("Whether the key was deleted."),
+    last_used: instant.describe("Beginning of the last hour in which it was used."),
     ...ownUsed,
   }).describe(MOST_USED),
+  recent,
 }).meta({
   id: "Usage",
   description: "What keys have used, as far as it is written down: some seconds late.",
 });
+
+const { chain, method, outcome } = callFilters;
+
+/** Query of `listOwnCalls`. */
+const ownCallsQuery = record({
+  key: keyId.optional().describe("Only calls with this key."),
+  ...{ chain, method, outcome },
+  limit: whole(1, 200, 50).describe("Most calls in one answer."),
+});
+
+/** What of an event an account is shown as it is. */
+const SHOWN = {
+  at: true,
+  request_id: true,
+  profile: true,
+  chain: true,
+  method: true,
+  strategy: true,
+  key_id: true,
+  request_bytes: true,
+  answer_bytes: true,
+  total_ms: true,
+  upstream_ms: true,
+  added_ms: true,
+  outcome: true,
+  source: true,
+  attempts: true,
+  failovers: true,
+  pinned: true,
+} as const;
+
+/** Answer of `listOwnCalls`. */
+const ownCalls = record({
+  calls: list(
+    callEvent
+      .pick(SHOWN)
+      .extend({
+        refusal: is.textOrNull.describe("Code, where the service refused the call."),
+        provider: is.textOrNull.describe("Whose answer it is, by its alias."),
+        error: recordOrNull({ category: is.text, code: is.intOrNull }).describe(
+          "Of the last attempt that failed.",
+        ),
+      })
+      .meta({ id: "OwnCall", description: "A call of an account, at its end." }),
+  ).describe("Newest first."),
+}).meta({ id: "OwnCalls", description: "The latest calls of an account." });
 
 /** An account as its agents see it. */
 export const account = record({
@@ -109,6 +166,16 @@ export const ACCOUNT_OPERATIONS = operations({ tag: "accounts", auth: ["manageme
     auth: ["management_token", "rpc_key"],
     query: ownUsageQuery,
     answers: { 200: answer("The usage.", ownUsage) },
+  },
+  listOwnCalls: {
+    endpoint: "GET /api/v1/calls",
+    summary: "List the latest calls of the account",
+    description:
+      "With the keys that the token may see, newest first, from memory. Where there are many " +
+      "calls only some are kept: those that did not go well first. Holds no parameters and no " +
+      "results.",
+    query: ownCallsQuery,
+    answers: { 200: answer("The calls.", ownCalls) },
   },
   getAccount: {
     endpoint: "GET /api/v1/accounts/{id}",

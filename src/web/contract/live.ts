@@ -14,7 +14,7 @@ const transport = oneOf(["http", "ws"]);
 const circuit = oneOf(["closed", "half_open", "open"]);
 
 /** Filters of calls. */
-const callFilters = {
+export const callFilters = {
   profile: name.optional(),
   chain: name.optional(),
   method: name.optional(),
@@ -45,7 +45,7 @@ const decisionsQuery = record({
 });
 
 /** A call at its end: an event of the live feed, and an item of `listDecisions`. */
-const callEvent = record({
+export const callEvent = record({
   id: is.text.describe("Of its decision."),
   at: instant.describe("When it ended."),
   worker: is.text,

@@ -1,7 +1,8 @@
 // What the operator of a hosted service reads of accounts and money, and gives to accounts.
 
 import { accountId, instant, keyId } from "../../hosted/keys/key-fields.ts";
-import { accountIdParams, cachedUsage, ownUsed } from "./accounts.ts";
+import { MAX_RANGE_DAYS } from "../../hosted/operator/hour-range.ts";
+import { accountIdParams, cachedUsage, ownUsed, recent } from "./accounts.ts";
 import { answer, type OperationRows, operations } from "./operation.ts";
 import { purchase, purchaseId } from "./payments.ts";
 import {
@@ -23,6 +24,16 @@ const hours = whole(1, 2_160, 24).describe(
   "How many hours of usage to add up, the one under way included.",
 );
 
+/** A range of whole days in place of a number of hours or days. */
+const range = {
+  from: is.day
+    .optional()
+    .describe("First day (UTC); takes the place of the number of hours or days."),
+  to: is.day
+    .optional()
+    .describe(`Last day (UTC), included; left out = today. ${MAX_RANGE_DAYS} days at most.`),
+};
+
 const used = {
   calls: is.count,
   cu: is.count,
@@ -39,6 +50,7 @@ const accountListQuery = record({
     .default("spend")
     .describe("The most first. `balance`: without what is leased to nodes."),
   hours,
+  ...range,
   ...paged(is.text.max(80), 100, 50, "rows"),
 });
 
@@ -53,6 +65,7 @@ const accountList = record({
     funded_usd: is.text.describe("All that was ever credited, grants included."),
     keys: is.count.describe("Keys that work."),
     ...used,
+    recent,
     created_at: instant,
     merged_into: is.textOrNull.describe("The account that it is part of."),
   }),
@@ -62,6 +75,7 @@ const accountList = record({
 /** Query of `listAccountKeys`. */
 const accountKeysQuery = record({
   hours,
+  ...range,
   ...paged(keyId, 100, 50, "rows"),
 });
 
@@ -118,6 +132,7 @@ const walletList = record({
 /** Query of `getRevenue`. */
 const revenueQuery = record({
   days: whole(1, 90, 30).describe("How many days, today included (UTC)."),
+  ...range,
 });
 
 const money = {
@@ -166,6 +181,7 @@ const lastAudit = record({
 /** Query of `getOperatorUsage`. */
 const usageQuery = record({
   hours: whole(1, 2_160, 24).describe("How many hours to look back, the one under way included."),
+  ...range,
   account: accountId.optional().describe("Only this account."),
 });
 
@@ -217,6 +233,8 @@ const operatorAudit = record({
 
 const reference = pattern(/^[\w.:-]{1,100}$/);
 
+const reason = short(200).optional().describe("Why, for the list of actions.");
+
 /** Body of `grantCustomAccess`. */
 const customAccessRequest = request({
   days: is.int
@@ -226,6 +244,7 @@ const customAccessRequest = request({
   reference: reference
     .optional()
     .describe("The same reference gives the days once only. Letters, digits, `.`, `:`, `-`, `_`."),
+  reason,
 }).meta({ id: "CustomAccessRequest", description: "Days of Custom access to give." });
 
 /** Answer of `grantCustomAccess`. */
@@ -242,7 +261,11 @@ const creditRequest = request({
   reference: reference.describe(
     "Of the payment: the same reference credits once only. Letters, digits, `.`, `:`, `-`, `_`.",
   ),
-}).meta({ id: "CreditRequest", description: "Money that came in for an account." });
+  kind: oneOf(["payment", "grant"])
+    .default("payment")
+    .describe("`payment` = money that came in elsewhere; `grant` = credit given for nothing."),
+  reason,
+}).meta({ id: "CreditRequest", description: "Credit for an account." });
 
 /** Answer of `creditAccount`. */
 const credited = record({
@@ -266,8 +289,10 @@ export const OPERATOR_OPERATIONS = operations({ tag: "operator", auth: ["operato
   creditAccount: {
     params: accountIdParams,
     endpoint: "POST /api/v1/operator/accounts/{id}/credit",
-    summary: "Credit an account with money that came in",
-    description: "For the operator of the instance. Once for each `reference`.",
+    summary: "Credit an account with money that came in, or for nothing",
+    description:
+      "For the operator of the instance. Once for each `reference`: with the same account, " +
+      "amount and kind it is a repetition, with others it is refused.",
     body: creditRequest,
     answers: { 200: answer("The account's balance.", credited) },
     faults: ["account_merged"],

@@ -19,6 +19,7 @@ import {
 import { monthOf, monthStartMs } from "../../../src/hosted/credit/usage-buffer.ts";
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
+import { lastHours } from "../../../src/hosted/operator/hour-range.ts";
 import { allPurchases, purchasesOfAccount } from "../../../src/payments/purchase/all-purchases.ts";
 import { isStoreFailure } from "../../../src/shared/store/store-failure.ts";
 import { TARIFF } from "../../fakes/hosted.ts";
@@ -140,7 +141,7 @@ eachStore(({ engine, open }) => {
         line(b, "eth_call", 24n, 99n),
       ])
       .execute();
-    const all = await usageReport(store, { hours: 24, accountId: null, nowMs: NOW_MS });
+    const all = await usageReport(store, { range: lastHours(24, NOW_MS), accountId: null });
     assert.deepEqual(
       all.by_method.map((it) => [it.method, it.calls, it.cu, it.usd]),
       [
@@ -180,10 +181,10 @@ eachStore(({ engine, open }) => {
         ],
       ],
     );
-    const one = await usageReport(store, { hours: 1, accountId: a.accountId, nowMs: NOW_MS });
+    const one = await usageReport(store, { range: lastHours(1, NOW_MS), accountId: a.accountId });
     assert.deepEqual([one.by_method.length, one.by_key.length, one.by_time[0]?.calls], [1, 1, 10]);
     assert.deepEqual(
-      (await usageReport(store, { hours: 24, accountId: "acc_none", nowMs: NOW_MS })).by_time,
+      (await usageReport(store, { range: lastHours(24, NOW_MS), accountId: "acc_none" })).by_time,
       [],
     );
   });

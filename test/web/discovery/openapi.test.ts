@@ -52,6 +52,7 @@ const HOSTED_IDS = [
   "getUsage",
   "listAgentChains",
   "listKeys",
+  "listOwnCalls",
   "listPurchases",
   "rotateKey",
   "rpcKeyed",

@@ -4,8 +4,11 @@ import { apiFault } from "../../../core/faults/api-fault.ts";
 import { accountById, accountViewOf } from "../../../hosted/accounts/accounts.ts";
 import type { Restrictions } from "../../../hosted/accounts/connections.ts";
 import { accountUsage } from "../../../hosted/accounts/usage.ts";
+import { visibleKeys } from "../../../hosted/keys/keys.ts";
+import { ANY_CALL } from "../../../observe/feed/call-filter.ts";
 import type { ACCOUNT_OPERATIONS, account } from "../../contract/accounts.ts";
 import type { HandlerParts, StoreHandlers } from "../parts.ts";
+import { silent } from "./live.ts";
 import { profilesOfAccount } from "./profiles-view.ts";
 import { balanceView, instant, instantOrNull, ok } from "./views.ts";
 
@@ -27,6 +30,11 @@ export const ACCOUNT_HANDLERS: StoreHandlers<keyof typeof ACCOUNT_OPERATIONS> = 
     const { id, accountId } = caller.agent;
     return ok({ id, account_id: accountId, restrictions: restrictionsView(caller.agent) });
   },
+  async listOwnCalls({ query: { key = null, limit, ...filter }, caller }, { store, ownCalls }) {
+    const keys = await visibleKeys(store.db, caller.agent, { id: key, limit: MAX_LOGGED_KEYS });
+    const calls = await ownCalls({ keys, filter: { ...ANY_CALL, ...filter }, limit });
+    return calls === null ? silent() : ok({ calls: calls.slice(0, limit) });
+  },
   async getUsage({ query, caller }, { store, runtime }) {
     const nowMs = runtime.wallMs();
     const scope =
@@ -44,6 +52,8 @@ export const ACCOUNT_HANDLERS: StoreHandlers<keyof typeof ACCOUNT_OPERATIONS> = 
   },
 };
 
+/** The newest keys of an account, whose calls are listed together. */
+const MAX_LOGGED_KEYS = 1_000;
 const DAY_CHARS = "2026-11-23".length;
 
 /** What a management token may do. */

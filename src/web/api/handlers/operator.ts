@@ -12,6 +12,13 @@ import {
   listAccounts,
   parseAccountCursor,
 } from "../../../hosted/operator/account-list.ts";
+import {
+  daysBetween,
+  type HourRange,
+  lastDays,
+  lastHours,
+  MAX_RANGE_DAYS,
+} from "../../../hosted/operator/hour-range.ts";
 import { revenueByDay } from "../../../hosted/operator/revenue.ts";
 import { grantCustomAccess } from "../../../hosted/profiles/custom-access.ts";
 import type { WalletReport } from "../../../payments/payments.ts";
@@ -42,6 +49,7 @@ export const OPERATOR_HANDLERS: StoreHandlers<keyof typeof OPERATOR_OPERATIONS> 
   async creditAccount({ params, body }, { store, runtime, changes }) {
     const nowMs = runtime.wallMs();
     const posted = await creditAccountOnce(store, {
+      kind: body.kind,
       accountId: params.id,
       idemKey: `operator:${body.reference}`,
       amountN: parseUsd(body.usd) ?? 0n,
@@ -52,14 +60,17 @@ export const OPERATOR_HANDLERS: StoreHandlers<keyof typeof OPERATOR_OPERATIONS> 
     await changes.account(params.id);
     const account = await accountById(store, params.id, nowMs);
     const balance_usd = usdText(account?.balanceN ?? 0n);
-    return ok({ account_id: params.id, credited: posted, balance_usd });
+    const answer = ok({ account_id: params.id, credited: posted, balance_usd });
+    return posted ? answer : { ...answer, noted: REPEATED };
   },
-  async getOperatorUsage({ query: { hours, account = null } }, { store, runtime }) {
-    const report = await usageReport(store, { hours, accountId: account, nowMs: runtime.wallMs() });
-    const { by_time, by_key, ...sums } = report;
+  async getOperatorUsage({ query }, { store, runtime }) {
+    const range = rangeOf(query, runtime.wallMs());
+    if (range === null) return NO_RANGE;
+    const { account: accountId = null } = query;
+    const { by_time, by_key, ...sums } = await usageReport(store, { range, accountId });
     return ok({
       ...sums,
-      by_key: by_key.map(({ revoked: _, ...key }) => key),
+      by_key: by_key.map(({ revoked: _, last_used: __, ...key }) => key),
       by_hour: by_time.map(({ at, ...used }) => ({ hour: at, ...used })),
     });
   },
@@ -67,11 +78,14 @@ export const OPERATOR_HANDLERS: StoreHandlers<keyof typeof OPERATOR_OPERATIONS> 
     if (after !== null && parseAccountCursor(after) === null)
       return apiFault("invalid_field", "`after` is no `next` of this list", { details: ["after"] });
     const nowMs = runtime.wallMs();
-    return ok(await listAccounts(store, { ...query, search, after, nowMs }));
+    const range = rangeOf(query, nowMs);
+    if (range === null) return NO_RANGE;
+    return ok(await listAccounts(store, { ...query, range, search, after, nowMs }));
   },
   async listAccountKeys({ params: { id }, query: { after = null, ...query } }, parts) {
-    const nowMs = parts.runtime.wallMs();
-    const page = await listAccountKeys(parts.store, { ...query, after, accountId: id, nowMs });
+    const range = rangeOf(query, parts.runtime.wallMs());
+    if (range === null) return NO_RANGE;
+    const page = await listAccountKeys(parts.store, { ...query, range, after, accountId: id });
     return page === null ? apiFault("not_found", "no account has this id") : ok(page);
   },
   async listAllPurchases({ query }, { store }) {
@@ -102,8 +116,9 @@ export const OPERATOR_HANDLERS: StoreHandlers<keyof typeof OPERATOR_OPERATIONS> 
       chains: resultView(chains),
     });
   },
-  async getRevenue({ query: { days } }, { store, runtime }) {
-    return ok(await revenueByDay(store, { days, nowMs: runtime.wallMs() }));
+  async getRevenue({ query }, { store, runtime }) {
+    const range = rangeOf(query, runtime.wallMs());
+    return range === null ? NO_RANGE : ok(await revenueByDay(store, range));
   },
   async getOperatorAudit(_, { sharedAudit }) {
     const finished = await sharedAudit.read();
@@ -122,6 +137,29 @@ export const OPERATOR_HANDLERS: StoreHandlers<keyof typeof OPERATOR_OPERATIONS> 
     });
   },
 };
+
+/** A repetition of a credit, as the list of actions tells of it. */
+const REPEATED = { detail: "credited before: nothing was added", isDone: true } as const;
+
+type RangeQuery = { readonly from?: string | undefined; readonly to?: string | undefined } & (
+  | { readonly hours: number }
+  | { readonly days: number }
+);
+
+/** Of what a query asks: days from one to another, or the last ones. Null = there is no such time. */
+function rangeOf(query: RangeQuery, nowMs: number): HourRange | null {
+  const { from, to } = query;
+  if (from !== undefined) return daysBetween(from, to ?? instant(nowMs).slice(0, DAY_CHARS));
+  if (to !== undefined) return null;
+  return "hours" in query ? lastHours(query.hours, nowMs) : lastDays(query.days, nowMs);
+}
+
+const DAY_CHARS = "2026-11-29".length;
+
+const NO_RANGE = apiFault("invalid_field", "`from` and `to` are no range of days", {
+  details: ["from", "to"],
+  nextAction: `give a first day, and a last one at most ${MAX_RANGE_DAYS} days later`,
+});
 
 function resultView(result: AuditResult | null) {
   if (result === null) return null;
