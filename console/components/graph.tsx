@@ -167,12 +167,12 @@ function optionsOf(parent: HTMLElement, props: () => LiveGraph): uPlot.Options {
     cursor: { y: false, points: { size: 6 }, drag: { setScale: false }, ...cursorOf(props()) },
     hooks: {
       drawClear: [(plot) => drawBands(plot, props().bands ?? [], color)],
-      ...(zooms
-        ? {
+      ...(bars
+        ? {}
+        : {
             ready: [(plot) => openOnClick(plot, props)],
             setSelect: [(plot) => zoom(plot, props())],
-          }
-        : {}),
+          }),
     },
     legend: {
       show: series.length > 0,

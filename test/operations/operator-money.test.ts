@@ -6,6 +6,8 @@ import fc from "fast-check";
 import { parseUsd } from "../../src/core/billing/price.ts";
 import { audit } from "../../src/hosted/audit/audit.ts";
 import { recordAudit } from "../../src/hosted/audit/audit-results.ts";
+import { writeHistoryHour } from "../../src/hosted/operator/stored-history.ts";
+import { CALL_ROW, hourCounts } from "../../src/observe/history/history-row.ts";
 import type { Store } from "../../src/shared/store/store.ts";
 import { OPERATOR_TOKEN, type ServedApi, serveApi } from "../fakes/hosted.ts";
 import { eachStore } from "../fakes/stores.ts";
@@ -185,6 +187,27 @@ eachStore(({ engine, open }) => {
         });
         assert.equal(answer.outcome, "getRevenue invalid_field", query);
       }
+    });
+
+    test("calls by chain are added up over hours and nodes, the most first", async (t) => {
+      const store = await open(t);
+      const api = await serveApi(t, store);
+      const hour = Math.floor(api.runtime.wallMs() / HOUR_MS);
+      const row = (chain: string, calls: number, provider = "") => {
+        const counts = hourCounts(CALL_ROW, [calls, ...Array(CALL_ROW.width - 1).fill(0)]);
+        return { profile: "public", chain, provider, class: "", alias: "", counts };
+      };
+      for (const writer of ["n1", "n2"]) {
+        await writeHistoryHour(store, { hour, writer }, [row("base", 2), row("base", 9, "p")]);
+        await writeHistoryHour(store, { hour: hour - 2, writer }, [row("ethereum", 3)]);
+      }
+      const calls = async (query: string) => (await read(api, `chain-calls?${query}`)).chains;
+      assert.deepEqual(await calls("hours=2"), [{ profile: "public", chain: "base", calls: 4 }]);
+      assert.deepEqual(
+        (await calls("hours=3")).map((one: { chain: string; calls: number }) => one.calls),
+        [6, 4],
+      );
+      assert.deepEqual(await calls("from=2020-01-01&to=2020-12-30"), []);
     });
 
     test("credit of the operator is conserved, whatever is repeated or refused", async (t) => {

@@ -203,6 +203,10 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
   }),
   listWallets: () => ({ what: "GET /api/v1/operator/wallets", token: OPERATOR_TOKEN }),
   getLastAudit: () => ({ what: "GET /api/v1/operator/audit/last", token: OPERATOR_TOKEN }),
+  listChainCalls: () => ({
+    what: "GET /api/v1/operator/chain-calls?hours=2",
+    token: OPERATOR_TOKEN,
+  }),
   getRevenue: () => ({ what: "GET /api/v1/operator/revenue?days=2", token: OPERATOR_TOKEN }),
   listCordons: () => ({ what: "GET /api/v1/operator/cordons", token: OPERATOR_TOKEN }),
   cordonProvider: () => ({
@@ -608,6 +612,7 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   listAccounts: { invalid_field: wrongQuery("after=acc_1") },
   listAccountKeys: { invalid_field: wrongQuery("hours=soon") },
   listAllPurchases: { invalid_field: wrongQuery("state=lost") },
+  listChainCalls: { invalid_field: wrongQuery("to=2026-11-01") },
   getRevenue: { invalid_field: wrongQuery("from=2026-11-02&to=2026-11-01") },
   signIn: {
     unauthorized: invalidBody({ token: "svc_mt_cut-off" }),

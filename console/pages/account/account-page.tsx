@@ -123,7 +123,6 @@ function UsageCards({ usage }: { readonly usage: Usage }) {
           </Empty>
         ) : (
           <Graph
-            zooms={false}
             title="Usage by day"
             times={times}
             series={[{ label, values }]}

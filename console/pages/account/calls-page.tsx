@@ -98,10 +98,17 @@ function outcomeOf({ outcome }: Call) {
   return <Badge tone={outcome === "result" ? "good" : "warn"}>{OUTCOMES[outcome]}</Badge>;
 }
 
-function whyOf({ refusal, error }: Call): string {
-  return textList([refusal, error?.category.replaceAll("_", " "), error?.code?.toString()]);
+function whyOf({ outcome, refusal, error }: Call): string {
+  return outcome === "result" ? "" : textList([refusal, errorText(error)]);
 }
 
-function triesOf({ source, attempts }: Call): string {
-  return textList([source !== "provider" && source, attempts > 1 && plural(attempts, "attempt")]);
+/** What a call that was answered met on its way. */
+function triesOf({ outcome, source, attempts, error }: Call): string {
+  const tries = attempts > 1 && plural(attempts, "attempt");
+  const failed = outcome === "result" && error !== null && `one failed: ${errorText(error)}`;
+  return textList([source !== "provider" && source, tries, failed]);
+}
+
+function errorText(error: Call["error"]): string {
+  return textList([error?.category.replaceAll("_", " "), error?.code?.toString()], " ");
 }

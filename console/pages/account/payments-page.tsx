@@ -4,11 +4,11 @@ import type { AnswerOf } from "../../api/contract-types.ts";
 import { useAgentDocument, useCall } from "../../app/app.ts";
 import { Card, figures, PageHead } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
-import { CopyButton } from "../../components/copy-button.tsx";
+import { Hash } from "../../components/hash.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
 import { usdScale } from "../../format/money.ts";
-import { DASH, usd } from "../../format/text.ts";
+import { usd } from "../../format/text.ts";
 import { TopUp } from "./top-up.tsx";
 
 type Purchase = AnswerOf<"GET /api/v1/purchases">["purchases"][number];
@@ -86,16 +86,3 @@ const columnsOf = (rows: readonly Purchase[]): readonly Column<Purchase>[] => [
   column.of("transaction", "Transaction", (row) => <Hash text={row.tx_hash} />),
   column.of("id", "Receipt", (row) => <Hash text={row.id} />),
 ];
-
-const SHOWN_CHARS = 10;
-
-/** A hash or id, shortened, with a button that copies the whole. */
-export function Hash({ text }: { readonly text: string | null | undefined }) {
-  if (text === null || text === undefined) return <span>{DASH}</span>;
-  return (
-    <span class="page-actions">
-      <code title={text}>{text.slice(0, SHOWN_CHARS)}…</code>
-      <CopyButton text={text} what={text.slice(0, SHOWN_CHARS)} />
-    </span>
-  );
-}

@@ -37,6 +37,10 @@ export function MoneyPage() {
     { query: { limit: LOOKED_THROUGH } },
     POLL_MS,
   );
+  const gave = (): void => {
+    revenue.reload();
+    actions.reload();
+  };
   const show = (days: Span): void =>
     router.setQuery(days === "custom" ? { from, to, days: null } : { days, from: null, to: null });
   return (
@@ -46,7 +50,7 @@ export function MoneyPage() {
         {span === "custom" && <Days {...{ from, to, today }} />}
       </PageHead>
       <Loaded resource={revenue}>{(data) => <RevenueCards revenue={data} />}</Loaded>
-      <AccountsCard from={from} to={to} gave={actions.reload} />
+      <AccountsCard from={from} to={to} gave={gave} />
       <MoneyActionsCard actions={actions} />
       <TopCards from={from} to={to} />
       <PurchasesCard />

@@ -6,12 +6,12 @@ import { useCall } from "../../app/app.ts";
 import { Card } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
 import { Choices } from "../../components/controls.tsx";
+import { Hash } from "../../components/hash.tsx";
 import { Time } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Pager, Table } from "../../components/table.tsx";
 import { usdScale } from "../../format/money.ts";
 import { DASH } from "../../format/text.ts";
-import { Hash } from "../account/payments-page.tsx";
 import { usePages } from "./use-pages.ts";
 
 type PurchaseRow = AnswerOf<"GET /api/v1/operator/purchases">["purchases"][number];

@@ -1,4 +1,4 @@
-// Who and what used the most in the days that are shown: keys and methods.
+// Who and what used the most in the days that are shown: keys, methods and chains.
 
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useCall } from "../../app/app.ts";
@@ -16,6 +16,7 @@ const PAGE_ROWS = 10;
 /** The cards. */
 export function TopCards({ from, to }: DayRange) {
   const usage = useCall("GET /api/v1/operator/usage", { query: { from, to } }, POLL_MS);
+  const chains = useCall("GET /api/v1/operator/chain-calls", { query: { from, to } }, POLL_MS);
   const { by_key: keys = [], by_method: methods = [] } = usage.data ?? {};
   return (
     <div class="grid">
@@ -43,9 +44,29 @@ export function TopCards({ from, to }: DayRange) {
         pageRows={PAGE_ROWS}
         empty="No method was called"
       />
+      <TableCard
+        title="Top chains"
+        lead="Of all callers, also without a key; ten minutes late"
+        resource={chains}
+        name="top-chains"
+        columns={CHAINS}
+        rows={chains.data?.chains ?? []}
+        keyOf={(row) => `${row.profile} ${row.chain}`}
+        textOf={(row) => `${row.profile} ${row.chain}`}
+        pageRows={PAGE_ROWS}
+        empty="No chain was called, or nothing is written yet"
+      />
     </div>
   );
 }
+
+type ChainRow = AnswerOf<"GET /api/v1/operator/chain-calls">["chains"][number];
+
+const CHAINS: readonly Column<ChainRow>[] = [
+  column.text("chain", "Chain", (row) => row.chain, { kind: "lead" }),
+  column.text("profile", "Profile", (row) => row.profile),
+  column.number("calls", "Calls", (row) => row.calls),
+];
 
 type KeyRow = Usage["by_key"][number];
 type MethodRow = Usage["by_method"][number];

@@ -1,5 +1,5 @@
-// Creates an account with its first key: both secrets are shown once, and the management token signs
-// in to it.
+// Creates an account with its first key: both secrets are shown once, and the management token
+// signs in to it.
 
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";

@@ -72,7 +72,7 @@ function Body(props: BodyProps) {
     <>
       {role !== "none" && <SignedIn state={props.state} />}
       <TokenForm {...props} />
-      {role !== "account" && account_sign_in && <NewAccount signIn={props.signIn} />}
+      {role === "none" && account_sign_in && <NewAccount signIn={props.signIn} />}
     </>
   );
 }

@@ -7,7 +7,7 @@ import type { Tables, UsageHourTable } from "../../shared/store/tables.ts";
 import { USED_COLUMNS } from "../credit/usage-buffer.ts";
 import { timeText } from "../keys/key-fields.ts";
 import { type KeyScope, visibleKeys } from "../keys/keys.ts";
-import type { HourRange } from "../operator/hour-range.ts";
+import type { HourRange } from "./hour-range.ts";
 
 /** An amount of usage. */
 export interface Used {

@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import { usdText } from "../../core/billing/price.ts";
 import { leasedN } from "../../shared/ledger/leased-credit.ts";
 import type { Store } from "../../shared/store/store.ts";
+import { type HourRange, rangeView } from "../accounts/hour-range.ts";
 import {
   recentHours,
   recentSums,
@@ -14,7 +15,6 @@ import {
 } from "../accounts/usage.ts";
 import { USED_COLUMNS } from "../credit/usage-buffer.ts";
 import { timeText } from "../keys/key-fields.ts";
-import { type HourRange, rangeView } from "./hour-range.ts";
 
 /** What accounts are ordered by, the most first. */
 export type AccountOrder = "spend" | "balance" | "created";

@@ -3,9 +3,9 @@
 import { sql } from "kysely";
 import { usdText } from "../../core/billing/price.ts";
 import type { Store } from "../../shared/store/store.ts";
+import type { HourRange } from "../accounts/hour-range.ts";
 import { NOTHING_USED, sumOf, type Used, usageSums, usedOf, usedView } from "../accounts/usage.ts";
 import { timeText } from "../keys/key-fields.ts";
-import type { HourRange } from "./hour-range.ts";
 
 /** One day, UTC. */
 interface RevenueDay extends Used {

@@ -3,6 +3,7 @@
 import { type SqlBool, sql } from "kysely";
 import type { Store } from "../../shared/store/store.ts";
 import type { HistoryHourTable } from "../../shared/store/tables-cluster.ts";
+import type { HourRange } from "../accounts/hour-range.ts";
 
 /** Rows of one statement: each holds other statements of an embedded store up for a moment. */
 const ROWS_PER_STATEMENT = 200;
@@ -34,6 +35,37 @@ export async function writeHistoryHour(
           })),
       )
       .execute();
+}
+
+/** What callers of a profile on a chain asked for in an hour. */
+export interface ChainHour {
+  readonly profile: string;
+  readonly chain: string;
+  /** The counts by name, as JSON. */
+  readonly counts: string;
+}
+
+/**
+ * The calls of callers of some profiles on some chains, a page at a time. Each row is found by its
+ * key: those of providers and classes of methods, which are many more, are not read.
+ */
+export async function* chainHours(
+  { db }: Store,
+  pairs: readonly Omit<ChainHour, "counts">[],
+  { firstHour, endHour }: HourRange,
+): AsyncGenerator<readonly ChainHour[]> {
+  const hours = Array.from({ length: endHour - firstHour }, (_, n) => BigInt(firstHour + n));
+  for (const { profile, chain } of pairs)
+    for (let from = 0; from < hours.length; from += ROWS_PER_PAGE)
+      yield await db
+        .selectFrom("history_hour")
+        .select(["profile", "chain", "counts"])
+        .where("profile", "=", profile)
+        .where("chain", "=", chain)
+        .where("provider", "=", "")
+        .where("class", "=", "")
+        .where("hour", "in", hours.slice(from, from + ROWS_PER_PAGE))
+        .execute();
 }
 
 /** Which rows are read. */

@@ -1,7 +1,7 @@
 // What the operator of a hosted service reads of accounts and money, and gives to accounts.
 
+import { MAX_RANGE_DAYS } from "../../hosted/accounts/hour-range.ts";
 import { accountId, instant, keyId } from "../../hosted/keys/key-fields.ts";
-import { MAX_RANGE_DAYS } from "../../hosted/operator/hour-range.ts";
 import { accountIdParams, cachedUsage, ownUsed, recent } from "./accounts.ts";
 import { answer, type OperationRows, operations } from "./operation.ts";
 import { purchase, purchaseId } from "./payments.ts";
@@ -151,6 +151,18 @@ const revenue = record({
   days: rows({ day: is.day, ...money }).describe("Oldest first."),
   totals: record(money),
 }).meta({ id: "Revenue", description: "Revenue and usage by day." });
+
+/** Query of `listChainCalls`. */
+const chainCallsQuery = record({ hours, ...range });
+
+/** Answer of `listChainCalls`. */
+const chainCalls = record({
+  from: instant,
+  to: instant,
+  chains: rows({ profile: is.text, chain: is.text, calls: is.count }).describe(
+    "The most calls first; profiles of accounts are `custom`.",
+  ),
+}).meta({ id: "ChainCalls", description: "Calls by profile and chain." });
 
 const auditPart = recordOrNull({
   state: oneOf(["balanced", "unbalanced", "unread"]).describe(
@@ -348,6 +360,15 @@ export const OPERATOR_OPERATIONS = operations({ tag: "operator", auth: ["operato
     description: "What was charged, paid in and granted, also on days without anything.",
     query: revenueQuery,
     answers: { 200: answer("The days.", revenue) },
+  },
+  listChainCalls: {
+    endpoint: "GET /api/v1/operator/chain-calls",
+    summary: "Count calls by chain",
+    description:
+      "Of all callers, also without a key, on configured chains: from the hours of history, which " +
+      "are written every ten minutes and kept for 90 days.",
+    query: chainCallsQuery,
+    answers: { 200: answer("The chains.", chainCalls) },
   },
   getOperatorAudit: {
     endpoint: "GET /api/v1/operator/audit",

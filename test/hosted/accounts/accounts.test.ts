@@ -10,6 +10,7 @@ import {
   accountById,
   accountViewOf,
 } from "../../../src/hosted/accounts/accounts.ts";
+import { lastHours } from "../../../src/hosted/accounts/hour-range.ts";
 import {
   accountUsage,
   type UsageScope,
@@ -19,7 +20,6 @@ import {
 import { monthOf, monthStartMs } from "../../../src/hosted/credit/usage-buffer.ts";
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
-import { lastHours } from "../../../src/hosted/operator/hour-range.ts";
 import { allPurchases, purchasesOfAccount } from "../../../src/payments/purchase/all-purchases.ts";
 import { isStoreFailure } from "../../../src/shared/store/store-failure.ts";
 import { TARIFF } from "../../fakes/hosted.ts";

@@ -95,6 +95,7 @@ const HOSTED_OPERATOR_IDS = [
   "listAccountKeys",
   "listAccounts",
   "listAllPurchases",
+  "listChainCalls",
   "listFeedback",
   "listWallets",
 ];

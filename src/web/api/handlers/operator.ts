@@ -4,6 +4,14 @@ import { nanoOf } from "../../../core/billing/payment.ts";
 import { parseUsd, usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import { accountById, creditAccountOnce } from "../../../hosted/accounts/accounts.ts";
+import {
+  daysBetween,
+  type HourRange,
+  lastDays,
+  lastHours,
+  MAX_RANGE_DAYS,
+  rangeView,
+} from "../../../hosted/accounts/hour-range.ts";
 import { usageReport } from "../../../hosted/accounts/usage.ts";
 import type { AuditFindings } from "../../../hosted/audit/audit.ts";
 import { type AuditResult, lastAudit, parseProblems } from "../../../hosted/audit/audit-results.ts";
@@ -12,15 +20,10 @@ import {
   listAccounts,
   parseAccountCursor,
 } from "../../../hosted/operator/account-list.ts";
-import {
-  daysBetween,
-  type HourRange,
-  lastDays,
-  lastHours,
-  MAX_RANGE_DAYS,
-} from "../../../hosted/operator/hour-range.ts";
 import { revenueByDay } from "../../../hosted/operator/revenue.ts";
+import { chainHours } from "../../../hosted/operator/stored-history.ts";
 import { grantCustomAccess } from "../../../hosted/profiles/custom-access.ts";
+import { CALL_ROW, parseHourCounts } from "../../../observe/history/history-row.ts";
 import type { WalletReport } from "../../../payments/payments.ts";
 import { allPurchases } from "../../../payments/purchase/all-purchases.ts";
 import { newId } from "../../../secrets/secret.ts";
@@ -30,6 +33,10 @@ import { purchaseBody } from "./purchases.ts";
 import { instant, ok } from "./views.ts";
 
 const MAX_DIFFERENCES = 100;
+/** Of history. */
+const KEPT_HOURS = 90 * 24;
+/** What history calls all profiles of accounts. */
+const CUSTOM = "custom";
 /** The suggested delay before the next try to read an audit. */
 const RETRY_MS = 5_000;
 
@@ -120,6 +127,29 @@ export const OPERATOR_HANDLERS: StoreHandlers<keyof typeof OPERATOR_OPERATIONS> 
     const range = rangeOf(query, runtime.wallMs());
     return range === null ? NO_RANGE : ok(await revenueByDay(store, range));
   },
+  async listChainCalls({ query }, { store, runtime, chains, profiles }) {
+    const nowMs = runtime.wallMs();
+    const range = rangeOf(query, nowMs);
+    if (range === null) return NO_RANGE;
+    const kept = lastHours(KEPT_HOURS, nowMs);
+    const read = {
+      firstHour: Math.max(range.firstHour, kept.firstHour),
+      endHour: Math.min(range.endHour, kept.endHour),
+    };
+    const slugs = [...new Set([...profiles(), CUSTOM])];
+    const pairs = chains.flatMap(({ chainName: chain }) =>
+      slugs.map((profile) => ({ profile, chain, calls: 0 })),
+    );
+    const pairOf = new Map(pairs.map((pair) => [`${pair.profile} ${pair.chain}`, pair]));
+    for await (const page of chainHours(store, pairs, read))
+      for (const { profile, chain, counts } of page) {
+        const pair = pairOf.get(`${profile} ${chain}`);
+        if (pair !== undefined) pair.calls += parseHourCounts(CALL_ROW, counts)?.[0] ?? 0;
+      }
+    const asked = pairs.filter(({ calls }) => calls > 0);
+    asked.sort((left, right) => right.calls - left.calls);
+    return ok({ ...rangeView(range), chains: asked });
+  },
   async getOperatorAudit(_, { sharedAudit }) {
     const finished = await sharedAudit.read();
     if (finished === null)
@@ -146,7 +176,7 @@ type RangeQuery = { readonly from?: string | undefined; readonly to?: string | u
   | { readonly days: number }
 );
 
-/** Of what a query asks: days from one to another, or the last ones. Null = there is no such time. */
+/** The time that a query asks for: days from one to another, or the last ones; null = wrong. */
 function rangeOf(query: RangeQuery, nowMs: number): HourRange | null {
   const { from, to } = query;
   if (from !== undefined) return daysBetween(from, to ?? instant(nowMs).slice(0, DAY_CHARS));
