@@ -103,9 +103,13 @@ test("amounts of a column have one scale", () => {
 
 test("the days of the page of money stand in its address", () => {
   const today = "2026-11-29";
-  assert.deepEqual(dayRangeOf({}, today), { from: "2026-10-31", to: today, span: "30" });
-  assert.deepEqual(dayRangeOf({ days: "1" }, today), { from: today, to: today, span: "1" });
-  assert.deepEqual(dayRangeOf({ days: "7" }, today), { from: "2026-11-23", to: today, span: "7" });
+  assert.deepEqual(dayRangeOf({}, today), { from: "2026-10-31", to: today, span: "30d" });
+  assert.deepEqual(dayRangeOf({ range: "hour" }, today), { from: today, to: today, span: "day" });
+  assert.deepEqual(dayRangeOf({ range: "7d" }, today), {
+    from: "2026-11-23",
+    to: today,
+    span: "7d",
+  });
   const range = { from: "2026-11-01", to: "2026-11-02" };
   assert.deepEqual(dayRangeOf(range, today), { ...range, span: "custom" });
   for (const wrong of [
@@ -114,7 +118,7 @@ test("the days of the page of money stand in its address", () => {
     { from: "2020-01-01", to: today },
     { from: "2026-13-01", to: today },
   ])
-    assert.equal(dayRangeOf(wrong, today).span, "30", JSON.stringify(wrong));
+    assert.equal(dayRangeOf(wrong, today).span, "30d", JSON.stringify(wrong));
 });
 
 test("a graph of usage has every day, also those without any", () => {

@@ -42,7 +42,7 @@ test("an account reads its own calls, without what is the operator's alone", asy
     assert.ok(!text.includes(hidden), `${hidden} is shown to the account`);
   const [, failed] = json.calls;
   assert.deepEqual(
-    [failed.key_id, failed.chain, failed.refusal],
+    [failed.key_id, failed.chain, failed.cause],
     [one.id, "ethereum", "unavailable"],
   );
   assert.deepEqual(Object.keys(failed.error), ["category", "code"]);

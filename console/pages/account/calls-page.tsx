@@ -6,27 +6,21 @@ import { useCall, useQuery } from "../../app/app.ts";
 import { PageHead } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
 import { Choices, Select } from "../../components/controls.tsx";
-import { Badge, Time } from "../../components/inline.tsx";
+import { StateBadge, Time } from "../../components/inline.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
 import { bytes, milliseconds, plural, textList } from "../../format/text.ts";
+import { endText, OUTCOMES, type Outcome, reasonText } from "../../health/outcomes.ts";
 
 type Call = AnswerOf<"GET /api/v1/calls">["calls"][number];
 type Query = RequestOf<"GET /api/v1/calls">["query"];
-type Outcome = Call["outcome"];
 
 const POLL_MS = 5_000;
 const LIMIT = 200;
 const PAGE_ROWS = 25;
 
-const OUTCOMES: Readonly<Record<Outcome, string>> = {
-  result: "Result",
-  error: "Error",
-  fault: "Refused",
-  cancelled: "Caller left",
-};
 const CHOICES = [
   { value: "", label: "All" },
-  ...Object.entries(OUTCOMES).map(([value, label]) => ({ value, label })),
+  ...Object.entries(OUTCOMES).map(([value, { word }]) => ({ value, label: word })),
 ];
 
 /** The page. */
@@ -63,7 +57,9 @@ export function CallsPage() {
         columns={columnsOf(names)}
         rows={calls.data?.calls ?? []}
         keyOf={keyOf}
-        textOf={(row) => `${row.method} ${row.chain} ${row.refusal} ${row.request_id}`}
+        textOf={(row) =>
+          `${row.method} ${row.chain} ${endText(row)} ${row.cause} ${row.request_id}`
+        }
         pageRows={PAGE_ROWS}
         empty="No call is kept"
       />
@@ -95,17 +91,18 @@ const columnsOf = (names: ReadonlyMap<string, string>): readonly Column<Call>[] 
 ];
 
 function outcomeOf({ outcome }: Call) {
-  return <Badge tone={outcome === "result" ? "good" : "warn"}>{OUTCOMES[outcome]}</Badge>;
+  return <StateBadge {...OUTCOMES[outcome]} />;
 }
 
-function whyOf({ outcome, refusal, error }: Call): string {
-  return outcome === "result" ? "" : textList([refusal, errorText(error)]);
+function whyOf({ outcome, reason, error }: Call): string {
+  const why = reason !== null && reasonText(`${outcome}.${reason}`);
+  return outcome === "answered" ? "" : textList([why, errorText(error)]);
 }
 
 /** What a call that was answered met on its way. */
 function triesOf({ outcome, source, attempts, error }: Call): string {
   const tries = attempts > 1 && plural(attempts, "attempt");
-  const failed = outcome === "result" && error !== null && `one failed: ${errorText(error)}`;
+  const failed = outcome === "answered" && error !== null && `one failed: ${errorText(error)}`;
   return textList([source !== "provider" && source, tries, failed]);
 }
 

@@ -12,6 +12,7 @@ import { Loaded } from "../../components/page-state.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
 import { usdScale } from "../../format/money.ts";
 import { compact, DASH, usd } from "../../format/text.ts";
+import { rangeParameters } from "../../health/ranges.ts";
 import { AccountsCard } from "./accounts-card.tsx";
 import { AuditCard } from "./audit-card.tsx";
 import { type DayRange, dayOf, dayRangeOf, SPANS, type Span } from "./day-range.ts";
@@ -41,8 +42,8 @@ export function MoneyPage() {
     revenue.reload();
     actions.reload();
   };
-  const show = (days: Span): void =>
-    router.setQuery(days === "custom" ? { from, to, days: null } : { days, from: null, to: null });
+  const show = (chosen: Span): void =>
+    router.setQuery(rangeParameters(chosen === "custom" ? { from, to } : { range: chosen }));
   return (
     <>
       <PageHead title="Money" lead={`${from} to ${to}, UTC; some seconds late.`}>
@@ -63,7 +64,7 @@ export function MoneyPage() {
 /** The first and the last day. */
 function Days({ from, to, today }: DayRange & { readonly today: string }) {
   const { router } = useApp();
-  const change = (range: DayRange): void => router.setQuery({ ...range, days: null });
+  const change = (range: DayRange): void => router.setQuery(rangeParameters(range));
   return (
     <>
       <DayField

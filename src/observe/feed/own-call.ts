@@ -6,7 +6,7 @@ import { callEventOf, type RoutingDecision } from "./decision.ts";
 /** A call of an account. Of providers it has the alias alone, and none of their words. */
 export function ownCallOf(decision: RoutingDecision) {
   const event = callEventOf(decision);
-  const { error, fault } = event;
+  const { error } = event;
   return {
     at: event.at,
     request_id: event.request_id,
@@ -20,8 +20,10 @@ export function ownCallOf(decision: RoutingDecision) {
     total_ms: event.total_ms,
     upstream_ms: event.upstream_ms,
     added_ms: event.added_ms,
+    notification: event.notification,
     outcome: event.outcome,
-    refusal: fault,
+    reason: event.reason,
+    cause: event.cause,
     source: event.source,
     provider: providerOf(decision.source)?.alias ?? null,
     attempts: event.attempts,

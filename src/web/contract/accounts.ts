@@ -85,10 +85,13 @@ const SHOWN = {
   key_id: true,
   request_bytes: true,
   answer_bytes: true,
+  notification: true,
   total_ms: true,
   upstream_ms: true,
   added_ms: true,
   outcome: true,
+  reason: true,
+  cause: true,
   source: true,
   attempts: true,
   failovers: true,
@@ -101,7 +104,6 @@ const ownCalls = record({
     callEvent
       .pick(SHOWN)
       .extend({
-        refusal: is.textOrNull.describe("Code, where the service refused the call."),
         provider: is.textOrNull.describe("Whose answer it is, by its alias."),
         error: recordOrNull({ category: is.text, code: is.intOrNull }).describe(
           "Of the last attempt that failed.",
