@@ -97,6 +97,44 @@ test("the operator tests a provider, cordons it, and it gets no calls", options,
   visitor.clean();
 });
 
+test("what is wrong now stands first, in the headline and behind graphs", options, async () => {
+  const startedMs = Date.now() - 45_000;
+  const incident = {
+    ...{ id: `inc_${"0".repeat(20)}`, profile: "team", chain: "ethereum", provider: "failing" },
+    ...{ cause: "failing", state: "failing", words: "70 % HTTP 502", duration_s: 45 },
+    ...{ started_at: new Date(startedMs).toISOString(), ended_at: null, good_since: null },
+    ...{ attempts: 17, failed: 12, failed_calls: 4, users: 3 },
+  };
+  const ended = {
+    ...{ ...incident, id: `inc_${"1".repeat(20)}`, cause: "slow", state: "slow" },
+    ...{ words: "812 ms, its peers 95 ms", failed: 0, failed_calls: 0, users: 0 },
+    ended_at: new Date(startedMs).toISOString(),
+    started_at: new Date(startedMs - 600_000).toISOString(),
+  };
+  await page.route("**/api/v1/incidents*", (route) =>
+    route.fulfill({ json: { incidents: [incident, ended], next: null } }),
+  );
+  await page.goto("/dashboard");
+  await page.getByText("The chain is served; failing on ethereum: 70 % HTTP 502").waitFor();
+  const first = page.locator("main h2").first();
+  assert.equal(await first.textContent(), "Wrong now");
+  await page.getByText("12 failed attempts, 3 users noticed (4 failed calls)").waitFor();
+  await page
+    .getByRole("img", { name: /Wrong: .*70 % HTTP 502/ })
+    .first()
+    .waitFor();
+  await visitor.accessible();
+  await visitor.shots("wrong-now");
+  await page.getByRole("link", { name: "failing on ethereum" }).first().click();
+  await page.getByRole("heading", { name: "Incidents" }).waitFor();
+  await page.getByText("812 ms, its peers 95 ms").first().waitFor();
+  await page.getByRole("img", { name: /^State of failing: .*Failing/ }).waitFor();
+  await visitor.accessible();
+  await visitor.shots("chain-incidents");
+  await page.unroute("**/api/v1/incidents*");
+  visitor.clean();
+});
+
 test(
   "what stands below a graph is its last point, also after the page read again",
   options,
