@@ -3,12 +3,23 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
-import { createIncidentReader, IncidentService } from "../../src/app/live/incident-service.ts";
+import {
+  type HistoryService,
+  historyOver,
+  serveHistory,
+} from "../../src/app/live/history-service.ts";
+import {
+  createIncidentReader,
+  INCIDENT_VIEW,
+  IncidentService,
+} from "../../src/app/live/incident-service.ts";
 import type { CountedStep } from "../../src/observe/history/history-counts.ts";
+import { ServiceHistory } from "../../src/observe/history/service-history.ts";
 import { type Incident, joinIncidents } from "../../src/observe/incidents/incident.ts";
 import type { IncidentView } from "../../src/observe/incidents/incident-book.ts";
 import { removeOld } from "../../src/shared/nodes/retention.ts";
 import type { Store } from "../../src/shared/store/store.ts";
+import { testBus } from "../cluster/bus-fixture.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
 import { eachStore } from "../fakes/stores.ts";
 
@@ -124,6 +135,34 @@ eachStore(({ engine, open }) => {
     await removeOld(store, "incident");
     assert.deepEqual(await elsewhere.read(), []);
   });
+});
+
+test("every worker hears how the providers are, by what all of them counted", async () => {
+  const bus = testBus(["1", "2"]);
+  const { world } = bus;
+  const log = pino({ level: "silent" });
+  const incidents = new IncidentService({ runtime: world, log, bus: bus.hub, store: null });
+  const history = new ServiceHistory({ wallMs: world.wallMs, writer: null });
+  serveHistory(bus.hub, world, history, incidents);
+  const views: IncidentView[] = [];
+  const [first] = ["1", "2"].map((id) => {
+    const worker = bus.worker(id).bus;
+    worker.subscribe(INCIDENT_VIEW, (view) => void views.push(view));
+    const service: HistoryService = historyOver(worker, `process ${id}`, {
+      refresh: () => service.add(stepOf(world, true)),
+      takeChanges: () => [],
+    });
+    return service;
+  });
+  for (let step = 0; step < 6; step++) {
+    world.advance(STEP_MS);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const latest = views.slice(-2).map(({ providers }) => providers.map(({ state }) => state));
+  assert.deepEqual(latest, [["down"], ["down"]]);
+  const [seen] = (await first?.incidents()) ?? [];
+  assert.equal(seen?.users, 2, "callers are the same at each worker");
+  assert.ok((seen?.failedCalls ?? 0) >= 6, "calls of both count");
 });
 
 test("several nodes that see one cause at a time tell of one incident", () => {

@@ -1,5 +1,6 @@
 // Ends the steps of history in time: passes on what this process counted in each, with how the
 // providers are at its end. Tells the feed of providers whose heads fell behind or caught up.
+import { isDevelopmentChain } from "../../core/provider/chain.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { EventFeed } from "../feed/event-feed.ts";
@@ -78,7 +79,8 @@ function samplesOf({ profiles }: Pick<ProfileRegistry, "profiles">) {
     [...trackers].map(([chain, tracker]) => ({
       profile: profile.slug,
       chain,
-      head: tracker.head(),
+      // A development chain makes blocks when it is asked to: it is never stalled.
+      head: isDevelopmentChain(tracker.set.chain) ? null : tracker.head(),
       blockTimeMs: tracker.set.chain.blockTimeMs,
       maxLagBlocks: tracker.set.maxLagBlocks,
       providers: tracker.set.providers.map((provider) => tracker.summary(provider)),
