@@ -1,5 +1,5 @@
-// Who noticed that a provider failed: callers of calls that failed with an attempt at it, each once,
-// by their keys or else by account or address, and never in clear.
+// Who noticed that a provider failed: callers of calls that failed with an attempt at it, each
+// once, by their keys or else by account or address, and never in clear.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CallerIdentity } from "../../src/core/provider/silence.ts";
