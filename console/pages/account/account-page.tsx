@@ -127,6 +127,7 @@ function UsageCards({ usage }: { readonly usage: Usage }) {
             times={times}
             series={[{ label, values }]}
             format={measure === "usd" ? usd : compact}
+            whole={measure !== "usd"}
             bars
           />
         )}
