@@ -241,7 +241,7 @@ const CONSOLE_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   api: [],
   format: [],
   health: ["api", "format"],
-  app: ["api", "components", "format", "pages"],
+  app: ["api", "components", "format", "health", "pages"],
   components: ["api", "app", "format", "health"],
   snippets: ["components"],
   wallet: ["api"],

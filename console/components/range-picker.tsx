@@ -1,8 +1,10 @@
 // Chooses the time that all graphs and lists of a page show. It stands in the address.
-import { useApp, useStore } from "../app/app.ts";
+import type { Resource } from "../api/resource.ts";
+import { useApp, useCall, useStore } from "../app/app.ts";
 import {
   fieldTime,
   knownSince,
+  pollMsOf,
   RANGES,
   type Range,
   rangeBetween,
@@ -19,6 +21,17 @@ const DAY_MS = 86_400_000;
 /** The range of the page. */
 export function useRange(): Range {
   return rangeIn(useStore(useApp().router.place).query);
+}
+
+const MAX_POINTS = 360;
+
+/** History of the whole service, kept current. */
+export function useServiceHistory(range: Range): Resource<History> {
+  return useCall(
+    "GET /api/v1/history",
+    { query: { ...range, points: MAX_POINTS } },
+    pollMsOf(range),
+  );
 }
 
 interface RangePickerProps {

@@ -6,7 +6,6 @@ import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import fc from "fast-check";
 import { checkDocument } from "../../console/editor/schema-check.ts";
-import { decodeError, decodeResult, revertReason } from "../../console/format/decode.ts";
 import { differs, lineDiff } from "../../console/format/line-diff.ts";
 import { runOutOf, runOutText, usdScale } from "../../console/format/money.ts";
 import { LANGUAGES, shell, snippet } from "../../console/format/snippets.ts";
@@ -14,6 +13,7 @@ import { usd } from "../../console/format/text.ts";
 import { columnsOf } from "../../console/pages/account/usage.ts";
 import { dayRangeOf } from "../../console/pages/money/day-range.ts";
 import { comparisonText, groupsOf } from "../../console/pages/tester/compare.ts";
+import { decodeError, decodeResult, revertReason } from "../../console/pages/tester/decode.ts";
 import {
   METHOD_FORMS,
   needsConfirmation,

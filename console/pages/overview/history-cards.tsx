@@ -2,7 +2,6 @@
 
 import { useMemo } from "preact/hooks";
 import type { Resource } from "../../api/resource.ts";
-import { useCall } from "../../app/app.ts";
 import { type Figure, figures, inUnit } from "../../components/card.tsx";
 import { Notice } from "../../components/controls.tsx";
 import { ErrorCard, type GraphBand, GraphCard } from "../../components/graph.tsx";
@@ -19,7 +18,7 @@ import {
   share,
 } from "../../format/text.ts";
 import { OUTCOMES } from "../../health/outcomes.ts";
-import { hoursNotice, pollMsOf, type Range } from "../../health/ranges.ts";
+import { hoursNotice } from "../../health/ranges.ts";
 import {
   type History,
   type HistorySeries,
@@ -34,16 +33,6 @@ import {
 import { bandsOf, type Incident } from "../../health/states.ts";
 
 const MAX_REASONS = 3;
-const MAX_POINTS = 360;
-
-/** History of the whole service, kept current. */
-export function useServiceHistory(range: Range): Resource<History> {
-  return useCall(
-    "GET /api/v1/history",
-    { query: { ...range, points: MAX_POINTS } },
-    pollMsOf(range),
-  );
-}
 
 interface HistoryCardsProps {
   readonly history: Resource<History>;

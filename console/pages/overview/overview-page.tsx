@@ -9,7 +9,7 @@ import { PageHead } from "../../components/card.tsx";
 import { IncidentCard } from "../../components/incident-list.tsx";
 import { Dot } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { RangePicker, useRange } from "../../components/range-picker.tsx";
+import { RangePicker, useRange, useServiceHistory } from "../../components/range-picker.tsx";
 import { count, duration, plural } from "../../format/text.ts";
 import {
   type ChainMetrics,
@@ -21,7 +21,7 @@ import {
 } from "../../health/states.ts";
 import { type ChainRow, ChainTable } from "./chain-table.tsx";
 import { Changes } from "./changes.tsx";
-import { HistoryCards, useServiceHistory } from "./history-cards.tsx";
+import { HistoryCards } from "./history-cards.tsx";
 
 const POLL_MS = 2_000;
 const MAX_INCIDENTS = 200;

@@ -11,11 +11,10 @@ import { Button, Notice } from "../../components/controls.tsx";
 import { Icon } from "../../components/icons.tsx";
 import { StateBadge, Time, type Word } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { RangePicker, useRange } from "../../components/range-picker.tsx";
+import { RangePicker, useRange, useServiceHistory } from "../../components/range-picker.tsx";
 import { count, duration, plural, rate } from "../../format/text.ts";
 import type { Range } from "../../health/ranges.ts";
 import { type History, total } from "../../health/series.ts";
-import { useServiceHistory } from "../overview/history-cards.tsx";
 import { CallTable } from "./call-table.tsx";
 import { Filters, filtersIn } from "./filters.tsx";
 

@@ -6,8 +6,8 @@ import { ForOperator } from "../../app/app.ts";
 import { pathTo } from "../../app/router.ts";
 import { Card, Facts, figures, inUnit } from "../../components/card.tsx";
 import { Link } from "../../components/inline.tsx";
-import { type Decoded, decodeError, decodeResult } from "../../format/decode.ts";
 import { bytes, DASH, milliseconds, visible } from "../../format/text.ts";
+import { type Decoded, decodeError, decodeResult } from "./decode.ts";
 import { reasonsOf } from "./routing-reasons.ts";
 import type { TestAnswer } from "./rpc-call.ts";
 

@@ -2,7 +2,7 @@
 // in words, known events, and the reasons of reverts. By the names of fields, so that blocks,
 // transactions, receipts and logs need no form of their own. Pure; what is long is cut.
 
-import { listIn, memberOf } from "../api/json.ts";
+import { listIn, memberOf } from "../../api/json.ts";
 
 /** A value: one line, or the named parts of it. */
 export type Decoded = string | readonly DecodedPart[];
