@@ -68,7 +68,7 @@ export const CIRCUITS = {
   cordoned: { tone: "idle", word: "Cordoned" },
 } as const satisfies Readonly<Record<string, Word>>;
 /** Why a provider is taken out of use, by the names of the API. */
-export const CORDONS: Readonly<Record<string, string>> = {
+const CORDONS: Readonly<Record<string, string>> = {
   auth: "credentials refused",
   quota: "quota used up",
   wrong_chain: "answers for another chain",
@@ -210,7 +210,7 @@ export function headline(
 }
 
 /** What an incident is about, and its cause. */
-export function incidentText({ provider, chain, words }: Incident): string {
+function incidentText({ provider, chain, words }: Incident): string {
   return `${provider === null ? chain : `${provider} on ${chain}`}: ${words}`;
 }
 

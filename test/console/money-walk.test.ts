@@ -40,7 +40,7 @@ test("the operator credits an account and grants days, and both have a line", OP
   await page.getByLabel("Token").fill(OPERATOR_TOKEN);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("button", { name: "Sign out" }).waitFor();
-  await page.goto("/dashboard/money?days=7");
+  await page.goto("/dashboard/money?range=7d");
   await page.getByRole("button", { name: "7 days", pressed: true }).waitFor();
   await page.getByRole("table", { name: "Accounts" }).getByText(account.id).click();
   await page.getByRole("button", { name: "Credit", exact: true }).click();

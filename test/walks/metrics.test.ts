@@ -190,9 +190,11 @@ test("ten thousand made-up methods, chains, profiles and pins add no series", as
   await service.post("/rpc/1", warm);
   for (const path of ["/rpc/nowhere", "/rpc/profile/nobody/1", "/rpc/1/nobody"])
     await service.post(path, warm[0]);
+  // What is judged every ten seconds comes with time, whatever is called.
+  const isJudged = (name: string): boolean => /^svc_(provider_state|incidents_total)/.test(name);
   const seriesOf = async (): Promise<readonly string[]> =>
-    readExposition((await service.get("/metrics")).text).map(
-      ({ name, labels }) => `${name} ${JSON.stringify(labels)}`,
+    readExposition((await service.get("/metrics")).text).flatMap(({ name, labels }) =>
+      isJudged(name) ? [] : [`${name} ${JSON.stringify(labels)}`],
     );
   const before = await seriesOf();
   for (let round = 0; round < 200; round++) {

@@ -88,7 +88,7 @@ export type Finding =
 export const WINDOW_STEPS = 3;
 export const FLAG_STEPS = 6;
 /** Attempts from which counts say more than the circuit. */
-export const ENOUGH_ATTEMPTS = 20;
+const ENOUGH_ATTEMPTS = 20;
 /** Failures that are none by chance, whatever their share. */
 const LEAST_FAILED = 5;
 const FEW_ATTEMPTS = 100;

@@ -27,7 +27,7 @@ export type CircuitOrCordon = (typeof CIRCUIT_STATES)[number];
 export type CircuitCondition = Exclude<CircuitOrCordon, "cordoned">;
 
 /** The state of the circuit of one health record. */
-export function circuitStateOf(
+function circuitStateOf(
   health: Pick<Health, "breaker" | "heardAtMs" | "hasAnswered" | "cordon" | "wrongChain">,
   nowMs: number,
 ): CircuitOrCordon {
