@@ -88,7 +88,8 @@ export function Graph(props: GraphProps) {
   const { times, series } = props;
   const { empty = "Nothing was measured in this time." } = props;
   const place = useRef<HTMLDivElement>(null);
-  const shape = series.map(({ label, color }) => `${label} ${color}`).join("|");
+  const hasValues = series.some(({ values }) => values.some(isKnown));
+  const shape = [hasValues, ...series.map(({ label, color }) => `${label} ${color}`)].join("|");
   const plot = useRef<uPlot | null>(null);
   const live: LiveGraph = {
     ...props,
@@ -104,7 +105,6 @@ export function Graph(props: GraphProps) {
     return keepDrawn(parent, plot, () => latest.current);
   }, [shape]);
   useEffect(() => plot.current?.setData(dataOf(props)), [times, series, props.bands]);
-  const hasValues = series.some(({ values }) => values.some((value) => value !== null));
   return (
     <div class="graph">
       <div ref={place} role="img" aria-label={summaryOf(props)} />
@@ -181,7 +181,8 @@ function optionsOf(parent: HTMLElement, props: () => LiveGraph): uPlot.Options {
     },
     scales: {
       ...(bars ? { x: { range: (_, from, to) => [from - DAY_S / 2, to + DAY_S / 2] } } : {}),
-      y: logarithmic ? LOGARITHMIC : LINEAR,
+      // Without values a logarithmic scale has no lines.
+      y: logarithmic && series.some(({ values }) => values.some(isKnown)) ? LOGARITHMIC : LINEAR,
     },
     axes: [
       { ...axis, size: 26, space: 70, values: TIME_LABELS, grid: { show: false } },
