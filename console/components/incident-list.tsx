@@ -1,10 +1,12 @@
 // Incidents as a list: each with its cause, since when or how long, who noticed, and what can be
 // done about it.
 
+import { useState } from "preact/hooks";
 import { pathTo, queryText } from "../app/router.ts";
 import { duration, plural, textList } from "../format/text.ts";
 import { adviceOn, type Incident, incidentWord } from "../health/states.ts";
 import { Card } from "./card.tsx";
+import { Button } from "./controls.tsx";
 import { Badge, Link, Time } from "./inline.tsx";
 import { Empty } from "./page-state.tsx";
 
@@ -14,18 +16,28 @@ interface IncidentCardProps {
   readonly incidents: readonly Incident[];
 }
 
+/** More are shown when they are asked for: the rest of the page matters as well. */
+const SHOWN_AT_ONCE = 8;
+
 /** A card with incidents. */
 export function IncidentCard({ title, lead, incidents }: IncidentCardProps) {
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? incidents : incidents.slice(0, SHOWN_AT_ONCE);
   return (
     <Card {...{ title, lead }} flush>
       {incidents.length === 0 ? (
         <Empty title="Nothing was wrong">What goes wrong for half a minute appears here.</Empty>
       ) : (
         <ol class="changes incidents">
-          {incidents.map((incident) => (
+          {shown.map((incident) => (
             <IncidentItem key={incident.id} {...incident} />
           ))}
         </ol>
+      )}
+      {shown.length === incidents.length ? null : (
+        <p class="card-body">
+          <Button press={() => setWhole(true)}>Show all {incidents.length}</Button>
+        </p>
       )}
     </Card>
   );
