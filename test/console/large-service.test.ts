@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { connect, createServer, type Socket } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { newVisitor, startChromium, type Visitor, WITHOUT_CHROMIUM } from "./console-browser.ts";
 import { HOSTILE } from "./console-service.ts";
 import {
@@ -110,49 +110,60 @@ async function isWhole(page: Page, path: string): Promise<void> {
   assert.ok(!String(shown).includes(UNSHOWN), `${path} shows a header or a parameter`);
 }
 
-test("names of any kind run nowhere and break no page of the operator", OPTIONS, async () => {
+const rowsOf = (page: Page, table: string) =>
+  page.getByRole("table", { name: table, exact: true }).getByRole("row");
+
+for (const [path, shown] of [
+  ["/dashboard", (page) => rowsOf(page, "Chains").nth(20)],
+  ["/dashboard/chain/premium/chain-1", (page) => rowsOf(page, "Providers").nth(3)],
+  ["/dashboard/chain/premium/chain-2", (page) => rowsOf(page, "Providers").nth(3)],
+  ["/dashboard/chain/premium/chain-3", (page) => cordonOf(page)],
+  ["/dashboard/requests", (page) => rowsOf(page, "Calls").nth(2)],
+  ["/dashboard/streams", (page) => rowsOf(page, "Open streams").getByText(LONG_ID).nth(1)],
+  ["/dashboard/errors", (page) => rowsOf(page, "Errors of providers").nth(1)],
+  ["/dashboard/tester", (page) => page.getByRole("heading", { level: 1, name: "Tester" })],
+  ["/dashboard/money", (page) => rowsOf(page, "Accounts").getByText(fixture.account.id)],
+  ["/dashboard/cluster", (page) => rowsOf(page, "Operator actions").nth(1)],
+] satisfies readonly (readonly [string, (page: Page) => Locator])[])
+  test(`names of any kind run nowhere and break nothing at ${path}`, OPTIONS, async () => {
+    const visitor = await visitAs(OPERATOR_TOKEN);
+    await visitor.page.goto(path);
+    await shown(visitor.page).waitFor();
+    await isWhole(visitor.page, path);
+    await visitor.shots(`large${path.replaceAll("/", "-")}`);
+    visitor.clean();
+    await visitor.close();
+  });
+
+test("a method of any name runs nowhere and breaks no page of its call", OPTIONS, async () => {
   const visitor = await visitAs(OPERATOR_TOKEN);
   const { page } = visitor;
-  const rows = (name: string) => page.getByRole("table", { name, exact: true }).getByRole("row");
-  const { account } = fixture;
-  for (const [path, shown] of [
-    ["/dashboard", () => rows("Chains").nth(20).waitFor()],
-    ["/dashboard/chain/premium/chain-1", () => rows("Providers").nth(3).waitFor()],
-    ["/dashboard/chain/premium/chain-2", () => rows("Providers").nth(3).waitFor()],
-    ["/dashboard/chain/premium/chain-3", () => cordonOf(page).waitFor()],
-    ["/dashboard/requests", () => rows("Calls").nth(2).waitFor()],
-    ["/dashboard/streams", () => rows("Open streams").getByText(LONG_ID).nth(1).waitFor()],
-    ["/dashboard/errors", () => rows("Errors of providers").nth(1).waitFor()],
-    ["/dashboard/tester", () => heading(page, "Tester")],
-    ["/dashboard/money", () => rows("Accounts").getByText(account.id).waitFor()],
-    ["/dashboard/cluster", () => rows("Operator actions").nth(1).waitFor()],
+  for (const [profile, call] of [
+    ["", () => fixture.call(1, HOSTILE)],
+    ["?profile=custom", () => fixture.callCustom(HOSTILE)],
   ] as const) {
-    await page.goto(path);
-    await shown();
-    await isWhole(page, path);
-    await visitor.shots(`large${path.replaceAll("/", "-")}`);
+    await page.goto(`/dashboard/requests${profile}`);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await call();
+    await rowsOf(page, "Calls").getByText("<img src=x").first().click();
+    await page.waitForURL("**/dashboard/requests/*");
+    await page.getByRole("heading", { level: 1, name: "<img src=x" }).waitFor();
+    await isWhole(page, `a request${profile}`);
   }
-  await page.goto("/dashboard/requests");
-  await page.getByText("Live", { exact: true }).waitFor();
-  await fixture.call(1, HOSTILE);
-  await rows("Calls").getByText("<img src=x").click();
-  await page.waitForURL("**/dashboard/requests/*");
-  await page.getByRole("heading", { level: 1, name: "<img src=x" }).waitFor();
-  await isWhole(page, "a request");
-  await page.goto("/dashboard/requests?profile=custom");
-  await page.getByText("Live", { exact: true }).waitFor();
-  await fixture.callCustom(HOSTILE);
-  await rows("Calls").getByText("<img src=x").first().click();
-  await page.waitForURL("**/dashboard/requests/*");
-  await page.getByRole("heading", { level: 1, name: "<img src=x" }).waitFor();
-  await isWhole(page, "a request by a Custom profile");
   await page.goto("/dashboard/errors");
-  await rows("Errors of providers").getByText("<img src=x").first().click();
+  await rowsOf(page, "Errors of providers").getByText("<img src=x").first().click();
   await page.getByRole("button", { name: "Copy the sample" }).waitFor();
   await isWhole(page, "an error");
+  visitor.clean();
+  await visitor.close();
+});
+
+test("names of any kind run nowhere where providers are compared", OPTIONS, async () => {
+  const visitor = await visitAs(OPERATOR_TOKEN);
+  const { page } = visitor;
   await page.goto("/dashboard/tester?chain=chain-1&method=eth_gasPrice");
   await page.getByRole("button", { name: "Compare" }).click();
-  await rows("Providers compared").getByText("failed").first().waitFor();
+  await rowsOf(page, "Providers compared").getByText("failed").first().waitFor();
   await isWhole(page, "a comparison");
   visitor.clean();
   await visitor.close();

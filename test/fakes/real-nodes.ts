@@ -44,8 +44,12 @@ export function localChain(url: string) {
 export interface RealNodes {
   readonly devnet: Devnet;
   readonly service: Service;
-  /** Waits until every node has the same newest block, and the service knows that they have. */
-  sameHeight(): Promise<void>;
+  /**
+   * Waits until every node has the same newest block, which has no transactions, and the service
+   * knows that they have. The next block is seconds away then: a node that is killed takes none
+   * with it that the service has told and no other node has.
+   */
+  noBlockDue(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -62,6 +66,12 @@ export interface RealNodesOptions {
 }
 
 const NEWEST = { jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] };
+const NEWEST_BLOCK = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "eth_getBlockByNumber",
+  params: ["latest", false],
+};
 
 /** Starts three nodes and the service before them, the first one with the highest priority. */
 export async function startRealNodes({
@@ -92,7 +102,12 @@ export async function startRealNodes({
   return {
     devnet,
     service,
-    async sameHeight() {
+    async noBlockDue() {
+      const leader = devnet.providers[0]?.id;
+      await until("a block without transactions", async () => {
+        const { json } = await service.post(`/rpc/provider/${leader}/local`, NEWEST_BLOCK);
+        return json.result.transactions.length === 0;
+      });
       await sameHeight(devnet, service);
       // A node that it takes for one that lags is not asked while another one is up to date.
       await until("the service to know it", async () => {

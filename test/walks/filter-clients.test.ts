@@ -93,7 +93,7 @@ for (const reach of ["sockets", "http"] as const)
         Object.entries(seen)
           .map(([what, list]) => `${what} ${list.length} (${list.slice(-2).join(" ")})`)
           .join(", ");
-      await nodes.sameHeight();
+      await nodes.noBlockDue();
       const unwatch = [
         reader.watchBlockNumber({
           onBlockNumber: (number) => void seen.numbers.push(number),
@@ -126,7 +126,7 @@ for (const reach of ["sockets", "http"] as const)
       await until("the filters", async () => (await filtersOpen()) >= 5);
       const from = await reader.getBlockNumber();
       const receipts = [await emit(at), await emit(at)];
-      await nodes.sameHeight();
+      await nodes.noBlockDue();
       process.kill(devnet.providers[0]?.pid ?? assert.fail("a node"), "SIGKILL");
       for (let n = 0; n < 4; n++) receipts.push(await emit(at));
       const sent = receipts.map((receipt) => receipt.transactionHash);

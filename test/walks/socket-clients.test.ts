@@ -119,7 +119,7 @@ describe("over three real nodes", () => {
     async (t) => {
       const { reader, wallet } = viemAt("/local", t);
       const seen: (bigint | null)[] = [];
-      await nodes.sameHeight();
+      await nodes.noBlockDue();
       const unwatch = reader.watchBlocks({
         onBlock: (it) => void seen.push(it?.number ?? null),
         onError: (error) => assert.fail(error),
@@ -148,7 +148,7 @@ describe("over three real nodes", () => {
       pending: [] as unknown[],
     };
     const onError = (error: Error): never => assert.fail(error);
-    await nodes.sameHeight();
+    await nodes.noBlockDue();
     const unwatch = [
       reader.watchBlocks({ onBlock: (it) => it && void seen.blocks.push(it.number), onError }),
       reader.watchBlockNumber({ onBlockNumber: (it) => void seen.numbers.push(it), onError }),
@@ -238,7 +238,7 @@ describe("over three real nodes", () => {
         logs: [] as string[],
       };
       const onError = (error: Error): never => assert.fail(error);
-      await nodes.sameHeight();
+      await nodes.noBlockDue();
       const unwatch = [
         reader.watchBlocks({
           // Viem has no block where its reader was closed meanwhile.
@@ -261,7 +261,7 @@ describe("over three real nodes", () => {
       const heads = async (): Promise<Stream> =>
         (await streams()).find((it) => it.kind === "newHeads" && !it.pinned) ?? assert.fail();
       const { provider: serving } = await heads();
-      await nodes.sameHeight();
+      await nodes.noBlockDue();
       const victim = devnet.providers.find((it) => it.id === serving) ?? assert.fail();
       const reads = Array.from({ length: 15 }, () => reader.getBalance({ address: ALICE.address }));
       process.kill(victim.pid, "SIGKILL");
