@@ -68,7 +68,7 @@ function stepOf({ wallMs }: SimulatedWorld, isDead: boolean): CountedStep {
     ...{ provider: { id: "a", alias: "A" }, exclusion: null, hasAnswered: true },
     ...{ isLastProbeGood: !isDead, probeMs: 20, isLimited: false },
   };
-  const of = { profile: "team", chain: "test", head: null, blockTimeMs: 12_000, maxLagBlocks: 5 };
+  const of = { profile: "team", chain: "test", head: null, stalledMs: 240_000, maxLagBlocks: 5 };
   const failed = {
     ...{ profile: "team", chain: "test", provider: "a", calls: 1, callers: ["x", "y"] },
     labels: [{ label: "HTTP 502", isLimit: false, count: 3 }],

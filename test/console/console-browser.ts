@@ -146,3 +146,20 @@ async function takeShots(page: Page, name: string): Promise<void> {
   await page.setViewportSize({ width: WIDE.width, height: 900 });
   await page.emulateMedia({ colorScheme: WIDE.scheme });
 }
+
+/** Opens the page to sign in, and does. */
+export async function signIn(page: Page, token: string): Promise<void> {
+  await page.goto("/dashboard/sign-in");
+  await enterToken(page, token);
+}
+
+/** Signs in on a page that asks for it. */
+export async function enterToken(page: Page, token: string): Promise<void> {
+  await page.getByLabel("Token").fill(token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
+
+/** Waits until the page of this title is shown. */
+export async function heading(page: Page, name: string): Promise<void> {
+  await page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
+}

@@ -5,7 +5,14 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser, Locator, Page } from "playwright-core";
 import { PAYER } from "../../src/devnet/payments/wallets.ts";
-import { newVisitor, startChromium, type Visitor, WITHOUT_CHROMIUM } from "./console-browser.ts";
+import {
+  heading,
+  newVisitor,
+  signIn,
+  startChromium,
+  type Visitor,
+  WITHOUT_CHROMIUM,
+} from "./console-browser.ts";
 import {
   type ConsoleService,
   HOSTILE,
@@ -28,15 +35,6 @@ after(async () => {
   if (WITHOUT_CHROMIUM !== false) return;
   await Promise.all([browser.close(), fixture.close()]);
 });
-
-async function signIn(page: Page, token: string): Promise<void> {
-  await page.goto("/dashboard/sign-in");
-  await page.getByLabel("Token").fill(token);
-  await page.getByRole("button", { name: "Sign in" }).click();
-}
-
-const heading = (page: Page, name: string) =>
-  page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
 
 test("a wrong token is refused, and no token stays on the page", OPTIONS, async () => {
   const visitor = await newVisitor(browser, fixture.service.url);

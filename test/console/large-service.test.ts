@@ -6,7 +6,15 @@ import { connect, createServer, type Socket } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
-import { newVisitor, startChromium, type Visitor, WITHOUT_CHROMIUM } from "./console-browser.ts";
+import {
+  enterToken,
+  heading,
+  newVisitor,
+  signIn,
+  startChromium,
+  type Visitor,
+  WITHOUT_CHROMIUM,
+} from "./console-browser.ts";
 import { HOSTILE } from "./console-service.ts";
 import {
   CUSTOM,
@@ -34,13 +42,6 @@ after(async () => {
   await Promise.all([browser?.close(), fixture?.close()]);
 });
 
-async function signIn(page: Page, token: string): Promise<void> {
-  await page.getByLabel("Token").fill(token);
-  await page.getByRole("button", { name: "Sign in" }).click();
-}
-
-const heading = (page: Page, name: string) =>
-  page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
 const signOut = (page: Page) => page.getByRole("button", { name: "Sign out" });
 
 /** A visitor who is signed in. */
@@ -54,7 +55,6 @@ async function visitAs(
     await prepare(context);
   });
   if (kept !== undefined) return visitor;
-  await visitor.page.goto("/dashboard/sign-in");
   await signIn(visitor.page, token);
   await signOut(visitor.page).waitFor();
   cookies.set(token, await visitor.page.context().cookies());
@@ -349,7 +349,7 @@ test("signing out by click takes what was shown off the page", OPTIONS, async ()
   const { page } = visitor;
   await page.goto("/dashboard/errors?errors.find=chain-3");
   await page.getByRole("link", { name: "Sign in" }).last().click();
-  await signIn(page, OPERATOR_TOKEN);
+  await enterToken(page, OPERATOR_TOKEN);
   await page.waitForURL("**/dashboard/errors?errors.find=chain-3");
   await page.getByRole("table", { name: "Errors of providers" }).waitFor();
   await signOut(page).click();
@@ -378,7 +378,7 @@ test(
     const visitor = await newVisitor(browser, fixture.service.url);
     const { page } = visitor;
     await page.goto("/dashboard/sign-in?next=%2Faccount%2Fkeys");
-    await signIn(page, granted);
+    await enterToken(page, granted);
     const table = page.getByRole("table", { name: "Keys of the account" });
     await table.getByText("short").waitFor();
     assert.equal((await manage(made.management_token, "DELETE", path)).status, 204);
@@ -493,7 +493,7 @@ test(
     const { page } = visitor;
     await page.goto("/dashboard/account/keys?keys.find=short");
     await page.getByRole("link", { name: "Sign in" }).last().click();
-    await signIn(page, made.management_token);
+    await enterToken(page, made.management_token);
     await page.waitForURL("**/dashboard/account/keys?keys.find=short");
     const table = page.getByRole("table", { name: "Keys of the account" });
     await table.getByText("short").waitFor();
@@ -504,7 +504,7 @@ test(
     assert.equal(await table.count(), 0);
     await visitor.accessible();
     await page.getByRole("link", { name: "Sign in again" }).click();
-    await signIn(page, made.management_token);
+    await enterToken(page, made.management_token);
     await page.waitForURL("**/dashboard/account/keys?keys.find=short");
     await table.getByText("short").waitFor();
     assert.equal(await page.getByText("Your session has ended.").count(), 0);
@@ -529,7 +529,7 @@ test("who tries too often is told when the next try counts", OPTIONS, async () =
   })();
   const refused = page.getByText("too many tries to sign in came from this address");
   for (let more = 0; more < 10 && (await refused.count()) === 0; more++) {
-    await signIn(page, `svc_mt_wrong${more}`);
+    await enterToken(page, `svc_mt_wrong${more}`);
     await page.getByRole("alert").waitFor();
     await page.getByRole("button", { name: "Sign in", exact: true }).waitFor();
   }

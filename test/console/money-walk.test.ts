@@ -2,8 +2,8 @@
 // balance and in the list of actions; an account that is created on the page sees its own calls.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Browser, Page } from "playwright-core";
-import { newVisitor, startChromium, WITHOUT_CHROMIUM } from "./console-browser.ts";
+import type { Browser } from "playwright-core";
+import { heading, newVisitor, signIn, startChromium, WITHOUT_CHROMIUM } from "./console-browser.ts";
 import {
   type ConsoleService,
   HOSTILE,
@@ -26,9 +26,6 @@ after(async () => {
   await Promise.all([browser.close(), fixture.close()]);
 });
 
-const heading = (page: Page, name: string) =>
-  page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
-
 test("the operator credits an account and grants days, and both have a line", OPTIONS, async () => {
   const { account, manage, service } = fixture;
   const balance = async (): Promise<number> =>
@@ -36,9 +33,7 @@ test("the operator credits an account and grants days, and both have a line", OP
   const had = await balance();
   const visitor = await newVisitor(browser, service.url);
   const { page } = visitor;
-  await page.goto("/dashboard/sign-in");
-  await page.getByLabel("Token").fill(OPERATOR_TOKEN);
-  await page.getByRole("button", { name: "Sign in" }).click();
+  await signIn(page, OPERATOR_TOKEN);
   await page.getByRole("button", { name: "Sign out" }).waitFor();
   await page.goto("/dashboard/money?range=7d");
   await page.getByRole("button", { name: "7 days", pressed: true }).waitFor();

@@ -63,11 +63,12 @@ export class IncidentService {
 
   /** Judges what was added. */
   evaluate(): void {
-    const { bus, runtime, hear } = this.#parts;
+    const { bus, runtime, hear, store } = this.#parts;
     const nowMs = runtime.wallMs();
     const view = this.#book.evaluate(nowMs);
     bus.publish(INCIDENT_VIEW, view);
     hear?.(view);
+    if (store === null) return;
     for (const incident of view.changed)
       if (incident.endedMs !== null && this.#unwritten.size < MAX_UNWRITTEN)
         this.#unwritten.set(incident.id, incident);

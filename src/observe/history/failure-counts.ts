@@ -27,7 +27,8 @@ export interface FailureLabel {
 
 /** Callers of one provider that are told apart; more count as these. */
 export const MAX_CALLERS = 1_000;
-const MAX_LABELS = 8;
+/** Ways to fail that are told apart; others are not named. */
+export const MAX_LABELS = 8;
 const DIGEST_CHARACTERS = 16;
 
 const LABELS: Readonly<Partial<Record<ErrorGroup, string>>> = {

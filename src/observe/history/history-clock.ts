@@ -1,6 +1,7 @@
 // Ends the steps of history in time: passes on what this process counted in each, with how the
 // providers are at its end. Tells the feed of providers whose heads fell behind or caught up.
 import { isDevelopmentChain } from "../../core/provider/chain.ts";
+import type { ProviderSet } from "../../core/provider/profile.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { EventFeed } from "../feed/event-feed.ts";
@@ -10,6 +11,9 @@ import type { CountedStep, HistoryCounts } from "./history-counts.ts";
 import type { ChainEvidence } from "./step-evidence.ts";
 
 const [{ stepMs: STEP_MS }] = RESOLUTIONS;
+const LEAST_STALLED_MS = 20_000;
+const STALLED_BLOCKS = 20;
+const STALLED_PROBES = 3;
 
 /** What the clock works with. */
 export interface HistoryClockParts {
@@ -81,10 +85,19 @@ function samplesOf({ profiles }: Pick<ProfileRegistry, "profiles">) {
       chain,
       // A development chain makes blocks when it is asked to: it is never stalled.
       head: isDevelopmentChain(tracker.set.chain) ? null : tracker.head(),
-      blockTimeMs: tracker.set.chain.blockTimeMs,
+      stalledMs: stalledMs(tracker.set),
       maxLagBlocks: tracker.set.maxLagBlocks,
       providers: tracker.set.providers.map((provider) => tracker.summary(provider)),
     })),
+  );
+}
+
+/** From when on a chain without a new block is stalled: what is probed hears of one late. */
+function stalledMs({ chain, probeIntervalMs }: ProviderSet): number {
+  return Math.max(
+    LEAST_STALLED_MS,
+    STALLED_BLOCKS * chain.blockTimeMs,
+    STALLED_PROBES * probeIntervalMs,
   );
 }
 

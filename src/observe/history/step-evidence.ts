@@ -23,7 +23,8 @@ export interface ChainEvidence {
   readonly chain: string;
   /** Null = unknown. */
   readonly head: number | null;
-  readonly blockTimeMs: number;
+  /** Without a new block for so long it is stalled. */
+  readonly stalledMs: number;
   readonly maxLagBlocks: number;
   readonly providers: readonly ProviderEvidence[];
 }

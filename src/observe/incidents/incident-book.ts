@@ -3,7 +3,7 @@
 // which state each provider is. Bounded: providers that are configured no more are forgotten, and
 // of closed incidents the latest are kept. Knows no clock.
 import { setNewest } from "../../core/newest.ts";
-import { MAX_CALLERS, type ProviderFailures } from "../history/failure-counts.ts";
+import { MAX_CALLERS, MAX_LABELS, type ProviderFailures } from "../history/failure-counts.ts";
 import type { CountedStep } from "../history/history-counts.ts";
 import type { ChainEvidence } from "../history/step-evidence.ts";
 import { CLOSE_MS, failureWords, type Incident, MAX_CLOSED } from "./incident.ts";
@@ -41,12 +41,8 @@ export interface IncidentView {
   readonly opened: Readonly<Record<IncidentCause, number>>;
 }
 
-/** Of a chain whose head does not rise. */
-const STALLED_MS = 120_000;
-const STALLED_BLOCKS = 20;
 /** A provider of which nothing is heard for so long is configured no more. */
 const UNHEARD_MS = 60_000;
-const MAX_LABELS = 8;
 
 type Subject = Pick<Incident, "profile" | "chain" | "provider">;
 
@@ -72,17 +68,11 @@ class OpenIncident {
     this.#startedMs = startedMs;
   }
 
-  /** It is bad still, or again. */
-  renew({
-    state,
-    words,
-  }: {
-    readonly state: ProviderCondition | null;
-    words: string | null;
-  }): void {
+  /** It is bad still, or again; a chain has nothing to say but that. */
+  renew(finding?: Extract<Finding, { readonly kind: "bad" }>): void {
     this.goodSinceMs = null;
-    this.#state = state;
-    this.#words = words;
+    this.#state = finding?.state ?? null;
+    this.#words = finding?.words ?? null;
   }
 
   /** Adds what was counted of its provider in a step; one without a failure is of good times. */
@@ -163,7 +153,7 @@ interface WatchedChain {
   readonly watched: Watched;
   head: number;
   roseMs: number;
-  blockTimeMs: number;
+  stalledMs: number;
 }
 
 /** The incidents of a service. */
@@ -235,15 +225,15 @@ export class IncidentBook {
 
   #know({ profile, chain, providers, ...of }: ChainEvidence, nowMs: number): void {
     const key = `${profile} ${chain}`;
-    const { head, blockTimeMs, maxLagBlocks } = of;
+    const { head, stalledMs, maxLagBlocks } = of;
     const known = this.#chains.get(key) ?? {
       watched: new Watched({ profile, chain, provider: null }, nowMs),
       head: -1,
       roseMs: nowMs,
-      blockTimeMs,
+      stalledMs,
     };
     known.watched.heardMs = nowMs;
-    known.blockTimeMs = blockTimeMs;
+    known.stalledMs = stalledMs;
     if (head !== null && head > known.head) {
       known.head = head;
       known.roseMs = nowMs;
@@ -296,18 +286,18 @@ export class IncidentBook {
   }
 
   #followChain(key: string, chain: WatchedChain, nowMs: number): void {
-    const { watched, head, roseMs, blockTimeMs } = chain;
+    const { watched, head, roseMs, stalledMs } = chain;
     if (nowMs - watched.heardMs > UNHEARD_MS) {
       if (watched.open.size > 0) this.#close(watched, "stalled", nowMs);
       this.#chains.delete(key);
       return;
     }
     if (head === -1) return;
-    const isStalled = nowMs - roseMs > Math.max(STALLED_MS, STALLED_BLOCKS * blockTimeMs);
+    const isStalled = nowMs - roseMs > stalledMs;
     const open = watched.open.get("stalled");
     if (!isStalled) return open && this.#good(watched, "stalled", open, nowMs);
-    if (open !== undefined) return open.renew({ state: null, words: null });
-    this.#start(watched, "stalled", roseMs).renew({ state: null, words: null });
+    if (open !== undefined) return open.renew();
+    this.#start(watched, "stalled", roseMs).renew();
     this.#note(watched, "stalled");
   }
 
