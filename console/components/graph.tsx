@@ -217,12 +217,16 @@ function drawBands(
   color: (name: string) => string,
 ): void {
   const right = bbox.left + bbox.width;
-  for (const { from, to, tone } of bands) {
-    const start = Math.max(bbox.left, valToPos(from, "x", true));
-    const end = to === null ? right : Math.min(right, valToPos(to, "x", true));
-    if (!(end > start)) continue;
+  // One shape for each colour: where incidents overlap, lines are still seen.
+  for (const [tone, alike] of Map.groupBy(bands, (band) => band.tone)) {
+    const shape = new Path2D();
+    for (const { from, to } of alike) {
+      const start = Math.max(bbox.left, valToPos(from, "x", true));
+      const end = to === null ? right : Math.min(right, valToPos(to, "x", true));
+      if (end > start) shape.rect(start, bbox.top, Math.max(end - start, LEAST_BAND), bbox.height);
+    }
     ctx.fillStyle = seeThrough(color(tone === "idle" ? "--muted" : `--${tone}`), BAND_OPACITY);
-    ctx.fillRect(start, bbox.top, Math.max(end - start, LEAST_BAND), bbox.height);
+    ctx.fill(shape);
   }
 }
 

@@ -46,11 +46,35 @@ export function stateWord({ state }: Pick<ProviderMetrics, "state">): Word {
   return state === null ? UNJUDGED : STATES[state];
 }
 
-/** The incidents that are open, the worst first and then those that began last. */
+/**
+ * The incidents that are open, the worst first and then those that began last. What one provider
+ * does in several profiles is one.
+ */
 export function openIncidents(incidents: readonly Incident[]): readonly Incident[] {
-  const open = incidents.filter(({ ended_at: end }) => end === null);
+  const open = Array.from(
+    Map.groupBy(
+      incidents.filter(({ ended_at: end }) => end === null),
+      ({ chain, provider, cause }) => `${chain} ${provider ?? ""} ${cause}`,
+    ).values(),
+    joined,
+  );
   const isBad = (incident: Incident): boolean => incidentWord(incident).tone === "bad";
   return [...open.filter(isBad), ...open.filter((incident) => !isBad(incident))];
+}
+
+/** One incident of those that several profiles have, in the words of the one with most attempts. */
+function joined(incidents: readonly Incident[]): Incident {
+  return incidents
+    .toSorted((left, right) => right.attempts - left.attempts)
+    .reduce((most, { attempts, failed, failed_calls, users, good_since, started_at }) => ({
+      ...most,
+      started_at: started_at < most.started_at ? started_at : most.started_at,
+      good_since: good_since === null ? null : most.good_since,
+      attempts: most.attempts + attempts,
+      failed: most.failed + failed,
+      failed_calls: most.failed_calls + failed_calls,
+      users: Math.max(most.users, users),
+    }));
 }
 
 /** What an incident makes of its provider or chain, in a word. */

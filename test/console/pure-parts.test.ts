@@ -221,6 +221,13 @@ test("one sentence says how the service is, by the incidents that are open", () 
     openIncidents([slow, over, INCIDENT]).map(({ id }) => id),
     ["inc_2", "inc_1"].reverse(),
   );
+  const elsewhere = { ...INCIDENT, id: "inc_3", profile: "other", attempts: 1_000_000, failed: 5 };
+  const [both, ...none] = openIncidents([INCIDENT, elsewhere]);
+  assert.deepEqual(
+    [both?.id, both?.failed, none],
+    ["inc_3", INCIDENT.failed + 5, []],
+    "what a provider does in two profiles is one incident",
+  );
   assert.match(adviceOn({ cause: "limited", state: "limited" }), /Top up/);
   assert.equal(headline(null, [], []).tone, "idle");
   const draining = { ready: false, traffic: false, reasons: ["draining"], chains: [] };

@@ -3,7 +3,7 @@
 // which is over. The time of the service runs four times as fast as that of the machine.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Runtime, realRuntime } from "../../src/runtime.ts";
+import { fasterRuntime } from "../fakes/faster-runtime.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
@@ -12,21 +12,6 @@ const STEP_MS = 10_000;
 const FASTER = 4;
 const SLOWER_MS = 600;
 const CALLS_AT_ONCE = 16;
-
-/** A runtime whose time runs faster; its wall clock may skip some of it. */
-function fasterRuntime(): Runtime & { skip(ms: number): void } {
-  const startedMs = realRuntime.wallMs();
-  let skippedMs = 0;
-  return {
-    ...realRuntime,
-    now: () => FASTER * realRuntime.now(),
-    wallMs: () => startedMs + skippedMs + FASTER * (realRuntime.wallMs() - startedMs),
-    after: (ms, run) => realRuntime.after(ms / FASTER, run),
-    skip(ms) {
-      skippedMs += ms;
-    },
-  };
-}
 
 const good: Script = (_, reply) => reply.result('"0x1"');
 /** Answers so many of ten calls so, and the others well. */
@@ -89,7 +74,7 @@ test("each fault is an incident with its cause, which ends once", TIMEOUT, async
   );
   const at = (name: string) => upstreams.get(name) ?? assert.fail(name);
   const providerOf = (name: string) => ({ id: name, url: at(name).url });
-  const runtime = fasterRuntime();
+  const runtime = fasterRuntime(FASTER);
   const monitoring = { probe_interval_ms: 5_000 };
   const set = (...ids: readonly string[]) => ({
     chains: { ethereum: { monitoring, providers: ids.map(providerOf) } },

@@ -51,7 +51,7 @@ export interface JudgedProvider {
   readonly latest: AttemptCounts;
   /** By class of methods, over the window; null = too few answers. */
   readonly latencies: readonly (ClassLatency | null)[];
-  /** Null = no probe was answered yet. */
+  /** Of the faster one of the last two probes; null = fewer were answered. */
   readonly probeMs: number | null;
   readonly isLastProbeGood: boolean | null;
   readonly hasAnswered: boolean;

@@ -90,7 +90,6 @@ export function judgedProvider(steps: readonly ProviderStep[]): JudgedProvider {
   const window = steps.slice(-WINDOW_STEPS);
   const sum = emptyRow();
   for (const step of window) addRow(ATTEMPT_ROW, sum, step.all);
-  const probes = window.flatMap(({ evidence }) => evidence.probeMs ?? []);
   const { isLastProbeGood, hasAnswered, exclusion, isLimited } = latest.evidence;
   const many = (list: readonly ProviderStep[], isSo: (step: ProviderStep) => boolean): number =>
     list.filter(isSo).length;
@@ -98,7 +97,7 @@ export function judgedProvider(steps: readonly ProviderStep[]): JudgedProvider {
     window: countsOf(sum),
     latest: latest.counts,
     latencies: METHOD_CLASSES.map((_, at) => latencyOfClass(window, at)),
-    probeMs: probes.length === 0 ? null : Math.min(...probes),
+    probeMs: probeMsOf(steps),
     isLastProbeGood,
     hasAnswered,
     exclusion,
@@ -113,6 +112,12 @@ export function judgedProvider(steps: readonly ProviderStep[]): JudgedProvider {
       limited: many(steps.slice(-FLAG_STEPS), ({ evidence }) => evidence.isLimited),
     },
   };
+}
+
+/** The faster one of the last two probes: one that was slow says nothing yet. */
+function probeMsOf(steps: readonly ProviderStep[]): number | null {
+  const known = new Set(steps.flatMap(({ evidence }) => evidence.probeMs ?? []));
+  return known.size < 2 ? null : Math.min(...[...known].slice(-2));
 }
 
 function latencyOfClass(window: readonly ProviderStep[], at: number): ClassLatency | null {
