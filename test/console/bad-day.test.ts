@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { type BadDay, FAULTS, OPERATOR_TOKEN, startBadDay } from "./bad-day.ts";
+import { type BadDay, FAULTS, OPERATOR_TOKEN, startBadDay, UNKNOWN_WORDS } from "./bad-day.ts";
 import {
   newVisitor,
   signIn,
@@ -39,7 +39,6 @@ after(async () => {
 test("the first page names every fault, its cause and since when", OPTIONS, async () => {
   await page.goto("/dashboard");
   await page.getByText("All 4 chains are served normally").waitFor();
-  const faultMs = day.runtime.wallMs();
   await day.begin();
   const card = page.locator("section.card", {
     has: page.getByRole("heading", { name: "Wrong now" }),
@@ -48,11 +47,58 @@ test("the first page names every fault, its cause and since when", OPTIONS, asyn
     const item = card.getByRole("listitem").filter({ hasText: place });
     await item.filter({ hasText: cause }).waitFor({ timeout: NAMED_MS });
     await item.getByText(state, { exact: true }).waitFor({ timeout: NAMED_MS });
-    console.log(place, Math.round((day.runtime.wallMs() - faultMs) / 1000), await item.innerText());
   }
   assert.equal(await card.getByText("good-").count(), 0, "none that is good is named");
   await page.getByText("balance exhausted 24", { exact: false }).waitFor();
   await visitor.accessible();
   await visitor.shots("bad-day");
   visitor.clean();
+});
+
+const rows = (table: string) =>
+  page.getByRole("table", { name: table, exact: true }).getByRole("row");
+const open = (name: string) =>
+  page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
+
+test("who spent most today: one click", OPTIONS, async () => {
+  await page.goto("/dashboard");
+  await open("Money");
+  await rows("Top keys").nth(1).getByText("the spender").waitFor();
+});
+
+test("how all providers of a chain compare: one click", OPTIONS, async () => {
+  await page.goto("/dashboard");
+  await rows("Chains").getByRole("link", { name: "ethereum" }).first().click();
+  await rows("Providers").nth(4).waitFor();
+  for (const provider of ["good-1", "good-2", "bad-gateway", "limited"])
+    await rows("Providers").filter({ hasText: provider }).filter({ hasText: "%" }).waitFor();
+});
+
+test("what happened at that minute: one click on a graph", OPTIONS, async () => {
+  await page.goto("/dashboard");
+  const graph = page.getByRole("img", { name: "Calls a second" }).locator(".u-over");
+  await graph.waitFor();
+  const { width = 0, height = 0 } = (await graph.boundingBox()) ?? {};
+  await graph.click({ position: { x: width * 0.9, y: height / 2 } });
+  await page.waitForURL("**/dashboard/requests?from=*&to=*");
+  await page.getByText(/\d+ calls? shown; \d+ (was|were) counted/).waitFor();
+  await rows("Calls").nth(1).waitFor();
+  visitor.clean();
+});
+
+test("which error users see most: one click", OPTIONS, async () => {
+  await page.goto("/dashboard");
+  await open("Errors");
+  await rows("Users saw").nth(1).getByText(UNKNOWN_WORDS).waitFor();
+});
+
+test("why a call went where it went: two clicks", OPTIONS, async () => {
+  await page.goto("/dashboard");
+  await open("Requests");
+  await rows("Calls").nth(1).click();
+  await page.waitForURL("**/dashboard/requests/*");
+  await page
+    .getByText(/was tried first|answered in/)
+    .first()
+    .waitFor();
 });

@@ -43,6 +43,11 @@ export const FAULTS: readonly (readonly [place: string, state: string, cause: Re
   ["gnosis", "Stalled", /no new block/],
 ];
 
+/** What every user of one method sees, of which no rule knows anything. */
+export const UNKNOWN_WORDS = "shard 7 is being moved";
+const UNKNOWN_ERROR = JSON.stringify({ code: -32_050, message: UNKNOWN_WORDS });
+const FAILING_METHOD = "eth_getCode";
+
 /** The service and its day. */
 export interface BadDay {
   readonly service: Service;
@@ -90,6 +95,11 @@ export async function startBadDay(): Promise<BadDay> {
   const spender = (await manage("", "POST", "/api/v1/keys", { name: "the spender" })).json;
   const small = (await manage("", "POST", "/api/v1/agent/keys")).json;
   const others = (await manage("", "POST", "/api/v1/keys", { name: "another" })).json;
+  for (const [n, { account_id: id }] of [spender, others].entries()) {
+    const credit = { usd: "100", reference: `credit-${n}`, kind: "grant" };
+    const path = `/api/v1/operator/accounts/${id}/credit`;
+    assert.equal((await manage(OPERATOR_TOKEN, "POST", path, credit)).status, 200);
+  }
   const calls = traffic(service, [spender.key, spender.key, others.key]);
   return {
     ...{ service, runtime, manage },
@@ -106,7 +116,12 @@ export async function startBadDay(): Promise<BadDay> {
       mining.leave("stopped");
       at("stopped").script(silent);
       await at("killed").close();
+      at("good-8").script((asked, reply) =>
+        asked.method === FAILING_METHOD ? reply.error(UNKNOWN_ERROR) : good(asked, reply),
+      );
       for (let n = 0; n < 40; n++) await post(service, small.key, "ethereum");
+      for (const { key } of [spender, others])
+        for (let n = 0; n < 10; n++) await post(service, key, "gnosis", FAILING_METHOD);
     },
     async close() {
       await calls.stop();
@@ -155,9 +170,14 @@ function mine(at: (name: string) => ScriptedUpstream) {
   };
 }
 
-function post(service: Service, key: string, chain: string) {
+function post(
+  service: Service,
+  key: string,
+  chain: ChainName | undefined,
+  method = "eth_getBalance",
+) {
   const params = ["0x00000000000000000000000000000000000000aa", "latest"];
-  const body = { jsonrpc: "2.0", id: 1, method: "eth_getBalance", params };
+  const body = { jsonrpc: "2.0", id: 1, method, params };
   return service.post(`/rpc/k/${key}/load-balanced/${chain}`, body);
 }
 
@@ -168,7 +188,7 @@ function traffic(service: Service, keys: readonly string[]) {
   const send = async (): Promise<void> => {
     while (!isOver) {
       n++;
-      await post(service, keys[n % keys.length] ?? "", NAMES[n % NAMES.length] ?? "");
+      await post(service, keys[n % keys.length] ?? "", NAMES[n % NAMES.length]);
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   };
