@@ -51,30 +51,32 @@ export function stateWord({ state }: Pick<ProviderMetrics, "state">): Word {
  * does in several profiles is one.
  */
 export function openIncidents(incidents: readonly Incident[]): readonly Incident[] {
-  const open = Array.from(
-    Map.groupBy(
-      incidents.filter(({ ended_at: end }) => end === null),
-      ({ chain, provider, cause }) => `${chain} ${provider ?? ""} ${cause}`,
-    ).values(),
-    joined,
+  const groups = Map.groupBy(
+    incidents.filter(({ ended_at: end }) => end === null),
+    ({ chain, provider, cause }) => `${chain} ${provider ?? ""} ${cause}`,
   );
+  const open = [...groups.values()].flatMap(joined);
   const isBad = (incident: Incident): boolean => incidentWord(incident).tone === "bad";
   return [...open.filter(isBad), ...open.filter((incident) => !isBad(incident))];
 }
 
 /** One incident of those that several profiles have, in the words of the one with most attempts. */
-function joined(incidents: readonly Incident[]): Incident {
-  return incidents
-    .toSorted((left, right) => right.attempts - left.attempts)
-    .reduce((most, { attempts, failed, failed_calls, users, good_since, started_at }) => ({
+function joined(incidents: readonly Incident[]): readonly Incident[] {
+  const most = incidents.toSorted((left, right) => right.attempts - left.attempts)[0];
+  if (most === undefined) return [];
+  const sumOf = (count: (incident: Incident) => number): number =>
+    incidents.reduce((sum, incident) => sum + count(incident), 0);
+  return [
+    {
       ...most,
-      started_at: started_at < most.started_at ? started_at : most.started_at,
-      good_since: good_since === null ? null : most.good_since,
-      attempts: most.attempts + attempts,
-      failed: most.failed + failed,
-      failed_calls: most.failed_calls + failed_calls,
-      users: Math.max(most.users, users),
-    }));
+      started_at: incidents.map((each) => each.started_at).toSorted()[0] ?? most.started_at,
+      good_since: incidents.some((each) => each.good_since === null) ? null : most.good_since,
+      attempts: sumOf(({ attempts }) => attempts),
+      failed: sumOf(({ failed }) => failed),
+      failed_calls: sumOf(({ failed_calls: calls }) => calls),
+      users: Math.max(...incidents.map(({ users }) => users)),
+    },
+  ];
 }
 
 /** What an incident makes of its provider or chain, in a word. */

@@ -77,6 +77,7 @@ const PROVIDER: ProviderMetrics = {
   state: "good",
   state_since: null,
   cause: null,
+  answered_share: null,
   transports: [TRANSPORT],
 };
 const PROFILE: ProfileMetrics = {

@@ -101,12 +101,12 @@ const COLUMNS: readonly Column<ProviderRow>[] = [
     render: ({ transport }) => <ShareBar value={transport.share} text={share(transport.share)} />,
   }),
   column.number("calls", "Calls", ({ transport }) => transport.calls),
-  column.text("success", "Success", ({ transport }) => transport.success_rate, {
+  column.text("success", "Success", ({ provider }) => provider.answered_share, {
     kind: "number",
     title:
-      "A recent average of attempts that say how the provider does: no reverts, wrong calls or " +
-      "unknown errors. Unknown after 10 minutes without a call.",
-    render: ({ transport: { success_rate: rate } }) => (
+      "Of the attempts of the last minute: rate limits and time-outs count as failed, errors of " +
+      "callers do not.",
+    render: ({ provider: { answered_share: rate } }) => (
       <span class={rate !== null && rate < LOW_SUCCESS ? "warn toned" : ""}>{success(rate)}</span>
     ),
   }),

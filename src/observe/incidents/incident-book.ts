@@ -18,7 +18,7 @@ import {
   type ProviderCondition,
   WINDOW_STEPS,
 } from "./judge.ts";
-import { judgedProvider, ProviderStep } from "./provider-watch.ts";
+import { answeredShare, judgedProvider, ProviderStep } from "./provider-watch.ts";
 
 /** How one provider is. */
 export interface JudgedState {
@@ -29,6 +29,8 @@ export interface JudgedState {
   readonly sinceMs: number;
   /** Null = there is nothing to say. */
   readonly words: string | null;
+  /** The share of attempts of the last minute that it answered; null = there were none. */
+  readonly answered: number | null;
 }
 
 /** What is known after a step. */
@@ -348,12 +350,17 @@ export class IncidentBook {
   }
 }
 
-function judgedStateOf({ subject, state, sinceMs, open }: Watched): JudgedState {
+function judgedStateOf({ subject, state, sinceMs, open, steps }: Watched): JudgedState {
   const { profile, chain, provider } = subject;
   const cause = PROVIDER_CAUSES.find((each) => open.has(each));
   const words =
     state === "maintenance" ? "cordoned by the operator" : cause && open.get(cause)?.view().words;
-  return { profile, chain, provider: provider?.id ?? "", state, sinceMs, words: words ?? null };
+  return {
+    ...{ profile, chain, state, sinceMs },
+    provider: provider?.id ?? "",
+    words: words ?? null,
+    answered: answeredShare(steps),
+  };
 }
 
 function stateOf({ open }: Watched, own: JudgedProvider): ProviderCondition {

@@ -120,6 +120,14 @@ function probeMsOf(steps: readonly ProviderStep[]): number | null {
   return known.size < 2 ? null : Math.min(...[...known].slice(-2));
 }
 
+/** The share of the attempts of some steps that were answered; null = there were none. */
+export function answeredShare(steps: readonly ProviderStep[]): number | null {
+  const counts = steps.map((step) => step.counts);
+  const attempts = counts.reduce((sum, each) => sum + each.attempts, 0);
+  const failed = counts.reduce((sum, { limited, broken }) => sum + limited + broken, 0);
+  return attempts === 0 ? null : Math.max(0, 1 - failed / attempts);
+}
+
 function latencyOfClass(window: readonly ProviderStep[], at: number): ClassLatency | null {
   const sum = emptyRow();
   for (const { classes } of window) {

@@ -196,6 +196,10 @@ const provider = openRecord({
     ),
   state_since: instant.nullable(),
   cause: is.textOrNull.describe("In words; null = there is nothing to say."),
+  answered_share: ratio.describe(
+    "Of the attempts of the last minute: rate limits and time-outs count as not answered, errors " +
+      "of the caller do not; null = there were none.",
+  ),
   transports: list(transport),
 }).meta({ id: "ProviderMetrics", description: "How a provider does." });
 

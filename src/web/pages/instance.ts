@@ -181,6 +181,7 @@ function profileMetrics(
     sumOf(transportsOf(provider), (transport) => tracker.health(provider, transport).calls),
   );
   const series = facts.series(slug, chain.chainName);
+  const judgedOf = ({ id }: Provider) => facts.incidents.stateOf(slug, chain.chainName, id);
   return {
     profile: slug,
     head_block: tracker.head(),
@@ -193,10 +194,8 @@ function profileMetrics(
       name: isPublic ? provider.alias : provider.name,
       region: provider.region,
       cordon: cordonDocument(tracker.cordonOf(provider), facts.realIds),
-      ...stateDocument(
-        facts.incidents.stateOf(slug, chain.chainName, provider.id),
-        tracker.cordonOf(provider),
-      ),
+      ...stateDocument(judgedOf(provider), tracker.cordonOf(provider)),
+      answered_share: judgedOf(provider)?.answered ?? null,
       ...(facts.realIds ? { limits: limitsDocument(tracker.budget(provider)) } : {}),
       transports: transportsOf(provider).map((transport) => ({
         ...transportMetrics(tracker, provider, transport, total),

@@ -35,6 +35,11 @@ for (const [name, state, words, fault] of FAULTS)
     service.run(12);
     assert.equal(service.state(1), state);
     assert.match(service.words(1) ?? "", words);
+    const answered = service.judged(1)?.answered ?? 0;
+    const share = 1 - (fault.share ?? 0);
+    assert.ok(answered < share + 0.15, `${answered} answered`);
+    // Of the trials of an open circuit, all may fail.
+    if (state !== "failing") assert.ok(answered > share - 0.15, `${answered} answered`);
     const [incident] = service.opened;
     assert.deepEqual(
       service.opened.map((each) => [each.provider?.id, each.cause]),
@@ -53,6 +58,18 @@ for (const [name, state, words, fault] of FAULTS)
     const [ended] = service.closed;
     assert.ok((ended?.endedMs ?? 0) <= service.world.wallMs() - CLOSE_MS, "when it was good again");
   });
+
+test("probes that are slow once open no incident", () => {
+  const service = new SimulatedService(namedSeed(18), 0);
+  service.run(WARM_STEPS);
+  for (let n = 0; n < 6; n++) {
+    service.behave(1, { addedMs: 600 });
+    service.run(1);
+    service.behave(1, GOOD);
+    service.run(7);
+  }
+  assert.deepEqual(service.opened, []);
+});
 
 for (const calls of [0, 4])
   test(`a killed provider is down at ${calls * 10} calls a second, and recovered by probes`, () => {

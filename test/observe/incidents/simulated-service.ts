@@ -8,7 +8,11 @@ import { FailureCounts } from "../../../src/observe/history/failure-counts.ts";
 import { HistoryClock } from "../../../src/observe/history/history-clock.ts";
 import { HistoryCounts } from "../../../src/observe/history/history-counts.ts";
 import type { Incident } from "../../../src/observe/incidents/incident.ts";
-import { IncidentBook, type IncidentView } from "../../../src/observe/incidents/incident-book.ts";
+import {
+  IncidentBook,
+  type IncidentView,
+  type JudgedState,
+} from "../../../src/observe/incidents/incident-book.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import type { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
@@ -108,12 +112,16 @@ export class SimulatedService {
     return (steps * STEP_MS) / 1_000;
   }
 
+  judged(provider: number): JudgedState | undefined {
+    return this.view?.providers.find((each) => each.provider === `p${provider}`);
+  }
+
   state(provider: number): string | undefined {
-    return this.view?.providers.find((each) => each.provider === `p${provider}`)?.state;
+    return this.judged(provider)?.state;
   }
 
   words(provider: number): string | null | undefined {
-    return this.view?.providers.find((each) => each.provider === `p${provider}`)?.words;
+    return this.judged(provider)?.words;
   }
 
   #tick(): void {
