@@ -25,13 +25,14 @@ export function useRange(): Range {
 
 const MAX_POINTS = 360;
 
-/** History of the whole service, kept current. */
-export function useServiceHistory(range: Range): Resource<History> {
-  return useCall(
-    "GET /api/v1/history",
-    { query: { ...range, points: MAX_POINTS } },
-    pollMsOf(range),
-  );
+/** History of the whole service, kept current; `withChains`: with sums of each chain. */
+export function useServiceHistory(range: Range, withChains = false): Resource<History> {
+  const query = {
+    ...range,
+    points: MAX_POINTS,
+    ...(withChains ? { chains: "true" as const } : {}),
+  };
+  return useCall("GET /api/v1/history", { query }, pollMsOf(range));
 }
 
 interface RangePickerProps {

@@ -111,6 +111,40 @@ export function outcomeRates(
   }));
 }
 
+/** Calls of a profile on a chain in the range that is shown. */
+export type ChainCalls = NonNullable<History["chains"]>[number];
+
+/** The part of all calls that ended so; null = there were none, or nothing is known. */
+export function shareOfEnds(
+  outcomes: ChainCalls["outcomes"] | undefined,
+  outcome: Outcome,
+): number | null {
+  const all = outcomes == null ? 0 : total(Object.values(outcomes));
+  return outcomes == null || !all ? null : outcomes[outcome] / all;
+}
+
+/** The path of a small line through `width` by `height`; "" = less than two points are known. */
+export function sparkPath(values: Column, width: number, height: number, points = 60): string {
+  const first = values.findIndex((value) => value !== null);
+  // The step that runs would look like a fall.
+  const known = first === -1 ? [] : values.slice(first, -1);
+  const joined = Math.ceil(known.length / points);
+  const sums = Array.from(
+    { length: joined === 0 ? 0 : Math.floor(known.length / joined) },
+    (_, n) => total(known.slice(n * joined, (n + 1) * joined)),
+  );
+  if (sums.length < 2) return "";
+  const most = Math.max(1, ...sums.map((value) => value ?? 0));
+  const place = (value: number, n: number): string =>
+    `${((n / (sums.length - 1)) * width).toFixed(1)},${(height - (value / most) * height).toFixed(1)}`;
+  return sums
+    .map((value, n) => {
+      if (value === null) return "";
+      return `${n === 0 || sums[n - 1] === null ? "M" : "L"}${place(value, n)}`;
+    })
+    .join("");
+}
+
 /** The part of calls that ended so; null = there were none. */
 export function outcomeShare({ calls, outcomes }: HistorySeries, outcome: Outcome): number | null {
   const all = total(calls);

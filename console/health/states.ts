@@ -46,6 +46,15 @@ export function stateWord({ state }: Pick<ProviderMetrics, "state">): Word {
   return state === null ? UNJUDGED : STATES[state];
 }
 
+/** How many providers are in each state, as "3 good, 1 failing". */
+export function stateCounts(providers: readonly Pick<ProviderMetrics, "state">[]): string {
+  const states = [...Object.keys(STATES), null].map((name) => {
+    const found = providers.filter(({ state }) => state === name).length;
+    return found > 0 && `${count(found)} ${(name ?? "not judged yet").replaceAll("_", " ")}`;
+  });
+  return textList(states);
+}
+
 /**
  * The incidents that are open, the worst first and then those that began last. What one provider
  * does in several profiles is one.

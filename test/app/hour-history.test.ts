@@ -63,9 +63,14 @@ function service(world: SimulatedWorld, store: Store, writer: string) {
       await until("it was done", () => database.isAway || history.unwritten().length === 0);
     },
     async calls(provider: string | null = null, span: HistoryQuery["span"] = "90d") {
-      const report = await read(chainQuery(span, world.wallMs(), provider));
+      const pairs = [{ profile: "team", chain: "test" }];
+      const report = await read({ ...chainQuery(span, world.wallMs(), provider), pairs });
       assert.ok(typeof report === "object");
-      return callsIn(report.series);
+      const calls = callsIn(report.series);
+      const [pair] = report.pairs;
+      const byHour = pair?.calls.reduce<number>((sum, value) => sum + (value ?? 0), 0);
+      assert.deepEqual([pair?.sums[0], byHour], [calls[""], calls[""]], "told alike in sums");
+      return calls;
     },
   };
 }

@@ -12,6 +12,8 @@ import {
   outcomeRates,
   outcomeShare,
   perSecond,
+  shareOfEnds,
+  sparkPath,
   topReasons,
   total,
   trimHistory,
@@ -178,7 +180,7 @@ test("the words of the console judge as the service does", () => {
 test("the last step, which is not over, is left out: half of it would look like a fall", () => {
   const times = Array.from({ length: 20 }, (_, at) => at * 10);
   const history: Parameters<typeof trimHistory>[0] = {
-    ...{ range: "hour", step_s: 10, from: "", to: "", times, series: [] },
+    ...{ range: "hour", step_s: 10, from: "", to: "", times, series: [], chains: null },
     kept: {
       ...{ bytes: 0, max_bytes: 0, bytes_per_provider: null, method_classes: true, day: true },
       ...{ providers: true, stored: false, hours: null },
@@ -186,6 +188,21 @@ test("the last step, which is not over, is left out: half of it would look like 
   };
   assert.equal(trimHistory(history).times.at(-1), 180);
   assert.deepEqual(trimHistory({ ...history, times: [] }).times, []);
+});
+
+test("a small line leaves out what is not known and the step that runs; parts of nothing are unknown", () => {
+  assert.equal(sparkPath([null, 0, 4, null, 2, 9], 30, 8), "M0.0,8.0L10.0,0.0M30.0,4.0");
+  assert.equal(sparkPath([null, 1, 9], 30, 8), "");
+  assert.equal(sparkPath([], 30, 8), "");
+  const many = Array.from({ length: 361 }, () => 1);
+  assert.equal(sparkPath(many, 59, 8).match(/L/g)?.length, 59);
+  const ends = { answered: 6, caller_error: 1, failed: 2, refused: 1, cancelled: 0 };
+  assert.equal(shareOfEnds(ends, "failed"), 0.2);
+  assert.equal(shareOfEnds(null, "failed"), null);
+  assert.equal(
+    shareOfEnds({ ...ends, answered: 0, caller_error: 0, failed: 0, refused: 0 }, "failed"),
+    null,
+  );
 });
 
 test("a range stands in an address, stays on other pages, and one that is none is the last hour", () => {

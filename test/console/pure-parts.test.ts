@@ -40,6 +40,7 @@ import {
   openIncidents,
   type ProfileMetrics,
   type ProviderMetrics,
+  stateCounts,
   stateWord,
   summarise,
   type TransportMetrics,
@@ -186,6 +187,10 @@ test("a state has one word and colour, and a provider that was killed is not usa
     (state) => stateWord({ state }).tone,
   );
   assert.deepEqual(tones, ["good", "warn", "bad", "bad", "idle"]);
+  const states = (["failing", "good", null, "good", "never_answered"] as const).map((state) => {
+    return { state };
+  });
+  assert.equal(stateCounts(states), "2 good, 1 never answered, 1 failing, 1 not judged yet");
   assert.equal(stateWord({ state: "recovered" }).word, "Recovered, waiting for traffic");
   const of = (...states: readonly ProviderMetrics["state"][]) =>
     summarise({ ...PROFILE, providers: states.map((state) => ({ ...PROVIDER, state })) });

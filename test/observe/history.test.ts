@@ -59,7 +59,7 @@ function report(
 ): readonly SeriesReport[] {
   const chain = { profile: "team", chain: "test" };
   const range = historyRange(span, points, wallMs);
-  return historyReport(history, { ...range, chain, provider, classes: true });
+  return historyReport(history, { ...range, chain, provider, classes: true }).series();
 }
 
 test("calls, attempts, errors and latencies are counted in their step", () => {

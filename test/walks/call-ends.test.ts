@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
+import { outcomeShare, shareOfEnds, total } from "../../console/health/series.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { manageAt } from "../fakes/hosted-fixture.ts";
 import { type Answer, PATIENT, type Service, startService } from "../fakes/service.ts";
@@ -425,6 +426,65 @@ test("what is known of one chain is told of it alone, by metrics and history ali
   assert.deepEqual(othersByMethod, others);
   assert.ok(refused > refusedByMethod && refusedByMethod > 0, "some were refused unread");
 });
+
+test("the figures of the overview, and those of each of its chains, are the counters of metrics", async () => {
+  const text = await readMetrics();
+  const query = "?range=hour&points=360&chains=true";
+  const response = await fetch(`${service.url}/api/v1/history${query}`, { headers: AS_OPERATOR });
+  const { series, chains }: Json = await response.json();
+  const [whole] = series;
+  const samples = samplesIn(text, "svc_calls_total");
+  const sumOf = (isCounted: (of: Record<string, string>) => boolean): number =>
+    samples.filter(({ of }) => isCounted(of)).reduce((sum, { value }) => sum + value, 0);
+  const all = sumOf(() => true);
+  assert.equal(total(whole.calls), all);
+  for (const outcome of ["failed", "refused"] as const)
+    assert.equal(outcomeShare(whole, outcome), sumOf((of) => of["outcome"] === outcome) / all);
+  assert.equal(total(whole.hidden_failures), countsInMetrics(text).hidden);
+  assert.deepEqual(chains.map(({ profile }: Json) => profile).sort(), [
+    "premium",
+    "public",
+    "team",
+  ]);
+  for (const { profile, chain, calls, outcomes, p95_ms: p95 } of chains) {
+    const isOf = (of: Record<string, string>) => of["profile"] === profile && of["chain"] === chain;
+    const ended = sumOf(isOf);
+    assert.equal(total(calls), ended, profile);
+    for (const [outcome, n] of Object.entries(outcomes))
+      assert.equal(
+        n,
+        sumOf((of) => isOf(of) && of["outcome"] === outcome),
+        `${profile} ${outcome}`,
+      );
+    const refused = sumOf((of) => isOf(of) && of["outcome"] === "refused");
+    assert.equal(shareOfEnds(outcomes, "refused"), ended === 0 ? null : refused / ended);
+    compareP95(text, isOf, p95);
+  }
+});
+
+/** Bounds of both histograms lie no further apart than this. */
+const BOUNDS_APART = 3;
+
+/** Metrics count notifications among the durations, and history does not. */
+function compareP95(
+  text: string,
+  isOf: (of: Record<string, string>) => boolean,
+  ms: number | null,
+) {
+  const buckets = samplesIn(text, "svc_request_duration_seconds_bucket")
+    .filter(({ of }) => isOf(of))
+    .map(({ of: { le }, value }) => ({
+      ms: Number(le?.replace("+Inf", "Infinity")) * 1_000,
+      value,
+    }))
+    .sort((left, right) => left.ms - right.ms);
+  const all = buckets.at(-1)?.value ?? 0;
+  if (ms === null) return assert.equal(all, 0);
+  const within = buckets.find((bucket) => bucket.ms >= ms)?.value ?? 0;
+  assert.ok(within >= 0.95 * (all - mix.notifications), `${within} of ${all} within ${ms} ms`);
+  const below = buckets.findLast((bucket) => bucket.ms * BOUNDS_APART <= ms)?.value ?? 0;
+  assert.ok(below <= 0.95 * all + mix.notifications, `${below} of ${all} far below ${ms} ms`);
+}
 
 test("the feed can be filtered by outcome, and a refusal is a decision without a plan", async () => {
   const response = await fetch(`${service.url}/api/v1/operator/decisions?outcome=refused`, {

@@ -5,8 +5,10 @@ import { pathTo } from "../../app/router.ts";
 import * as column from "../../components/columns.tsx";
 import { Badge, Link } from "../../components/inline.tsx";
 import { type Column, TableCard } from "../../components/table.tsx";
-import { count } from "../../format/text.ts";
-import { type ProfileMetrics, type ProfileVerdict, stateWord } from "../../health/states.ts";
+import { DASH, milliseconds, share } from "../../format/text.ts";
+import { OUTCOMES, type Outcome } from "../../health/outcomes.ts";
+import { type ChainCalls, shareOfEnds, sparkPath, total } from "../../health/series.ts";
+import { type ProfileMetrics, type ProfileVerdict, stateCounts } from "../../health/states.ts";
 
 /** A row: one profile on one chain. */
 export interface ChainRow {
@@ -15,6 +17,8 @@ export interface ChainRow {
   readonly name: string;
   readonly profile: ProfileMetrics;
   readonly verdict: ProfileVerdict;
+  /** In the range of the page; null = not known. */
+  readonly ended: ChainCalls | null;
 }
 
 /** The table of chains. */
@@ -59,22 +63,36 @@ const COLUMNS: readonly Column<ChainRow>[] = [
     render: ({ verdict }) => <Badge tone={verdict.tone}>{verdict.words}</Badge>,
   }),
   column.text("usable", "Providers", ({ verdict }) => verdict.usable, {
-    render: (row) => <Ticks {...row} />,
-    note: ({ verdict }) => `${count(verdict.usable)} of ${count(verdict.providers)} usable`,
+    render: ({ profile }) => stateCounts(profile.providers),
   }),
+  column.number("calls", "Calls", ({ ended }) => total(ended?.calls ?? [])),
+  column.of("spark", "Over time", ({ ended }) => <Spark values={ended?.calls ?? []} />),
+  shareColumn("failed"),
+  shareColumn("refused"),
+  column.number("p95", "p95 ms", ({ ended }) => ended?.p95_ms, milliseconds),
   column.number("head", "Head block", ({ verdict }) => verdict.head),
-  {
-    ...column.number<ChainRow>("calls", "Calls", ({ verdict }) => verdict.calls),
-    title: "Calls to its providers since the start",
-  },
 ];
 
-function Ticks({ profile }: ChainRow) {
+/** The part of calls that ended so, in its colour. */
+function shareColumn(outcome: Outcome): Column<ChainRow> {
+  const { word, tone } = OUTCOMES[outcome];
+  const read = ({ ended }: ChainRow) => shareOfEnds(ended?.outcomes, outcome);
+  const render = (row: ChainRow) => {
+    const part = read(row);
+    return <span class={part === null || part === 0 ? "" : `${tone} toned`}>{share(part)}</span>;
+  };
+  return column.text(outcome, word, read, { kind: "number", render });
+}
+
+const SPARK = { width: 96, height: 20 } as const;
+
+function Spark({ values }: { readonly values: ChainCalls["calls"] }) {
+  const { width, height } = SPARK;
+  const path = sparkPath(values, width, height);
+  if (path === "") return DASH;
   return (
-    <span class="ticks" aria-hidden="true">
-      {profile.providers.map((provider) => (
-        <i key={provider.id} class={stateWord(provider).tone} />
-      ))}
-    </span>
+    <svg class="spark" viewBox={`0 -1 ${width} ${height + 2}`} {...SPARK} aria-hidden="true">
+      <path d={path} />
+    </svg>
   );
 }

@@ -36,12 +36,10 @@ const MAX_REASONS = 3;
 
 interface HistoryCardsProps {
   readonly history: Resource<History>;
-  readonly incidents: readonly Incident[];
 }
 
-/** Figures and graphs of the whole service. */
-export function HistoryCards({ history, incidents }: HistoryCardsProps) {
-  const bands = useMemo(() => bandsOf(incidents), [incidents]);
+/** Figures of the whole service, or why there are none. */
+export function HistoryTiles({ history }: HistoryCardsProps) {
   return (
     <Loaded resource={history}>
       {(answer) => {
@@ -54,12 +52,23 @@ export function HistoryCards({ history, incidents }: HistoryCardsProps) {
             <Notice tone="warn">{hoursNotice(answer)}</Notice>
             <KnownSince history={answer} />
             <HistoryFigures history={shown} {...{ service, all }} />
-            <ServiceHistory history={shown} {...{ service, bands }} />
           </>
         );
       }}
     </Loaded>
   );
+}
+
+/** Graphs of the whole service, as soon as there is history. */
+export function HistoryGraphs({
+  history: { data },
+  incidents,
+}: HistoryCardsProps & { readonly incidents: readonly Incident[] }) {
+  const bands = useMemo(() => bandsOf(incidents), [incidents]);
+  const history = data === null ? null : trimHistory(data);
+  const service = history === null ? undefined : serviceIn(history);
+  if (history === null || service === undefined) return null;
+  return <ServiceHistory {...{ history, service, bands }} />;
 }
 
 function serviceIn({ series }: History): HistorySeries | undefined {

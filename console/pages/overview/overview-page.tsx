@@ -11,6 +11,7 @@ import { Dot } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { RangePicker, useRange, useServiceHistory } from "../../components/range-picker.tsx";
 import { count, duration, plural } from "../../format/text.ts";
+import type { ChainCalls } from "../../health/series.ts";
 import {
   type ChainMetrics,
   headline,
@@ -21,7 +22,7 @@ import {
 } from "../../health/states.ts";
 import { type ChainRow, ChainTable } from "./chain-table.tsx";
 import { Changes } from "./changes.tsx";
-import { HistoryCards } from "./history-cards.tsx";
+import { HistoryGraphs, HistoryTiles } from "./history-cards.tsx";
 
 const POLL_MS = 2_000;
 const MAX_INCIDENTS = 200;
@@ -44,8 +45,9 @@ export function OverviewPage() {
 
 function OverviewView({ readiness, health, chains, incidents }: Overview) {
   const wrong = openIncidents(incidents);
-  const history = useServiceHistory(useRange());
-  const rows = chains.flatMap(rowsOf);
+  const history = useServiceHistory(useRange(), true);
+  const ended = history.data?.chains ?? [];
+  const rows = chains.flatMap((chain) => rowsOf(chain, ended));
   const { tone, words } = headline(readiness, rows, wrong);
   const usable = rows.reduce((sum, { verdict }) => sum + verdict.usable, 0);
   const providers = rows.reduce((sum, { verdict }) => sum + verdict.providers, 0);
@@ -71,7 +73,7 @@ function OverviewView({ readiness, health, chains, incidents }: Overview) {
           incidents={wrong}
         />
       )}
-      <HistoryCards history={history} incidents={incidents} />
+      <HistoryTiles history={history} />
       <ChainTable
         rows={rows}
         lead={
@@ -79,6 +81,7 @@ function OverviewView({ readiness, health, chains, incidents }: Overview) {
           plural(sockets, "open WebSocket")
         }
       />
+      <HistoryGraphs history={history} incidents={incidents} />
       <ForOperator>
         <Changes />
         <ActionsCard limit={20} />
@@ -87,13 +90,16 @@ function OverviewView({ readiness, health, chains, incidents }: Overview) {
   );
 }
 
-function rowsOf(metrics: ChainMetrics): readonly ChainRow[] {
+function rowsOf(metrics: ChainMetrics, ended: readonly ChainCalls[]): readonly ChainRow[] {
   return metrics.profiles.map((profile) => ({
     chain: metrics.chain_name,
     chainId: metrics.chain_id,
     name: metrics.name,
     profile,
     verdict: summarise(profile),
+    ended:
+      ended.find((each) => each.chain === metrics.chain_name && each.profile === profile.profile) ??
+      null,
   }));
 }
 

@@ -6,6 +6,7 @@ import { errorText } from "../../core/fields.ts";
 import { setNewest } from "../../core/newest.ts";
 import type { Bus } from "../../core/workers/bus.ts";
 import {
+  chainHours,
   type HistoryHourRow,
   historyHours,
   writeHistoryHour,
@@ -13,7 +14,12 @@ import {
 import type { CountedRow, RowSubject } from "../../observe/history/history-counts.ts";
 import { METHOD_CLASSES } from "../../observe/history/history-counts.ts";
 import { type HistoryQuery, HistoryReport } from "../../observe/history/history-report.ts";
-import { hourCounts, layoutOfRow, parseHourCounts } from "../../observe/history/history-row.ts";
+import {
+  CALL_ROW,
+  hourCounts,
+  layoutOfRow,
+  parseHourCounts,
+} from "../../observe/history/history-row.ts";
 import { HOUR_MS } from "../../observe/history/hour-book.ts";
 import {
   type HistoryReader,
@@ -185,9 +191,13 @@ async function readHours(
   if (open === "none") return "no_store";
   const { hours, use } = open;
   const report = new HistoryReport(query);
-  for (const { hour, rows } of hours) for (const row of rows) report.add(hour, row, row.numbers);
+  for (const { hour, rows } of hours)
+    for (const row of rows) {
+      report.add(hour, row, row.numbers);
+      if (row.provider === null) report.addToPair(row, hour, row.numbers);
+    }
   const writerOf = new Map(hours.map(({ hour, writer }) => [hour, writer]));
-  const { chain, provider, classes, firstStep: fromHour } = query;
+  const { chain, provider, classes, firstStep: fromHour, pairs = [] } = query;
   const of = { profile: "", chain: "", ...chain, provider, classes, fromHour };
   try {
     for await (const page of historyHours(store, of))
@@ -195,11 +205,19 @@ async function readHours(
         const hour = Number(row.hour);
         if (row.writer !== writerOf.get(hour)) addStored(report, hour, row);
       }
+    const asked = { firstHour: fromHour, endHour: fromHour + query.count * query.joined };
+    for await (const page of chainHours(store, pairs, asked))
+      for (const row of page) {
+        const hour = Number(row.hour);
+        const counts = parseHourCounts(CALL_ROW, row.counts);
+        if (row.writer !== writerOf.get(hour) && counts !== null)
+          report.addToPair(row, hour, counts);
+      }
   } catch (error) {
     if (isStoreFailure(error)) return "store_silent";
     throw error;
   }
-  return { series: report.series(), use };
+  return { series: report.series(), pairs: report.pairs(), use };
 }
 
 function addStored(report: HistoryReport, hour: number, row: HistoryHourTable): void {

@@ -41,6 +41,9 @@ export async function writeHistoryHour(
 export interface ChainHour {
   readonly profile: string;
   readonly chain: string;
+  readonly hour: bigint;
+  /** The service that counted. */
+  readonly writer: string;
   /** The counts by name, as JSON. */
   readonly counts: string;
 }
@@ -51,7 +54,7 @@ export interface ChainHour {
  */
 export async function* chainHours(
   { db }: Store,
-  pairs: readonly Omit<ChainHour, "counts">[],
+  pairs: readonly Pick<ChainHour, "profile" | "chain">[],
   { firstHour, endHour }: HourRange,
 ): AsyncGenerator<readonly ChainHour[]> {
   const hours = Array.from({ length: endHour - firstHour }, (_, n) => BigInt(firstHour + n));
@@ -59,7 +62,7 @@ export async function* chainHours(
     for (let from = 0; from < hours.length; from += ROWS_PER_PAGE)
       yield await db
         .selectFrom("history_hour")
-        .select(["profile", "chain", "counts"])
+        .select(["profile", "chain", "hour", "writer", "counts"])
         .where("profile", "=", profile)
         .where("chain", "=", chain)
         .where("provider", "=", "")

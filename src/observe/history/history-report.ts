@@ -65,6 +65,18 @@ export interface HistoryQuery {
   readonly provider: string | null;
   /** Whether classes of methods of that provider are asked for. */
   readonly classes: boolean;
+  /** Profiles on chains that are told of in sums beside the whole service. */
+  readonly pairs?: readonly ChainPair[];
+}
+
+/** A profile on a chain, by their names. */
+export type ChainPair = Pick<RowSubject, "profile" | "chain">;
+
+/** Calls of a profile on a chain: all columns as sums, and how many began in each step. */
+export interface ChainSums extends ChainPair {
+  readonly sums: number[];
+  /** Null = nothing is known. */
+  readonly calls: (number | null)[];
 }
 
 /** What a series tells of. */
@@ -87,7 +99,7 @@ export interface SeriesReport extends SeriesSubject {
 const MAX_NUMBERS = 1_000_000;
 
 /** The part of the steps in memory that is asked for. */
-export function historyReport(history: History, query: HistoryQuery): readonly SeriesReport[] {
+export function historyReport(history: History, query: HistoryQuery): HistoryReport {
   const report = new HistoryReport(query);
   const resolution = query.span === "day" ? 1 : 0;
   const end = query.firstStep + query.count * query.joined;
@@ -99,10 +111,12 @@ export function historyReport(history: History, query: HistoryQuery): readonly S
     if (rows === null) continue;
     for (let step = query.firstStep; step < end; step++) {
       const row = history.rowAt(series, resolution, step);
-      if (row !== null) report.addTo(rows, layout, step, row);
+      if (row === null) continue;
+      report.addTo(rows, layout, step, row);
+      if (isOfService) report.addToPair(subject, step, row);
     }
   }
-  return report.series();
+  return report;
 }
 
 /** Whom the series of a row tells of. */
@@ -130,9 +144,16 @@ type Rows = (number[] | null)[];
 export class HistoryReport {
   readonly #query: HistoryQuery;
   readonly #series = new Map<string, { readonly row: RowSubject; readonly rows: Rows }>();
+  readonly #pairs = new Map<string, ChainSums>();
 
   constructor(query: HistoryQuery) {
     this.#query = query;
+    const { pairs = [], count } = query;
+    for (const { profile, chain } of pairs) {
+      const sums = Array.from({ length: CALL_ROW.width }, () => 0);
+      const calls = Array.from({ length: count }, () => null);
+      this.#pairs.set(`${profile} ${chain}`, { profile, chain, sums, calls });
+    }
     this.rowsOf({ ...SERVICE, ...query.chain });
   }
 
@@ -163,6 +184,21 @@ export class HistoryReport {
     const sum = rows[at] ?? Array.from({ length: layout.width }, () => 0);
     addRow(layout, sum, row);
     rows[at] = sum;
+  }
+
+  /** Adds calls of a profile on a chain, if it is asked for. */
+  addToPair({ profile, chain }: ChainPair, step: number, row: ReadNumbers): void {
+    const pair = this.#pairs.get(`${profile} ${chain}`);
+    const { firstStep, joined, count } = this.#query;
+    const at = Math.floor((step - firstStep) / joined);
+    if (pair === undefined || at < 0 || at >= count) return;
+    addRow(CALL_ROW, pair.sums, row);
+    pair.calls[at] = (pair.calls[at] ?? 0) + (row[0] ?? 0);
+  }
+
+  /** The profiles on chains that were asked for. */
+  pairs(): readonly ChainSums[] {
+    return [...this.#pairs.values()];
   }
 
   /** The whole first, then providers, then classes. */
@@ -246,6 +282,18 @@ function columnsOf(
         : null,
     lag_blocks: isProvider ? column((row) => lagOf(row, layout)) : null,
     circuit: isProvider ? column((row) => circuitOf(row, layout)) : null,
+  };
+}
+
+/** Sums of a profile on a chain; where nothing is known of it there are none. */
+export function chainColumns({ profile, chain, sums, calls }: ChainSums) {
+  const isKnown = calls.some((value) => value !== null);
+  return {
+    profile,
+    chain,
+    calls,
+    outcomes: isKnown ? recordOf(CALL_OUTCOMES, (outcome) => outcomeIn(sums, outcome)) : null,
+    p95_ms: rounded(latencyOf(sums, CALL_ROW, 0.95)),
   };
 }
 

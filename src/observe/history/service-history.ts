@@ -3,7 +3,12 @@
 import type { ChangeEvent } from "../feed/feed-event.ts";
 import { History, type HistoryUse, MAX_HISTORY_BYTES } from "./history.ts";
 import type { CountedRow, CountedStep } from "./history-counts.ts";
-import { type HistoryQuery, historyReport, type SeriesReport } from "./history-report.ts";
+import {
+  type ChainSums,
+  type HistoryQuery,
+  historyReport,
+  type SeriesReport,
+} from "./history-report.ts";
 import { HourBook, type HourBookUse, type OpenHour, type UnwrittenHour } from "./hour-book.ts";
 
 /** What the hours that are not written may take of the memory of history. */
@@ -18,6 +23,8 @@ export interface ServiceHistoryUse extends HistoryUse {
 /** What is asked for of the steps, and how history is kept. */
 export interface StepsReport {
   readonly series: readonly SeriesReport[];
+  /** Of the profiles on chains that were asked for. */
+  readonly pairs: readonly ChainSums[];
   readonly use: ServiceHistoryUse;
 }
 
@@ -80,7 +87,8 @@ export class ServiceHistory {
   /** The steps that are asked for. */
   report(query: HistoryQuery): StepsReport {
     this.#steps.advance(this.#wallMs());
-    return { series: historyReport(this.#steps, query), use: this.use() };
+    const report = historyReport(this.#steps, query);
+    return { series: report.series(), pairs: report.pairs(), use: this.use() };
   }
 
   /** The name under which an hour is written. */
@@ -99,13 +107,15 @@ export class ServiceHistory {
   }
 
   /** What of the hours that are asked for is here; null = no database keeps hours. */
-  openHours({ chain, provider }: HistoryQuery): OpenHours | null {
+  openHours({ chain, provider, pairs = [] }: HistoryQuery): OpenHours | null {
     const book = this.#hours;
     if (book === null) return null;
+    const asked = new Set(pairs.map((pair) => `${pair.profile} ${pair.chain}`));
     const concerns = (row: CountedRow): boolean =>
-      row.profile === (chain?.profile ?? "") &&
-      row.chain === (chain?.chain ?? "") &&
-      (provider === null || row.provider === null || row.provider.id === provider);
+      (row.profile === (chain?.profile ?? "") &&
+        row.chain === (chain?.chain ?? "") &&
+        (provider === null || row.provider === null || row.provider.id === provider)) ||
+      (row.provider === null && asked.has(`${row.profile} ${row.chain}`));
     const hours = book.hours.map((open) => ({
       hour: open.hour,
       writer: this.writerOf(open),

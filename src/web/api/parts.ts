@@ -143,7 +143,7 @@ export interface LiveView {
   readonly incidents: () => Promise<readonly Incident[] | null>;
   readonly nodes: () => Promise<z.output<typeof nodes>>;
   readonly hub: FeedHub;
-  readonly registry: Pick<ProfileRegistry, "profile">;
+  readonly registry: Pick<ProfileRegistry, "profile" | "profiles">;
   readonly version: string;
   /** This worker, and how many there are. */
   readonly worker: string;

@@ -28,10 +28,21 @@ const historyQuery = record({
   profile: name.optional().describe("With `chain`; without both the whole service."),
   chain: name.optional().describe("Name of a chain of that profile."),
   provider: name.optional().describe("Of that profile and chain, by the id that is shown."),
+  chains: oneOf(["true", "false"])
+    .default("false")
+    .describe("`true`: each configured profile on each chain as well, in sums."),
   points: whole(10, 1_440, 120).describe(
     "Most steps that are returned; steps are joined to whole multiples.",
   ),
 });
+
+const sumByOutcome = {
+  answered: is.count,
+  caller_error: is.count,
+  failed: is.count,
+  refused: is.count,
+  cancelled: is.count,
+};
 
 const countsByOutcome = {
   answered: known(is.count),
@@ -83,6 +94,15 @@ const history = record({
   to: instant,
   times: list(is.count).describe("Beginning of each step, in seconds since the epoch."),
   series: list(series).describe("The whole first, then providers, then classes of methods."),
+  chains: rows({
+    profile: is.text,
+    chain: is.text,
+    calls: known(is.count),
+    outcomes: recordOrNull(sumByOutcome).describe("In all steps; null = nothing is known."),
+    p95_ms: is.amountOrNull.describe("Of all steps together."),
+  })
+    .nullable()
+    .describe("Null = not asked for."),
   kept: record({
     bytes: is.count.describe("Memory that history takes."),
     max_bytes: is.count,

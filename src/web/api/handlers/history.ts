@@ -2,6 +2,8 @@
 // what changed lately; the nodes.
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
 import {
+  type ChainPair,
+  chainColumns,
   type HistoryQuery,
   type HistoryRange,
   historyColumns,
@@ -32,7 +34,9 @@ export const HISTORY_HANDLERS: InstanceHandlers<"getHistory" | "listChanges" | "
     const { byAlias, ...asked } = scope;
     const range = rangeOf(query, live.runtime.wallMs());
     if ("code" in range) return range;
-    const found = await read(live, { ...range, ...asked, classes: realIds });
+    const pairs = query.chains === "true" ? pairsOf(live) : null;
+    const every = pairs === null ? {} : { pairs };
+    const found = await read(live, { ...range, ...asked, ...every, classes: realIds });
     if (found === null) return silent();
     if (typeof found === "string") return UNREADABLE[found];
     const { stepMs } = SPANS[range.span];
@@ -46,6 +50,7 @@ export const HISTORY_HANDLERS: InstanceHandlers<"getHistory" | "listChanges" | "
       to: instant(firstMs + range.count * shownMs),
       times,
       series: historyColumns(byAlias ? aliased(found.series) : found.series),
+      chains: pairs === null ? null : found.pairs.map(chainColumns),
       kept: keptOf(found.use),
     });
   },
@@ -118,6 +123,13 @@ const UNREADABLE: Readonly<Record<HoursFailure, ApiFault<"unavailable">>> = {
   }),
   no_answer: silent(),
 };
+
+/** The configured profiles on their chains. */
+function pairsOf({ registry }: LiveView): readonly ChainPair[] {
+  return registry.profiles.flatMap(({ profile: { slug, chains } }) =>
+    Array.from(chains.keys(), (chain) => ({ profile: slug, chain })),
+  );
+}
 
 type HistoryRequest = ApiInput<(typeof HISTORY_OPERATIONS)["getHistory"]>["query"];
 
