@@ -171,7 +171,11 @@ test("a call appears in the feed, opens to its reasons, and to what if", options
   await table.getByRole("row").nth(1).click();
   await page.waitForURL("**/dashboard/requests/*");
   await page.getByText("the flux condenser is warm").first().waitFor();
+  await page
+    .getByText(/^failing was tried first.* and answered .*; .* answered in .* ms\.$/)
+    .waitFor();
   await page.getByRole("table", { name: "Candidates" }).first().waitFor();
+  assert.equal(await page.getByRole("columnheader", { name: "Price" }).count(), 0);
   await page.getByLabel("Without").selectOption("failing");
   await page.getByText("Another provider comes first").waitFor();
   await visitor.accessible();

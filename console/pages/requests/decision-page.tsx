@@ -1,9 +1,9 @@
 // One call: its outcome, the candidates in order with the reasons, excluded providers, the attempts
 // as a waterfall, and the plans of other strategies.
 
-import type { AnswerOf } from "../../api/contract-types.ts";
 import { type PageProps, useCall } from "../../app/app.ts";
 import { Card, Facts, figures, inUnit, PageHead } from "../../components/card.tsx";
+import { Notice } from "../../components/controls.tsx";
 import { Badge, Link, Time } from "../../components/inline.tsx";
 import { Empty, isMissing, Loaded } from "../../components/page-state.tsx";
 import {
@@ -15,10 +15,8 @@ import {
   transportName,
 } from "../../format/text.ts";
 import { OutcomeBadge } from "./call-table.tsx";
+import { type Decision, decisionSentence, lacksReasons } from "./decision-sentence.ts";
 import { Candidates, Excluded, WhatIf } from "./what-if.tsx";
-
-/** A call with the plan that it was routed by. */
-export type Decision = AnswerOf<"GET /api/v1/operator/decisions/{id}">;
 
 /** The page of a decision. */
 export function DecisionPage({ params }: PageProps) {
@@ -68,6 +66,8 @@ function DecisionView({ decision }: { readonly decision: Decision }) {
           </>
         }
       />
+      <p class="decision-sentence wrap-anywhere">{decisionSentence(decision)}</p>
+      <Notice>{lacksReasons(decision) ? UNRECORDED : null}</Notice>
       {decisionFigures(decision)}
       <Card title="Attempts" lead={attemptsText(decision)}>
         <Waterfall attempts={decision.timeline} totalMs={decision.total_ms ?? 0} />
@@ -87,6 +87,10 @@ function DecisionView({ decision }: { readonly decision: Decision }) {
     </>
   );
 }
+
+const UNRECORDED =
+  "Why the providers stood in this order was not recorded for this call: where there are many " +
+  "calls a second, reasons are recorded for some of them.";
 
 function decisionFigures({ total_ms, upstream_ms, added_ms, provider, source }: Decision) {
   return figures([
@@ -115,7 +119,6 @@ function PlainOrder({ decision: { order, source } }: { readonly decision: Decisi
           {at + 1}. <bdi>{provider}</bdi>
         </p>
       ))}
-      <p class="muted small">What decided the order was not recorded for this call.</p>
     </div>
   );
 }

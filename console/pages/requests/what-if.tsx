@@ -18,7 +18,7 @@ import {
   transportName,
 } from "../../format/text.ts";
 import { CIRCUITS } from "../../health/states.ts";
-import type { Decision } from "./decision-page.tsx";
+import type { Decision } from "./decision-sentence.ts";
 
 /** The question and its answer. */
 export function WhatIf({ decision }: { readonly decision: Decision }) {
@@ -89,7 +89,7 @@ export function Candidates(props: { readonly candidates: readonly Candidate[] })
     <Table
       name="candidates"
       caption="Candidates"
-      columns={hasShares ? [...COLUMNS, FIRST] : COLUMNS}
+      columns={filled(hasShares ? [...COLUMNS, FIRST] : COLUMNS, candidates)}
       rows={candidates}
       keyOf={({ provider, transport }) => `${provider} ${transport}`}
     />
@@ -124,6 +124,11 @@ const COLUMNS: readonly Column<Candidate>[] = [
   column.of("price", "Price", ({ price }) => price ?? DASH, "number"),
 ];
 
+/** The columns that have a value in some row. */
+function filled<Row>(columns: readonly Column<Row>[], rows: readonly Row[]) {
+  return columns.filter(({ render }) => rows.some((row) => render(row) !== DASH));
+}
+
 /** The providers that could not be asked. */
 export function Excluded({ excluded }: Pick<Decision, "excluded">) {
   return (
@@ -131,7 +136,7 @@ export function Excluded({ excluded }: Pick<Decision, "excluded">) {
       title="Excluded"
       lead="They could not be asked for this call."
       name="excluded"
-      columns={EXCLUDED}
+      columns={filled(EXCLUDED, excluded)}
       rows={excluded}
       keyOf={({ provider, transport }) => `${provider} ${transport ?? ""}`}
     />
