@@ -15,16 +15,21 @@ export interface FeedView {
   readonly calls: readonly CallEvent[];
   /** Calls of the latest seconds that were left out, as a sentence; "" = none were. */
   readonly gap: string;
+  /** Whether a beat came since: the next one removes it. */
+  readonly isGapOld: boolean;
   readonly callsPerSecond: number | null;
 }
 
-const MAX_CALLS = 100;
+/** Most calls that are shown. */
+export const MAX_CALLS = 100;
 const DRAW_MS = 500;
 const PATH = "api/v1/operator/events";
-const NOTHING: FeedView = {
+/** What it came to before its first event. */
+export const NOTHING: FeedView = {
   state: { kind: "connecting" },
   calls: [],
   gap: "",
+  isGapOld: false,
   callsPerSecond: null,
 };
 
@@ -65,24 +70,37 @@ export function useFeed(
   return { ...view, calls };
 }
 
-function withEvent(view: FeedView, { name, data }: StreamEvent, paused: boolean): FeedView {
+/** What the feed comes to with one more event. */
+export function withEvent(view: FeedView, { name, data }: StreamEvent, paused: boolean): FeedView {
   const event = parseJson(data);
   switch (name) {
     case "call":
       if (paused || !isCall(event)) return view;
       return { ...view, calls: [event, ...view.calls].slice(0, MAX_CALLS) };
     case "beat":
-      return { ...view, gap: "", callsPerSecond: numberIn(event, "calls_per_s") };
+      return {
+        ...view,
+        gap: view.isGapOld ? "" : view.gap,
+        isGapOld: true,
+        callsPerSecond: numberIn(event, "calls_per_s"),
+      };
     case "sampled": {
       const [of, shown] = [numberIn(event, "of"), numberIn(event, "shown")];
       const what = of === null ? "Some" : `${shown ?? 0} of ${of}`;
-      return { ...view, gap: `${what} calls are shown: at most 200 a second are.` };
+      return withGap(
+        view,
+        `Sampled: ${what} calls of the last second are shown, failed ones first.`,
+      );
     }
     case "resync":
-      return { ...view, gap: resyncText(numberIn(event, "missed")) };
+      return withGap(view, resyncText(numberIn(event, "missed")));
     default:
       return view;
   }
+}
+
+function withGap(view: FeedView, gap: string): FeedView {
+  return { ...view, gap, isGapOld: false };
 }
 
 function resyncText(missed: number | null): string {
@@ -99,6 +117,12 @@ function numberIn(event: unknown, name: string): number | null {
 /** The service that serves this page writes calls as the contract has them. */
 function isCall(event: unknown): event is CallEvent {
   return typeof memberOf(event, "id") === "string" && typeof memberOf(event, "at") === "string";
+}
+
+/** How many calls are not among those that are shown. */
+export function newCalls(calls: readonly CallEvent[], shown: readonly CallEvent[]): number {
+  const known = new Set(shown.map(({ id }) => id));
+  return calls.filter(({ id }) => !known.has(id)).length;
 }
 
 /**

@@ -30,7 +30,7 @@ export function searchItems(items: readonly PaletteItem[], query: string): Found
   const asked: readonly PaletteItem[] =
     id === null
       ? []
-      : [{ kind: "Request", title: id, note: "Open its decision", does: `/requests/${id}` }];
+      : [{ kind: "Request", title: id, note: "Find its call", does: `/requests?id=${id}` }];
   const ranked = items
     .map((item) => ({ item, rank: rankOf(item, words) }))
     .filter(({ rank }) => rank !== null)
@@ -44,7 +44,7 @@ export function searchItems(items: readonly PaletteItem[], query: string): Found
   return { items: found.slice(0, MAX_SHOWN), left: Math.max(0, found.length - MAX_SHOWN) };
 }
 
-const REQUEST_ID = /^\s*(?:x-svc-request-id:\s*)?(req-[0-9a-z]{1,20}(?:-[0-9a-z]{1,12}){0,2})\s*$/i;
+const REQUEST_ID = /^\s*(?:x-svc-request-id:\s*)?(req-[0-9a-z]{1,20}(?:-[0-9a-z]{1,12}){0,3})\s*$/i;
 
 /** The id of a request that a text is, with or without the name of its header. */
 export function requestIdIn(text: string): string | null {

@@ -57,6 +57,8 @@ interface TableProps<Row> {
   readonly empty?: string;
   /** Most rows that are shown at once on a desk. */
   readonly pageRows?: number;
+  /** `dense` = on a desk a row is one line, and what is too long ends in dots. */
+  readonly look?: "dense";
 }
 
 const PAGE_ROWS = 100;
@@ -67,7 +69,7 @@ const MIN_FILTERED_ROWS = 8;
 
 /** A table of rows. */
 export function Table<Row>(props: TableProps<Row>) {
-  const { name, rows, columns, textOf, pageRows = PAGE_ROWS } = props;
+  const { name, rows, columns, textOf, pageRows = PAGE_ROWS, look = "" } = props;
   const [orderText, setOrder] = useQuery(`${name}.sort`);
   const [find, setFind] = useQuery(`${name}.find`);
   const [page, setPage] = useState(0);
@@ -98,7 +100,7 @@ export function Table<Row>(props: TableProps<Row>) {
       {hasFilter ? <Filter {...props} find={find} setFind={toFirstPage(setFind)} /> : null}
       <div class="table-wrap">
         {/* Roles are named: a phone shows the table as a list, and its meaning stays. */}
-        <table class="table" role="table" aria-label={props.caption}>
+        <table class={`table ${look}`} role="table" aria-label={props.caption}>
           <Head columns={columns} order={order} setOrder={toFirstPage(setOrder)} />
           <Body {...props} columns={evened} rows={current.rows} />
         </table>

@@ -116,6 +116,16 @@ export function moment(atMs: number): string {
   return Number.isFinite(atMs) ? absolute.format(atMs) : "";
 }
 
+const ofDay = new Intl.DateTimeFormat("en-GB", {
+  ...{ hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 },
+  hourCycle: "h23",
+});
+
+/** A moment within its day to the millisecond, in the reader's time zone. */
+export function timeOfDay(atMs: number): string {
+  return Number.isFinite(atMs) ? ofDay.format(atMs) : DASH;
+}
+
 /** Facts as one text; those that are empty, null or false say nothing. */
 export function textList(
   facts: readonly (string | false | null | undefined)[],

@@ -21,6 +21,15 @@ export const RANGES: Readonly<Record<RangeName, string>> = {
   "90d": "Last 90 days",
 };
 
+const MINUTES: Readonly<Record<RangeName, number>> = {
+  ...{ "15m": 15, hour: 60, day: 1_440, "7d": 10_080, "30d": 43_200, "90d": 129_600 },
+};
+
+/** When a range until now begins (ms); one between two times has no such beginning. */
+export function beginningAt(range: Range, nowMs: number): number {
+  return nowMs - (range.range === undefined ? 0 : MINUTES[range.range] * 60_000);
+}
+
 const STORED: ReadonlySet<string> = new Set<RangeName>(["7d", "30d", "90d"]);
 
 /** The parameters of an address that say which range is shown: they stay on every page. */

@@ -73,16 +73,20 @@ interface DecisionsQuery {
   readonly filter: CallFilter;
   /** When they ended. */
   readonly ended: Interval;
+  /** Only of this request: its call, or those of its batch. */
+  readonly requestId?: string | undefined;
   readonly limit: number;
 }
 
 /** Decisions that match a filter, newest first, and how many are kept. */
 export const DECISIONS = new ServiceReport(
   "decisions",
-  ({ observer: { feed } }, { filter, ended: { fromMs, toMs }, limit }: DecisionsQuery) => {
+  ({ observer: { feed } }, { filter, ended, requestId: id, limit }: DecisionsQuery) => {
+    const { fromMs, toMs } = ended;
     const kept = feed
       .decisions()
       .filter(({ wallMs }) => wallMs >= fromMs && wallMs < toMs)
+      .filter(({ requestId }) => id === undefined || `${requestId ?? ""}-`.startsWith(`${id}-`))
       .filter((decision) => matches(filter, filteredDecisionOf(decision)));
     const calls = kept.slice(0, limit).map((decision) => callEventOf(decision));
     return { calls, use: feed.use() };

@@ -388,7 +388,8 @@ test("the palette goes anywhere by keys alone, and gives the focus back", OPTION
   const id = headers.get("x-svc-request-id");
   await page.keyboard.insertText(`x-svc-request-id: ${id}`);
   await page.keyboard.press("Enter");
-  await page.waitForURL(`**/dashboard/requests/${id}`);
+  await page.waitForURL(`**/dashboard/requests?id=${id}`);
+  await page.getByRole("table", { name: "Calls" }).getByText(HOSTILE).waitFor();
   await page.setViewportSize({ width: 390, height: 844 });
   await page.getByRole("button", { name: "Search and commands" }).click();
   await search.fill("sign out");

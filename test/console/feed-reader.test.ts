@@ -5,7 +5,13 @@ import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { StreamEvent } from "../../console/api/feed.ts";
 import { type FeedState, watchFeed } from "../../console/api/feed.ts";
-import { type CallEvent, mergeCalls } from "../../console/api/use-feed.ts";
+import {
+  type CallEvent,
+  mergeCalls,
+  NOTHING,
+  newCalls,
+  withEvent,
+} from "../../console/api/use-feed.ts";
 
 /** A request for the feed, to be answered by the test. */
 interface Asked {
@@ -222,4 +228,20 @@ test("calls of several workers stand in the order of their ends, each once", () 
   );
   const many = Array.from({ length: 300 }, (_, n) => call(`${n}`, `${10 + (n % 50)}.000`));
   assert.equal(mergeCalls(many, older).length, 100);
+});
+
+test("what is new is counted, and what was left out is told until a beat without it", () => {
+  const call = (id: string): CallEvent => ({ id, at: "2026-11-23T10:00:00Z" }) as CallEvent;
+  assert.equal(newCalls([call("3"), call("2"), call("1")], [call("1"), call("0")]), 2);
+  const event = (name: string, data: object): StreamEvent => ({
+    ...{ id: "", name },
+    data: JSON.stringify(data),
+  });
+  const beat = event("beat", { calls_per_s: 420 });
+  const sampled = withEvent(NOTHING, event("sampled", { shown: 160, of: 420 }), false);
+  const said = "Sampled: 160 of 420 calls of the last second are shown, failed ones first.";
+  assert.equal(sampled.gap, said);
+  const once = withEvent(sampled, beat, false);
+  assert.deepEqual([once.gap, once.callsPerSecond], [said, 420]);
+  assert.equal(withEvent(once, beat, false).gap, "");
 });

@@ -183,6 +183,81 @@ test("a call appears in the feed, opens to its reasons, and to what if", options
   visitor.clean();
 });
 
+test("rows stand still under the pointer and out of view; new calls wait", options, async () => {
+  await page.goto("/dashboard/requests?method=eth_gasPrice");
+  await page.getByText("Live", { exact: true }).waitFor();
+  const rows = page.getByRole("table", { name: "Calls" }).getByRole("row");
+  for (let n = 0; n < 40; n++) assert.equal(await call(), 200);
+  await rows.nth(40).waitFor();
+  const first = rows.nth(1);
+  const cells = (await first.getByRole("cell").allTextContents()).slice(1, 4);
+  assert.deepEqual(cells, ["ethereum", "eth_gasPrice", "no key"]);
+  const { height = 0, y = 0 } = (await first.boundingBox()) ?? {};
+  assert.ok(height >= 32 && height <= 36, `a row is ${height} px high`);
+  await first.hover();
+  const ended = await first.getByRole("time").textContent();
+  const isStill = async (): Promise<void> =>
+    assert.deepEqual(
+      [await first.getByRole("time").textContent(), (await first.boundingBox())?.y],
+      [ended, y],
+    );
+  assert.equal(await call(), 200);
+  await page.getByRole("button", { name: "1 new call – show" }).waitFor();
+  await isStill();
+  await visitor.accessible();
+  assert.equal(await call(), 200);
+  await page.getByRole("button", { name: "2 new calls – show" }).waitFor();
+  await isStill();
+  await page.mouse.move(0, 0);
+  await page.getByRole("button", { name: /new call/ }).waitFor({ state: "detached" });
+  assert.notEqual(await first.getByRole("time").textContent(), ended);
+  // The top is out of view: they come at a click.
+  await page.evaluate("scrollTo(0, 900)");
+  assert.equal(await call(), 200);
+  await page.getByRole("button", { name: "1 new call – show" }).click();
+  await page.getByRole("button", { name: /new call/ }).waitFor({ state: "detached" });
+  await visitor.shots("requests-live");
+  visitor.clean();
+});
+
+test("filters are chips, and a request id finds its call", options, async () => {
+  await page.goto("/dashboard/requests");
+  await page.getByText("Live", { exact: true }).waitFor();
+  const field = page.getByLabel("Filter or request id");
+  const chips = page.getByRole("button", { name: /^Remove the filter/ });
+  const add = async (text: string): Promise<void> => {
+    await field.fill(text);
+    await field.press("Enter");
+  };
+  await add("colour: red");
+  await page.getByText(/^This is no filter/).waitFor();
+  await visitor.accessible();
+  await add("provider: failing");
+  await page.waitForURL(/provider=failing/);
+  await add("failed");
+  await page.waitForURL(/outcome=failed/);
+  await page.getByText("Outcome: Failed").waitFor();
+  await visitor.accessible();
+  await visitor.shots("requests-chips");
+  await chips.last().click();
+  await chips.last().click();
+  await page.waitForURL("**/dashboard/requests");
+  assert.equal(await chips.count(), 0);
+  const rpc = { jsonrpc: "2.0", id: 1, method: "eth_gasPrice", params: [] };
+  const { headers } = await service.post("/rpc/profile/team/ethereum", rpc);
+  await add(`X-Svc-Request-Id: ${headers.get("x-svc-request-id")}`);
+  const rows = page.getByRole("table", { name: "Calls" }).getByRole("row");
+  await page.getByText("Calls of one request id.").waitFor();
+  await rows.nth(1).waitFor();
+  assert.equal(await rows.count(), 2);
+  await add("req-0-0");
+  await page.getByText("No call of this request id that passes the filters is kept").waitFor();
+  await page.getByText(/at most 10 a second, and 200 of each filter/).waitFor();
+  await visitor.accessible();
+  await visitor.shots("requests-id");
+  visitor.clean();
+});
+
 test(
   "errors show the rule for what no rule knows; streams have an empty state",
   options,

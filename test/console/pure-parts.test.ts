@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { CallEvent } from "../../console/api/use-feed.ts";
 import { readClock, SAME_CLOCK } from "../../console/app/clock.ts";
 import { type PaletteItem, requestIdIn, searchItems } from "../../console/app/palette-search.ts";
 import {
@@ -29,9 +30,11 @@ import {
   milliseconds,
   share,
   success,
+  timeOfDay,
   usd,
   visible,
 } from "../../console/format/text.ts";
+import { beginningAt } from "../../console/health/ranges.ts";
 import {
   adviceOn,
   type ChainVerdict,
@@ -46,6 +49,11 @@ import {
   type TransportMetrics,
   transportNotes,
 } from "../../console/health/states.ts";
+import {
+  filterText,
+  parseFilter,
+  suggestionsOf,
+} from "../../console/pages/requests/suggestions.ts";
 
 const TRANSPORT: TransportMetrics = {
   transport: "http",
@@ -314,12 +322,40 @@ test("the palette lists what has every word, the best match first, and a bounded
   assert.deepEqual([many.items.length, many.left], [50, 850]);
 });
 
-test("a pasted request id leads to its decision", () => {
+test("a pasted request id leads to its calls", () => {
   assert.equal(requestIdIn(" x-svc-request-id: REQ-0a1b-2 "), "req-0a1b-2");
+  assert.equal(requestIdIn("req-0a1b-w1-2-13"), "req-0a1b-w1-2-13");
   assert.equal(requestIdIn("req-"), null);
   assert.equal(requestIdIn("req-1/../x"), null);
   assert.deepEqual(
     searchItems(PLACES, "req-12-a").items.map(({ does }) => does),
-    ["/requests/req-12-a"],
+    ["/requests?id=req-12-a"],
   );
+});
+
+test("a typed filter is a name with a value, a value that is known, or a request id", () => {
+  const keys = new Map([["key_1", { name: "Shop", prefix: "svc_a" }]]);
+  const call = { chain: "base", profile: null, provider: null, method: "eth_call" };
+  const providers = [{ chain: "ethereum", profile: "team", provider: "drpc" }];
+  const known = suggestionsOf({ providers, keys, calls: [call as CallEvent] });
+  const parsed = (text: string) => Object.values(parseFilter(text, known) ?? {}).join("=");
+  assert.equal(parsed("chain: base"), "chain=base");
+  assert.equal(parsed(" Method :eth_getLogs "), "method=eth_getLogs");
+  assert.equal(parsed("DRPC"), "provider=drpc");
+  assert.equal(parsed("failed"), "outcome=failed");
+  assert.equal(parsed("outcome: Caller's own error"), "outcome=caller_error");
+  assert.equal(parsed("shop"), "key=key_1");
+  assert.equal(parsed("x-svc-request-id: req-0a-1"), "id=req-0a-1");
+  assert.equal(parsed("min_ms: 500"), "min_ms=500");
+  for (const text of ["", "chain:", "outcome: bad", "min_ms: soon", "colour: red", "nothing"])
+    assert.equal(parseFilter(text, known), null, text);
+  assert.equal(filterText({ name: "key", value: "key_1" }, keys), "Key: Shop");
+  assert.equal(filterText({ name: "outcome", value: "failed" }, keys), "Outcome: Failed");
+  assert.equal(filterText({ name: "failovers", value: "true" }, keys), "Failovers only");
+});
+
+test("the time of a call is told to the millisecond, and a range has a beginning", () => {
+  assert.equal(timeOfDay(new Date(2026, 10, 23, 0, 5, 9, 7).getTime()), "00:05:09.007");
+  assert.equal(timeOfDay(Number.NaN), "–");
+  assert.equal(beginningAt({ range: "15m" }, 1_000_000), 100_000);
 });

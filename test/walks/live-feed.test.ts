@@ -61,6 +61,25 @@ const operatorGet = async (path: string): Promise<Json> => {
   return response.json();
 };
 
+test("calls are found by the id of their request; those of a batch by its id", async () => {
+  const item = { jsonrpc: "2.0", method: "eth_chainId" };
+  const answers = [
+    await service.post("/rpc/priority/ethereum", CALL),
+    await service.post("/rpc/priority/ethereum", [
+      { ...item, id: 1 },
+      { ...item, id: 2 },
+    ]),
+  ];
+  const ids = answers.map(({ headers }) => String(headers.get("x-svc-request-id")));
+  const found = async (id: string): Promise<Json> =>
+    (await operatorGet(`/api/v1/operator/decisions?id=${id}`)).decisions.map(
+      (call: Json) => call.request_id,
+    );
+  assert.deepEqual(await found(ids[0] ?? ""), [ids[0]]);
+  assert.deepEqual((await found(ids[1] ?? "")).sort(), [`${ids[1]}-0`, `${ids[1]}-1`]);
+  assert.deepEqual(await found("req-0"), []);
+});
+
 test("a call is told of as it ends, and opens to its decision and to what would have been", async () => {
   const feed = await watch("?method=eth_getBalance");
   assert.equal(feed.status, 200);

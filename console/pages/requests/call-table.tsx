@@ -1,29 +1,101 @@
-// Calls at their end, newest first, as a table that is drawn often: plain rows, no sorting.
-
-import type { CallEvent } from "../../api/use-feed.ts";
+// Calls at their end, newest first, as a table that is drawn often: one line a call, no sorting.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type CallEvent, MAX_CALLS, newCalls } from "../../api/use-feed.ts";
+import { useApp } from "../../app/app.ts";
 import * as column from "../../components/columns.tsx";
-import { Badge, Time } from "../../components/inline.tsx";
+import { Button } from "../../components/controls.tsx";
+import { Badge, Name } from "../../components/inline.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { DASH, milliseconds, textList } from "../../format/text.ts";
-import { endText, OUTCOMES } from "../../health/outcomes.ts";
+import {
+  DASH,
+  milliseconds,
+  moment,
+  plural,
+  textList,
+  timeOfDay,
+  visible,
+} from "../../format/text.ts";
+import { endText, OUTCOMES, reasonText } from "../../health/outcomes.ts";
+import { type KeyNames, nameOfKey } from "./suggestions.ts";
 
 interface CallTableProps {
   readonly calls: readonly CallEvent[];
-  readonly open: (call: CallEvent) => void;
+  readonly keys: KeyNames;
+  readonly empty: string;
 }
 
 /** The table of calls. */
-export function CallTable({ calls, open }: CallTableProps) {
+export function CallTable({ calls, keys, empty }: CallTableProps) {
+  const { router } = useApp();
+  const columns = useMemo(
+    () => [
+      ...WHAT,
+      column.of<CallEvent>("caller", "Caller", (call) => callerOf(call, keys)),
+      ...HOW,
+    ],
+    [keys],
+  );
   return (
     <Table
       name="calls"
       caption="Calls"
-      columns={COLUMNS}
+      look="dense"
+      columns={columns}
       rows={calls}
       keyOf={({ id }) => id}
-      open={open}
-      empty="No call yet that passes the filters"
+      open={({ id }) => router.go(`/requests/${id}`)}
+      empty={empty}
     />
+  );
+}
+
+interface LiveTableProps extends CallTableProps {
+  /** Which calls these are. */
+  readonly words: string;
+}
+
+/**
+ * The table of calls as they come. Its rows stand still while the pointer or the focus is on them,
+ * or their top is out of view: what is new is counted above until then, or until it is asked for.
+ */
+export function LiveTable({ calls, words, ...rest }: LiveTableProps) {
+  const [isHeld, setHeld] = useState(false);
+  const [isTopSeen, setTopSeen] = useState(true);
+  const [, redraw] = useState(0);
+  const shown = useRef(calls);
+  const top = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const observer = new IntersectionObserver((seen) =>
+      setTopSeen(seen.at(-1)?.isIntersecting === true),
+    );
+    if (top.current !== null) observer.observe(top.current);
+    return () => observer.disconnect();
+  }, []);
+  const isStill = shown.current.length > 0 && (isHeld || !isTopSeen);
+  if (!isStill) shown.current = calls;
+  const waiting = isStill ? newCalls(calls, shown.current) : 0;
+  const show = (): void => {
+    shown.current = calls;
+    redraw((times) => times + 1);
+  };
+  const hold = () => setHeld(true);
+  const release = () => setHeld(false);
+  return (
+    <>
+      <div ref={top} />
+      <div class="live-line">
+        <span class="small muted">{words}</span>
+        {waiting === 0 ? null : (
+          <Button look="small" press={show}>
+            {waiting < MAX_CALLS ? plural(waiting, "new call") : `${MAX_CALLS} or more new calls`} –
+            show
+          </Button>
+        )}
+      </div>
+      <div onPointerEnter={hold} onPointerLeave={release} onFocusIn={hold} onFocusOut={release}>
+        <CallTable calls={shown.current} {...rest} />
+      </div>
+    </>
   );
 }
 
@@ -32,24 +104,60 @@ export function OutcomeBadge({ call }: { readonly call: CallEvent }) {
   return <Badge tone={OUTCOMES[call.outcome].tone}>{endText(call)}</Badge>;
 }
 
-const COLUMNS: readonly Column<CallEvent>[] = [
-  column.of("at", "Ended", ({ at }) => <Time at={at} />, "tight"),
-  column.of("method", "Method", ({ method }) => <code>{method ?? DASH}</code>, {
-    kind: "lead",
-    note: ({ chain, profile }) => textList([chain, profile]),
-  }),
-  column.of("outcome", "Outcome", (call) => <OutcomeBadge call={call} />, {
-    note: ({ cause }) => cause ?? "",
-  }),
-  column.of("provider", "Answered by", (call) => call.provider ?? DASH, { note: sourceText }),
-  column.of("attempts", "Attempts", attemptsOf, "number"),
-  column.figure("total", "Total ms", (call) => call.total_ms, milliseconds),
-  column.figure("upstream", "Provider ms", (call) => call.upstream_ms, milliseconds),
-  column.of("added", "Added ms", ({ added_ms: ms }) => ms?.toFixed(2) ?? DASH, {
-    kind: "number",
-    title: "What the service itself added",
-  }),
+const WHAT: readonly Column<CallEvent>[] = [
+  column.of("at", "Ended", ({ at }) => (
+    <time dateTime={at} title={moment(Date.parse(at))}>
+      {timeOfDay(Date.parse(at))}
+    </time>
+  )),
+  column.of("chain", "Chain", ({ chain, profile }) =>
+    cut(chain ?? DASH, textList([chain, profile !== null && `profile ${profile}`])),
+  ),
+  column.of("method", "Method", ({ method }) => <code>{cut(method ?? DASH)}</code>, "lead"),
 ];
+
+const HOW: readonly Column<CallEvent>[] = [
+  column.of("provider", "Provider", (call) =>
+    call.provider === null ? (
+      <span class="muted">{cut(sourceText(call) || DASH)}</span>
+    ) : (
+      cut(call.provider, textList([call.provider, sourceText(call)]))
+    ),
+  ),
+  column.of("outcome", "Outcome", outcomeOf, "wide"),
+  column.figure("total", "ms", (call) => call.total_ms, milliseconds),
+  column.of("attempts", "Attempts", attemptsOf, "number"),
+];
+
+/** A text that may end in dots; the whole one shows on hover. */
+function cut(text: string, whole = text) {
+  return (
+    <span title={visible(whole)}>
+      <Name text={text} />
+    </span>
+  );
+}
+
+/** The key that made a call; of a request that was not read nobody knows. */
+function callerOf({ key_id: id, method }: CallEvent, keys: KeyNames) {
+  if (id === null) return <span class="muted">{method === null ? DASH : "no key"}</span>;
+  const key = keys.get(id);
+  if (key === undefined) return cut(id);
+  return cut(nameOfKey(key), textList([key.name, `${key.prefix}…`, id]));
+}
+
+function outcomeOf({ outcome, reason, cause, notification }: CallEvent) {
+  const { tone, word } = OUTCOMES[outcome];
+  const why = textList([
+    reason !== null && reasonText(`${outcome}.${reason}`),
+    notification && "notification",
+  ]);
+  return (
+    <span title={visible(textList([word, why, cause]))}>
+      <Badge tone={tone}>{word}</Badge> <span class="muted">{why}</span>
+    </span>
+  );
+}
 
 function attemptsOf({ attempts, failovers }: CallEvent) {
   return <span class={failovers > 0 ? "warn toned" : ""}>{attempts}</span>;

@@ -1,18 +1,24 @@
-// The filters of the feed. Each stands in the address under the name that the API gives it.
-import { useEffect, useState } from "preact/hooks";
+// The filters of calls: each stands in the address under the name that the API gives it, and in a
+// row of chips, where it can be removed.
+import { useId, useMemo, useState } from "preact/hooks";
 import type { RequestOf } from "../../api/contract-types.ts";
-import { useApp, useQuery } from "../../app/app.ts";
-import { Button, Check, Field, Select } from "../../components/controls.tsx";
-import { OUTCOMES } from "../../health/outcomes.ts";
+import type { CallEvent } from "../../api/use-feed.ts";
+import { useApp, useCall, useStore } from "../../app/app.ts";
+import { Button, Form } from "../../components/controls.tsx";
+import { Icon } from "../../components/icons.tsx";
+import { Name } from "../../components/inline.tsx";
+import {
+  FILTERS,
+  type FilterName,
+  filterText,
+  type KeyNames,
+  parseFilter,
+  type Suggestion,
+  suggestionsOf,
+} from "./suggestions.ts";
 
-const OPTIONS = [
-  { value: "", label: "Any outcome" },
-  ...Object.entries(OUTCOMES).map(([value, { word }]) => ({ value, label: word })),
-];
-const TEXTS = ["profile", "chain", "method", "provider", "key", "min_ms"];
-const NAMES = [...TEXTS, "outcome", "failovers"];
-/** Text is applied when typing stops for this long. */
-const TYPING_MS = 400;
+const NAMES = Object.keys(FILTERS) as readonly FilterName[];
+const MAX_CHARS = 200;
 
 /** Filters as the API takes them. */
 type CallFilters = Omit<NonNullable<RequestOf<"GET /api/v1/operator/decisions">["query"]>, "limit">;
@@ -22,49 +28,82 @@ export function filtersIn(query: Readonly<Record<string, string>>): CallFilters 
   return Object.fromEntries(NAMES.flatMap((name) => (query[name] ? [[name, query[name]]] : [])));
 }
 
-/** The row of filters. */
-export function Filters() {
+interface FiltersProps {
+  readonly keys: KeyNames;
+  /** Those on show: what occurs in them is suggested. */
+  readonly calls: readonly CallEvent[];
+}
+
+/** The filters that are set, and one more. */
+export function Filters({ keys, calls }: FiltersProps) {
   const { router } = useApp();
-  const [outcome, setOutcome] = useQuery("outcome");
-  const [failovers, setFailovers] = useQuery("failovers");
-  const clear = (): void =>
-    router.setQuery(Object.fromEntries(NAMES.map((name) => [name, null] as const)));
+  const { query } = useStore(router.place);
+  const nodes = useCall("GET /api/v1/operator/nodes", {});
+  const [text, setText] = useState("");
+  const [isRefused, setRefused] = useState(false);
+  const list = useId();
+  const hint = useId();
+  const suggested = () => suggestionsOf({ providers: nodes.data?.providers ?? [], keys, calls });
+  const [known, setKnown] = useState<readonly Suggestion[]>([]);
+  const options = useMemo(() => known.map(optionOf), [known]);
+  const set = NAMES.flatMap((name) => (query[name] ? [{ name, value: query[name] }] : []));
+  const add = (typed: string): void => {
+    const filter = parseFilter(typed, suggested());
+    setRefused(filter === null);
+    setText(filter === null ? typed : "");
+    if (filter !== null) router.setQuery({ [filter.name]: filter.value });
+  };
+  const type = (event: Event & { readonly currentTarget: HTMLInputElement }): void => {
+    const { value } = event.currentTarget;
+    setText(value);
+    setRefused(false);
+    // A suggestion that was chosen from the list.
+    if (!(event instanceof InputEvent) || event.inputType === "insertReplacementText") add(value);
+  };
   return (
     <div class="filters card-body">
-      <TextFilter name="chain" label="Chain" />
-      <TextFilter name="profile" label="Profile" />
-      <TextFilter name="method" label="Method" />
-      <TextFilter name="provider" label="Provider" />
-      <TextFilter name="key" label="Key id" />
-      <TextFilter name="min_ms" label="Slower than, ms" pattern={/^\d{0,7}$/} />
-      <Select label="Outcome" options={OPTIONS} value={outcome} choose={setOutcome} />
-      <Check
-        label="Failovers only"
-        checked={failovers === "true"}
-        change={(checked) => setFailovers(checked ? "true" : "")}
-      />
-      <Button look="plain" press={clear}>
-        Clear
-      </Button>
+      {set.map((filter) => {
+        const words = filterText(filter, keys);
+        return (
+          <span key={filter.name} class="chip small">
+            <Name text={words} />
+            <Button
+              look="icon plain"
+              label={`Remove the filter ${words}`}
+              press={() => router.setQuery({ [filter.name]: null })}
+            >
+              <Icon name="close" />
+            </Button>
+          </span>
+        );
+      })}
+      <Form class="filters" submit={() => add(text)}>
+        <input
+          class="input"
+          list={list}
+          aria-label="Filter or request id"
+          aria-invalid={isRefused}
+          aria-describedby={isRefused ? hint : undefined}
+          placeholder="chain: base, or a request id"
+          autocomplete="off"
+          spellcheck={false}
+          maxLength={MAX_CHARS}
+          value={text}
+          onInput={type}
+          onFocus={() => setKnown(suggested())}
+        />
+        <Button>Add filter</Button>
+      </Form>
+      <datalist id={list}>{options}</datalist>
+      {isRefused ? (
+        <span id={hint} class="small bad toned" role="alert">
+          This is no filter. Write a name and a value: {NAMES.join(", ")}.
+        </span>
+      ) : null}
     </div>
   );
 }
 
-interface TextFilterProps {
-  readonly name: string;
-  readonly label: string;
-  /** Other texts are not applied. */
-  readonly pattern?: RegExp;
-}
-
-function TextFilter({ name, label, pattern }: TextFilterProps) {
-  const [value, setValue] = useQuery(name);
-  const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
-  useEffect(() => {
-    if (text === value || pattern?.test(text) === false) return;
-    const timer = setTimeout(() => setValue(text.trim()), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [text, value, pattern, setValue]);
-  return <Field label={label} value={text} change={setText} />;
+function optionOf({ name, value, label }: Suggestion) {
+  return <option key={`${name} ${value}`} value={`${name}: ${value}`} label={label} />;
 }

@@ -1,80 +1,153 @@
-// The live feed of decisions: every call at its end, with filters that stand in the address.
+// The requests page: calls as they end, those of a stretch of the past, or those of one request id,
+// with filters that stand in the address.
 
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import type { FeedState } from "../../api/feed.ts";
-import { type FeedView, useFeed } from "../../api/use-feed.ts";
+import { useResource } from "../../api/resource.ts";
+import { type FeedView, MAX_CALLS, useFeed } from "../../api/use-feed.ts";
 import { useApp, useCall, useStore, useTimed } from "../../app/app.ts";
 import { queryText } from "../../app/router.ts";
 import { Card, PageHead } from "../../components/card.tsx";
-import { Button, Notice } from "../../components/controls.tsx";
+import { Button } from "../../components/controls.tsx";
 import { Icon } from "../../components/icons.tsx";
 import { StateBadge, Time, type Word } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { RangePicker, useRange, useServiceHistory } from "../../components/range-picker.tsx";
+import {
+  RangePicker,
+  rangeWords,
+  useRange,
+  useServiceHistory,
+} from "../../components/range-picker.tsx";
 import { count, duration, plural, rate } from "../../format/text.ts";
-import type { Range } from "../../health/ranges.ts";
+import { beginningAt, type Range } from "../../health/ranges.ts";
 import { type History, total } from "../../health/series.ts";
-import { CallTable } from "./call-table.tsx";
+import { CallTable, LiveTable } from "./call-table.tsx";
 import { Filters, filtersIn } from "./filters.tsx";
+import { type KeyNames, keyNames } from "./suggestions.ts";
 
-const LATEST = 100;
-const MOST_PAST = 200;
-const LEAD = "Calls as they end, and why each went where it went.";
+const MOST_KEPT = 200;
+const KEYS_MS = 60_000;
+const KEYS_HOURS = 24;
+const NO_KEYS: KeyNames = new Map();
 
-/** The page: calls as they end, or those of a stretch of the past. */
-export function RequestsPage() {
-  const range = useRange();
-  return range.from === undefined ? <LiveCalls /> : <PastCalls range={range} />;
+type Decisions = AnswerOf<"GET /api/v1/operator/decisions">;
+
+interface CallsProps {
+  readonly range: Range;
+  readonly history: History | null;
+  readonly keys: KeyNames;
 }
 
-function LiveCalls() {
+/** The page. */
+export function RequestsPage() {
   const { router } = useApp();
+  const { id } = useStore(router.place).query;
+  const range = useRange();
+  const history = useServiceHistory(range).data;
+  const isLive = range.from === undefined && id === undefined;
+  const Calls = isLive ? LiveCalls : KeptCalls;
+  return <Calls {...{ range, history, keys: useKeyNames() }} />;
+}
+
+/** Keys that were used in the last day; without accounts there are none. */
+function useKeyNames(): KeyNames {
+  const { client, session } = useApp();
+  const isHosted = useStore(session.state)?.instance.hosted === true;
+  const names = useResource<KeyNames>(`used keys ${isHosted}`, KEYS_MS, async (signal) => {
+    if (!isHosted) return { kind: "ok", body: NO_KEYS };
+    const query = { hours: KEYS_HOURS };
+    const used = await client.call("GET /api/v1/operator/usage", { query }, { signal });
+    return used.kind === "ok" ? { kind: "ok", body: keyNames(used.body.by_key) } : used;
+  });
+  return names.data ?? NO_KEYS;
+}
+
+function LiveCalls({ range, history, keys }: CallsProps) {
+  const { router, nowMs } = useApp();
   const filters = filtersIn(useStore(router.place).query);
-  const query = { ...filters, limit: LATEST };
-  const latest = useCall("GET /api/v1/operator/decisions", { query });
+  const latest = useCall("GET /api/v1/operator/decisions", {
+    query: { ...filters, limit: MAX_CALLS },
+  });
   const [paused, setPaused] = useState(false);
-  const feed = useFeed(queryText(filters), latest.data?.decisions, paused);
+  const watched = queryText(filters);
+  const feed = useFeed(watched, latest.data?.decisions, paused);
+  const fromMs = beginningAt(range, nowMs.get());
+  const calls = feed.calls.filter(({ at }) => Date.parse(at) >= fromMs);
   return (
     <>
-      <PageHead title="Requests" lead={`${LEAD}${useNodeText()}`}>
+      <PageHead
+        title="Requests"
+        lead={`Calls as they end, and why each went where it went.${useNodeText()}`}
+      >
         <FeedBadge feed={feed} paused={paused} />
         <Button pressed={paused} press={() => setPaused(!paused)}>
           <Icon name={paused ? "play" : "pause"} />
           {paused ? "Resume" : "Pause"}
         </Button>
+        <RangePicker history={history} />
       </PageHead>
       <Card flush>
-        <Filters />
-        <Notice tone="warn">{feed.gap}</Notice>
+        <Filters {...{ keys, calls }} />
         <Loaded resource={latest}>
-          {() => <CallTable calls={feed.calls} open={({ id }) => router.go(`/requests/${id}`)} />}
+          {(answer) => (
+            <LiveTable
+              key={watched}
+              {...{ calls, keys }}
+              words={feed.gap || liveText(answer)}
+              empty={`No call yet ${rangeWords(range)} that passes the filters`}
+            />
+          )}
         </Loaded>
       </Card>
     </>
   );
 }
 
-function PastCalls({ range }: { readonly range: Range }) {
+/** What is missing of the calls on show while the feed shows all that end. */
+function liveText({ unwatched_per_second: few }: Decisions): string {
+  return (
+    `The latest ${MAX_CALLS}. Of those that ended before this page was open, at most ${few} a ` +
+    "second were kept, unless somebody watched."
+  );
+}
+
+function KeptCalls({ range, history, keys }: CallsProps) {
   const { router } = useApp();
+  const filters = filtersIn(useStore(router.place).query);
+  const { id } = filters;
   const { from, to } = range;
-  const query = { ...filtersIn(useStore(router.place).query), from, to, limit: MOST_PAST };
+  // The id of a request is looked for at all times.
+  const query = { ...filters, ...(id === undefined ? { from, to } : {}), limit: MOST_KEPT };
   const found = useCall("GET /api/v1/operator/decisions", { query });
-  const history = useServiceHistory(range);
+  const lead = id === undefined ? "Calls that ended in this time." : "Calls of one request id.";
   return (
     <>
-      <PageHead title="Requests" lead={`Calls that ended in this time.${useNodeText()}`}>
-        <RangePicker history={history.data} />
+      <PageHead title="Requests" lead={`${lead}${useNodeText()}`}>
+        {id === undefined ? <RangePicker history={history} /> : null}
       </PageHead>
       <Card flush>
-        <Filters />
+        <Filters keys={keys} calls={found.data?.decisions ?? []} />
         <Loaded resource={found}>
-          {({ decisions, kept }) => (
+          {(answer) => (
             <>
               <p class="card-body small muted">
-                <KeptText shown={decisions.length} {...{ kept, history: history.data }} />
+                {id === undefined ? (
+                  <CountText {...{ answer, history }} />
+                ) : (
+                  "A call is listed once it has ended. "
+                )}
+                <KeptText {...answer} />
               </p>
-              <CallTable calls={decisions} open={({ id }) => router.go(`/requests/${id}`)} />
+              <CallTable
+                calls={answer.decisions}
+                keys={keys}
+                empty={
+                  id === undefined
+                    ? "No call of this time that passes the filters is kept"
+                    : "No call of this request id that passes the filters is kept"
+                }
+              />
             </>
           )}
         </Loaded>
@@ -83,25 +156,45 @@ function PastCalls({ range }: { readonly range: Range }) {
   );
 }
 
-interface KeptTextProps extends Pick<AnswerOf<"GET /api/v1/operator/decisions">, "kept"> {
-  readonly shown: number;
+interface CountTextProps {
+  readonly answer: Decisions;
   readonly history: History | null;
 }
 
-/** How many calls of that time are shown, of how many, and what became of the others. */
-function KeptText({ shown, kept, history }: KeptTextProps) {
+/** How many calls of that time are shown, and of how many. */
+function CountText({ answer: { decisions }, history }: CountTextProps) {
   const calls = history?.series.find(({ kind }) => kind === "service")?.calls ?? [];
-  const { good_since: sinceMs } = kept;
+  const latest = decisions.length === MOST_KEPT ? "The latest " : "";
   return (
     <>
-      {plural(shown, "call")} shown; {count(total(calls))} were counted in these steps. Of many
-      calls a second, only some are kept
-      {sinceMs === null ? null : (
+      {latest}
+      {plural(decisions.length, "call")} shown; {count(total(calls))} were counted in these steps,
+      whatever the filters.{" "}
+    </>
+  );
+}
+
+/** Which calls are kept, and what became of the others. */
+function KeptText({ kept, per_second: most, unwatched_per_second: few }: Decisions) {
+  const { good_since: good, notable_since: notable } = kept;
+  return (
+    <>
+      Of many calls a second some are kept, failed ones first: at most {few} a second, and {most} of
+      each filter that somebody watches; none from before the service was started.
+      {good === null ? null : (
         <>
-          , and those that went well since <Time at={sinceMs} /> alone
+          {" "}
+          Those that went well until <Time at={good} /> made room for newer ones, unless a filter
+          chose them.
         </>
       )}
-      .
+      {notable === null ? null : (
+        <>
+          {" "}
+          Those that failed, were slow or took several attempts until <Time at={notable} /> made
+          room, too.
+        </>
+      )}
     </>
   );
 }

@@ -31,7 +31,7 @@ import { MAX_CHANGES } from "./recent-changes.ts";
 /** Calls a second of the whole service that the readers of one filter see. */
 export const WATCHED_PER_S = 200;
 /** Calls a second that are kept where nobody watches, so that there is something to look at. */
-const UNWATCHED_PER_S = 10;
+export const UNWATCHED_PER_S = 10;
 /** Different filters at a time, of readers at all workers. */
 export const MAX_FILTERS = 64;
 /** How long events are gathered before they are passed on. */

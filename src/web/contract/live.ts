@@ -39,6 +39,9 @@ const eventsQuery = record({
 /** Query of `listDecisions`. */
 const decisionsQuery = record({
   ...callFilters,
+  id: name
+    .optional()
+    .describe("Only the call of this `X-Svc-Request-Id`; of a batch, all of its calls."),
   from: instant.optional().describe("Only calls that ended at this time or later."),
   to: instant.optional().describe("Only calls that ended before this time."),
   limit: z.coerce.number().int().min(1).max(200).default(50),
@@ -105,6 +108,7 @@ const decisions = record({
       .describe("The same of calls that failed, took several attempts, or a second and more."),
   }).describe("What is kept of decisions, by all workers."),
   per_second: is.count.describe("Most that are taken a second for the readers of one filter."),
+  unwatched_per_second: is.count.describe("Most that are taken a second while nobody watches."),
 }).meta({ id: "Decisions", description: "The latest decisions, as far as they were taken." });
 
 const candidateFields = {

@@ -2,7 +2,7 @@
 // providers and streams.
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import type { CallFilter } from "../../../observe/feed/call-filter.ts";
-import { MAX_FILTERS, WATCHED_PER_S } from "../../../observe/feed/event-feed.ts";
+import { MAX_FILTERS, UNWATCHED_PER_S, WATCHED_PER_S } from "../../../observe/feed/event-feed.ts";
 import { type HubRefusal, MAX_READERS } from "../../../observe/feed/feed-hub.ts";
 import type { DecisionUse } from "../../../observe/feed/kept-decisions.ts";
 import { DECISION, DECISIONS, ERRORS, STREAMS, WHAT_IF } from "../../../observe/operator-report.ts";
@@ -42,17 +42,19 @@ export const LIVE_HANDLERS: InstanceHandlers<
     };
   },
   async listDecisions({ query }, { live }) {
-    const { from, to, limit, ...filters } = query;
+    const { from, to, limit, id, ...filters } = query;
     const ended = {
       fromMs: from === undefined ? 0 : Date.parse(from),
       toMs: to === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(to),
     };
-    const found = await live.report(DECISIONS, { filter: filterOf(filters), ended, limit });
+    const asked = { filter: filterOf(filters), ended, requestId: id, limit };
+    const found = await live.report(DECISIONS, asked);
     if (found === null) return silent();
     return ok({
       decisions: found.calls.slice(0, limit),
       kept: keptOf(found.uses),
       per_second: WATCHED_PER_S,
+      unwatched_per_second: UNWATCHED_PER_S,
     });
   },
   async getDecision({ params }, { live }) {
