@@ -77,30 +77,21 @@ export function withEvent(view: FeedView, { name, data }: StreamEvent, paused: b
     case "call":
       if (paused || !isCall(event)) return view;
       return { ...view, calls: [event, ...view.calls].slice(0, MAX_CALLS) };
-    case "beat":
-      return {
-        ...view,
-        gap: view.isGapOld ? "" : view.gap,
-        isGapOld: true,
-        callsPerSecond: numberIn(event, "calls_per_s"),
-      };
+    case "beat": {
+      const gap = view.isGapOld ? "" : view.gap;
+      return { ...view, gap, isGapOld: true, callsPerSecond: numberIn(event, "calls_per_s") };
+    }
     case "sampled": {
       const [of, shown] = [numberIn(event, "of"), numberIn(event, "shown")];
       const what = of === null ? "Some" : `${shown ?? 0} of ${of}`;
-      return withGap(
-        view,
-        `Sampled: ${what} calls of the last second are shown, failed ones first.`,
-      );
+      const gap = `Sampled: ${what} calls of the last second are shown, failed ones first.`;
+      return { ...view, gap, isGapOld: false };
     }
     case "resync":
-      return withGap(view, resyncText(numberIn(event, "missed")));
+      return { ...view, gap: resyncText(numberIn(event, "missed")), isGapOld: false };
     default:
       return view;
   }
-}
-
-function withGap(view: FeedView, gap: string): FeedView {
-  return { ...view, gap, isGapOld: false };
 }
 
 function resyncText(missed: number | null): string {

@@ -16,7 +16,7 @@ import {
   visible,
 } from "../../format/text.ts";
 import { endText, OUTCOMES, reasonText } from "../../health/outcomes.ts";
-import { type KeyNames, nameOfKey } from "./suggestions.ts";
+import type { KeyNames } from "./suggestions.ts";
 
 interface CallTableProps {
   readonly calls: readonly CallEvent[];
@@ -27,14 +27,7 @@ interface CallTableProps {
 /** The table of calls. */
 export function CallTable({ calls, keys, empty }: CallTableProps) {
   const { router } = useApp();
-  const columns = useMemo(
-    () => [
-      ...WHAT,
-      column.of<CallEvent>("caller", "Caller", (call) => callerOf(call, keys)),
-      ...HOW,
-    ],
-    [keys],
-  );
+  const columns = useMemo(() => columnsOf(keys), [keys]);
   return (
     <Table
       name="calls"
@@ -55,11 +48,11 @@ interface LiveTableProps extends CallTableProps {
 }
 
 /**
- * The table of calls as they come. Its rows stand still while the pointer or the focus is on them,
- * or their top is out of view: what is new is counted above until then, or until it is asked for.
+ * The table of calls as they come. Its rows stand still while the pointer is over them or their top
+ * is out of view: what is new is counted above meanwhile, and shown when that is asked for.
  */
 export function LiveTable({ calls, words, ...rest }: LiveTableProps) {
-  const [isHeld, setHeld] = useState(false);
+  const [isOver, setOver] = useState(false);
   const [isTopSeen, setTopSeen] = useState(true);
   const [, redraw] = useState(0);
   const shown = useRef(calls);
@@ -71,20 +64,18 @@ export function LiveTable({ calls, words, ...rest }: LiveTableProps) {
     if (top.current !== null) observer.observe(top.current);
     return () => observer.disconnect();
   }, []);
-  const isStill = shown.current.length > 0 && (isHeld || !isTopSeen);
+  const isStill = shown.current.length > 0 && (isOver || !isTopSeen);
   if (!isStill) shown.current = calls;
   const waiting = isStill ? newCalls(calls, shown.current) : 0;
   const show = (): void => {
     shown.current = calls;
     redraw((times) => times + 1);
   };
-  const hold = () => setHeld(true);
-  const release = () => setHeld(false);
   return (
     <>
       <div ref={top} />
-      <div class="live-line">
-        <span class="small muted">{words}</span>
+      <div class="pager live-line">
+        <span>{words}</span>
         {waiting === 0 ? null : (
           <Button look="small" press={show}>
             {waiting < MAX_CALLS ? plural(waiting, "new call") : `${MAX_CALLS} or more new calls`} –
@@ -92,7 +83,7 @@ export function LiveTable({ calls, words, ...rest }: LiveTableProps) {
           </Button>
         )}
       </div>
-      <div onPointerEnter={hold} onPointerLeave={release} onFocusIn={hold} onFocusOut={release}>
+      <div onPointerEnter={() => setOver(true)} onPointerLeave={() => setOver(false)}>
         <CallTable calls={shown.current} {...rest} />
       </div>
     </>
@@ -104,30 +95,26 @@ export function OutcomeBadge({ call }: { readonly call: CallEvent }) {
   return <Badge tone={OUTCOMES[call.outcome].tone}>{endText(call)}</Badge>;
 }
 
-const WHAT: readonly Column<CallEvent>[] = [
-  column.of("at", "Ended", ({ at }) => (
-    <time dateTime={at} title={moment(Date.parse(at))}>
-      {timeOfDay(Date.parse(at))}
-    </time>
-  )),
-  column.of("chain", "Chain", ({ chain, profile }) =>
-    cut(chain ?? DASH, textList([chain, profile !== null && `profile ${profile}`])),
-  ),
-  column.of("method", "Method", ({ method }) => <code>{cut(method ?? DASH)}</code>, "lead"),
-];
-
-const HOW: readonly Column<CallEvent>[] = [
-  column.of("provider", "Provider", (call) =>
-    call.provider === null ? (
-      <span class="muted">{cut(sourceText(call) || DASH)}</span>
-    ) : (
-      cut(call.provider, textList([call.provider, sourceText(call)]))
+function columnsOf(keys: KeyNames): readonly Column<CallEvent>[] {
+  return [
+    column.of("at", "Ended", ({ at }) => (
+      <time dateTime={at} title={moment(Date.parse(at))}>
+        {timeOfDay(Date.parse(at))}
+      </time>
+    )),
+    column.of("chain", "Chain", ({ chain, profile }) =>
+      cut(chain ?? DASH, textList([chain, profile !== null && `profile ${profile}`])),
     ),
-  ),
-  column.of("outcome", "Outcome", outcomeOf, "wide"),
-  column.figure("total", "ms", (call) => call.total_ms, milliseconds),
-  column.of("attempts", "Attempts", attemptsOf, "number"),
-];
+    column.of("method", "Method", ({ method }) => <code>{cut(method ?? DASH)}</code>, "lead"),
+    column.of("caller", "Caller", (call) => callerOf(call, keys)),
+    column.of("provider", "Provider", (call) =>
+      cut(call.provider ?? (sourceText(call) || DASH), textList([call.provider, sourceText(call)])),
+    ),
+    column.of("outcome", "Outcome", outcomeOf, "wide"),
+    column.figure("total", "ms", (call) => call.total_ms, milliseconds),
+    column.of("attempts", "Attempts", attemptsOf, "number"),
+  ];
+}
 
 /** A text that may end in dots; the whole one shows on hover. */
 function cut(text: string, whole = text) {
@@ -141,9 +128,8 @@ function cut(text: string, whole = text) {
 /** The key that made a call; of a request that was not read nobody knows. */
 function callerOf({ key_id: id, method }: CallEvent, keys: KeyNames) {
   if (id === null) return <span class="muted">{method === null ? DASH : "no key"}</span>;
-  const key = keys.get(id);
-  if (key === undefined) return cut(id);
-  return cut(nameOfKey(key), textList([key.name, `${key.prefix}…`, id]));
+  const name = keys.get(id);
+  return cut(name ?? id, textList([name, id]));
 }
 
 function outcomeOf({ outcome, reason, cause, notification }: CallEvent) {
@@ -159,8 +145,10 @@ function outcomeOf({ outcome, reason, cause, notification }: CallEvent) {
   );
 }
 
-function attemptsOf({ attempts, failovers }: CallEvent) {
-  return <span class={failovers > 0 ? "warn toned" : ""}>{attempts}</span>;
+function attemptsOf({ attempts, failovers, pinned, what_if: isPlanKept }: CallEvent) {
+  const number = <span class={failovers > 0 ? "warn toned" : ""}>{attempts}</span>;
+  if (attempts === 0 || pinned || isPlanKept) return number;
+  return <span title="The inputs of its plan were not kept">no plan {number}</span>;
 }
 
 const SOURCES: Readonly<Record<CallEvent["source"], string>> = {

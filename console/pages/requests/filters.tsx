@@ -8,17 +8,14 @@ import { Button, Form } from "../../components/controls.tsx";
 import { Icon } from "../../components/icons.tsx";
 import { Name } from "../../components/inline.tsx";
 import {
-  FILTERS,
-  type FilterName,
+  type CallFilter,
+  filterOf,
   filterText,
   type KeyNames,
+  NAMES,
   parseFilter,
-  type Suggestion,
   suggestionsOf,
 } from "./suggestions.ts";
-
-const NAMES = Object.keys(FILTERS) as readonly FilterName[];
-const MAX_CHARS = 200;
 
 /** Filters as the API takes them. */
 type CallFilters = Omit<NonNullable<RequestOf<"GET /api/v1/operator/decisions">["query"]>, "limit">;
@@ -41,62 +38,49 @@ export function Filters({ keys, calls }: FiltersProps) {
   const nodes = useCall("GET /api/v1/operator/nodes", {});
   const [text, setText] = useState("");
   const [isRefused, setRefused] = useState(false);
-  const list = useId();
-  const hint = useId();
-  const suggested = () => suggestionsOf({ providers: nodes.data?.providers ?? [], keys, calls });
-  const [known, setKnown] = useState<readonly Suggestion[]>([]);
+  const [known, setKnown] = useState<readonly CallFilter[]>([]);
   const options = useMemo(() => known.map(optionOf), [known]);
-  const set = NAMES.flatMap((name) => (query[name] ? [{ name, value: query[name] }] : []));
+  const id = useId();
+  const suggested = () => suggestionsOf({ providers: nodes.data?.providers ?? [], keys, calls });
   const add = (typed: string): void => {
     const filter = parseFilter(typed, suggested());
     setRefused(filter === null);
     setText(filter === null ? typed : "");
     if (filter !== null) router.setQuery({ [filter.name]: filter.value });
   };
-  const type = (event: Event & { readonly currentTarget: HTMLInputElement }): void => {
-    const { value } = event.currentTarget;
-    setText(value);
-    setRefused(false);
-    // A suggestion that was chosen from the list.
-    if (!(event instanceof InputEvent) || event.inputType === "insertReplacementText") add(value);
-  };
   return (
     <div class="filters card-body">
-      {set.map((filter) => {
-        const words = filterText(filter, keys);
-        return (
-          <span key={filter.name} class="chip small">
-            <Name text={words} />
-            <Button
-              look="icon plain"
-              label={`Remove the filter ${words}`}
-              press={() => router.setQuery({ [filter.name]: null })}
-            >
-              <Icon name="close" />
-            </Button>
-          </span>
-        );
-      })}
-      <Form class="filters" submit={() => add(text)}>
+      {NAMES.filter((name) => query[name]).map((name) => (
+        <Chip
+          key={name}
+          words={filterText(filterOf(name, query[name] ?? "", keys))}
+          remove={() => router.setQuery({ [name]: null })}
+        />
+      ))}
+      <Form class="range" submit={() => add(text)}>
         <input
-          class="input"
-          list={list}
+          class="input narrow"
+          list={id}
           aria-label="Filter or request id"
           aria-invalid={isRefused}
-          aria-describedby={isRefused ? hint : undefined}
-          placeholder="chain: base, or a request id"
+          placeholder="chain: base, or req-…"
           autocomplete="off"
           spellcheck={false}
-          maxLength={MAX_CHARS}
+          maxLength={200}
           value={text}
-          onInput={type}
           onFocus={() => setKnown(suggested())}
+          onInput={({ currentTarget: { value }, inputType }) => {
+            setText(value);
+            setRefused(false);
+            // A suggestion was chosen.
+            if (inputType === undefined || inputType === "insertReplacementText") add(value);
+          }}
         />
         <Button>Add filter</Button>
       </Form>
-      <datalist id={list}>{options}</datalist>
+      <datalist id={id}>{options}</datalist>
       {isRefused ? (
-        <span id={hint} class="small bad toned" role="alert">
+        <span class="small bad toned" role="alert">
           This is no filter. Write a name and a value: {NAMES.join(", ")}.
         </span>
       ) : null}
@@ -104,6 +88,17 @@ export function Filters({ keys, calls }: FiltersProps) {
   );
 }
 
-function optionOf({ name, value, label }: Suggestion) {
-  return <option key={`${name} ${value}`} value={`${name}: ${value}`} label={label} />;
+function Chip({ words, remove }: { readonly words: string; readonly remove: () => void }) {
+  return (
+    <span class="badge">
+      <Name text={words} />
+      <Button look="icon plain" label={`Remove the filter ${words}`} press={remove}>
+        <Icon name="close" />
+      </Button>
+    </span>
+  );
+}
+
+function optionOf({ name, value, label }: CallFilter) {
+  return <option key={`${name} ${value}`} value={`${name}: ${value}`} label={label || undefined} />;
 }

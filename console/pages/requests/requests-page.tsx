@@ -1,7 +1,7 @@
 // The requests page: calls as they end, those of a stretch of the past, or those of one request id,
 // with filters that stand in the address.
 
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import type { FeedState } from "../../api/feed.ts";
 import { useResource } from "../../api/resource.ts";
@@ -24,12 +24,11 @@ import { beginningAt, type Range } from "../../health/ranges.ts";
 import { type History, total } from "../../health/series.ts";
 import { CallTable, LiveTable } from "./call-table.tsx";
 import { Filters, filtersIn } from "./filters.tsx";
-import { type KeyNames, keyNames } from "./suggestions.ts";
+import type { KeyNames } from "./suggestions.ts";
 
 const MOST_KEPT = 200;
 const KEYS_MS = 60_000;
 const KEYS_HOURS = 24;
-const NO_KEYS: KeyNames = new Map();
 
 type Decisions = AnswerOf<"GET /api/v1/operator/decisions">;
 
@@ -54,13 +53,25 @@ export function RequestsPage() {
 function useKeyNames(): KeyNames {
   const { client, session } = useApp();
   const isHosted = useStore(session.state)?.instance.hosted === true;
-  const names = useResource<KeyNames>(`used keys ${isHosted}`, KEYS_MS, async (signal) => {
-    if (!isHosted) return { kind: "ok", body: NO_KEYS };
-    const query = { hours: KEYS_HOURS };
-    const used = await client.call("GET /api/v1/operator/usage", { query }, { signal });
-    return used.kind === "ok" ? { kind: "ok", body: keyNames(used.body.by_key) } : used;
-  });
-  return names.data ?? NO_KEYS;
+  const used = useResource<readonly (readonly [string, string])[]>(
+    `used keys ${isHosted}`,
+    KEYS_MS,
+    async (signal) => {
+      if (!isHosted) return { kind: "ok", body: [] };
+      const query = { hours: KEYS_HOURS };
+      const usage = await client.call("GET /api/v1/operator/usage", { query }, { signal });
+      if (usage.kind === "failed") return usage;
+      return { kind: "ok", body: usage.body.by_key.map(nameOf) };
+    },
+  );
+  return useMemo(() => new Map(used.data ?? []), [used.data]);
+}
+
+type UsedKey = AnswerOf<"GET /api/v1/operator/usage">["by_key"][number];
+
+/** The id of a key, and its name or how it begins. */
+function nameOf({ key_id: id, name, key_prefix: prefix }: UsedKey) {
+  return [id, name === "" ? `${prefix}…` : name] as const;
 }
 
 function LiveCalls({ range, history, keys }: CallsProps) {
@@ -132,21 +143,15 @@ function KeptCalls({ range, history, keys }: CallsProps) {
           {(answer) => (
             <>
               <p class="card-body small muted">
-                {id === undefined ? (
-                  <CountText {...{ answer, history }} />
-                ) : (
-                  "A call is listed once it has ended. "
-                )}
+                {id === undefined
+                  ? shownText(answer, history)
+                  : "A call is listed once it has ended."}{" "}
                 <KeptText {...answer} />
               </p>
               <CallTable
                 calls={answer.decisions}
                 keys={keys}
-                empty={
-                  id === undefined
-                    ? "No call of this time that passes the filters is kept"
-                    : "No call of this request id that passes the filters is kept"
-                }
+                empty={`No call of this ${id === undefined ? "time" : "request id"} that passes the filters is kept`}
               />
             </>
           )}
@@ -156,45 +161,22 @@ function KeptCalls({ range, history, keys }: CallsProps) {
   );
 }
 
-interface CountTextProps {
-  readonly answer: Decisions;
-  readonly history: History | null;
-}
-
-/** How many calls of that time are shown, and of how many. */
-function CountText({ answer: { decisions }, history }: CountTextProps) {
+/** How many calls of a time are shown, and of how many. */
+function shownText({ decisions }: Decisions, history: History | null): string {
   const calls = history?.series.find(({ kind }) => kind === "service")?.calls ?? [];
-  const latest = decisions.length === MOST_KEPT ? "The latest " : "";
-  return (
-    <>
-      {latest}
-      {plural(decisions.length, "call")} shown; {count(total(calls))} were counted in these steps,
-      whatever the filters.{" "}
-    </>
-  );
+  const shown = `${plural(decisions.length, "call")} shown, ${MOST_KEPT} at most`;
+  return `${shown}; ${count(total(calls))} were counted in these steps, whatever the filters.`;
 }
 
 /** Which calls are kept, and what became of the others. */
 function KeptText({ kept, per_second: most, unwatched_per_second: few }: Decisions) {
-  const { good_since: good, notable_since: notable } = kept;
+  const since = (at: string | null) =>
+    at === null ? "the start of the service" : <Time at={at} />;
   return (
     <>
       Of many calls a second some are kept, failed ones first: at most {few} a second, and {most} of
-      each filter that somebody watches; none from before the service was started.
-      {good === null ? null : (
-        <>
-          {" "}
-          Those that went well until <Time at={good} /> made room for newer ones, unless a filter
-          chose them.
-        </>
-      )}
-      {notable === null ? null : (
-        <>
-          {" "}
-          Those that failed, were slow or took several attempts until <Time at={notable} /> made
-          room, too.
-        </>
-      )}
+      each filter that somebody watches. Those that went well go back to {since(kept.good_since)},
+      those that failed, were slow or took several attempts to {since(kept.notable_since)}.
     </>
   );
 }
