@@ -185,8 +185,8 @@ export interface ProfileVerdict {
   readonly head: number | null;
 }
 
-/** How a profile does on a chain. */
-export function summarise(profile: ProfileMetrics): ProfileVerdict {
+/** How a profile does on a chain. `isStalled`: the chain has an open incident of its own. */
+export function summarise(profile: ProfileMetrics, isStalled = false): ProfileVerdict {
   const { providers, subscriptions, calls, head_block: head } = profile;
   const serving = providers.filter(isServing);
   const usable = serving.filter(({ state }) => state !== "failing").length;
@@ -197,6 +197,7 @@ export function summarise(profile: ProfileMetrics): ProfileVerdict {
   const recovering = subscriptions.streams.filter(({ state }) => state === "recovering").length;
   if (!served) return { ...facts, tone: "bad", words: "No usable provider" };
   if (usable === 0) return { ...facts, tone: "bad", words: "All providers fail" };
+  if (isStalled) return { ...facts, tone: STALLED.tone, words: "No new block" };
   if (problems > 0) {
     const verb = problems === 1 ? "has" : "have";
     return { ...facts, tone: "warn", words: `${plural(problems, "provider")} ${verb} problems` };

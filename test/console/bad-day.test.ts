@@ -51,6 +51,7 @@ test("the first page names every fault, its cause and since when", OPTIONS, asyn
   // Where the machine is busy, one that is good may be slow.
   const wrong = card.getByRole("listitem").filter({ hasText: "good-" });
   assert.equal(await wrong.filter({ hasNotText: "Slow" }).count(), 0);
+  await rows("Chains").filter({ hasText: "gnosis" }).first().getByText("No new block").waitFor();
   await page.getByText("balance exhausted 24", { exact: false }).waitFor();
   await visitor.accessible();
   await visitor.shots("bad-day");

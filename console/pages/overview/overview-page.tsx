@@ -47,7 +47,7 @@ function OverviewView({ readiness, health, chains, incidents }: Overview) {
   const wrong = openIncidents(incidents);
   const history = useServiceHistory(useRange(), true);
   const ended = history.data?.chains ?? [];
-  const rows = chains.flatMap((chain) => rowsOf(chain, ended));
+  const rows = chains.flatMap((chain) => rowsOf(chain, ended, wrong));
   const { tone, words } = headline(readiness, rows, wrong);
   const usable = rows.reduce((sum, { verdict }) => sum + verdict.usable, 0);
   const providers = rows.reduce((sum, { verdict }) => sum + verdict.providers, 0);
@@ -90,13 +90,20 @@ function OverviewView({ readiness, health, chains, incidents }: Overview) {
   );
 }
 
-function rowsOf(metrics: ChainMetrics, ended: readonly ChainCalls[]): readonly ChainRow[] {
+function rowsOf(
+  metrics: ChainMetrics,
+  ended: readonly ChainCalls[],
+  wrong: readonly Incident[],
+): readonly ChainRow[] {
+  const isStalled = wrong.some(
+    ({ chain, provider }) => chain === metrics.chain_name && provider === null,
+  );
   return metrics.profiles.map((profile) => ({
     chain: metrics.chain_name,
     chainId: metrics.chain_id,
     name: metrics.name,
     profile,
-    verdict: summarise(profile),
+    verdict: summarise(profile, isStalled),
     ended:
       ended.find((each) => each.chain === metrics.chain_name && each.profile === profile.profile) ??
       null,
