@@ -69,7 +69,7 @@ function DecisionView({ decision }: { readonly decision: Decision }) {
       <p class="decision-sentence wrap-anywhere">{decisionSentence(decision)}</p>
       <Notice>{lacksReasons(decision) ? UNRECORDED : null}</Notice>
       {decisionFigures(decision)}
-      <Card title="Attempts" lead={attemptsText(decision)}>
+      <Card title="Attempts">
         <Waterfall attempts={decision.timeline} totalMs={decision.total_ms ?? 0} />
       </Card>
       <Card title="Candidates" lead={candidatesText(decision)} flush>
@@ -129,15 +129,6 @@ function candidatesText({ lag_waived: lagWaived }: Decision): string {
 }
 
 const LAG_WAIVED = "Providers that lag are among them: no other circuit was closed.";
-
-function attemptsText({ timeline, coalesced, cache }: Decision): string {
-  const facts = [
-    timeline.length === 0 && "No provider was asked for this call",
-    coalesced && "The answer was shared with another call",
-    cache && `Cache: ${cache.result}`,
-  ];
-  return textList(facts, ". ");
-}
 
 function CallFacts({ decision }: { readonly decision: Decision }) {
   const { cache, rechecked, error } = decision;
