@@ -358,7 +358,7 @@ async function instanceApiOf(foundation: Foundation): Promise<Api> {
 }
 
 function appOf(
-  { config, live, outside, providers, filterClaims, view, close }: Foundation,
+  { config, live, outside, providers, filterClaims, operatorProviders, view, close }: Foundation,
   { server, metrics }: Awaited<ReturnType<typeof listenTo>>,
 ): App {
   return {
@@ -382,6 +382,7 @@ function appOf(
       metrics?.close();
       await view.end();
       await filterClaims.close();
+      operatorProviders.close();
       // Before the store closes: closing the providers returns shares of their limits in the store.
       await providers.close().finally(close);
       providers.cache.secondTier?.close();

@@ -19,7 +19,7 @@ import { quiet } from "../fakes/quiet.ts";
 import { configOf, configText } from "../fakes/service.ts";
 
 const REF = { profile: "team", chain: "ethereum", provider: "a" };
-const CORDON = { ...REF, reason: null, actor: "operator token", atMs: 1 };
+const CORDON = { ...REF, reason: null, actor: "operator token", atMs: 1, untilMs: null };
 
 async function openWorker(
   t: TestContext,
@@ -110,7 +110,7 @@ test("a cordon holds at every worker at once, at one that starts later, and afte
   assert.equal(await one.operator.cordon({ ...CORDON, provider: "nobody" }), "unknown");
   assert.equal(await one.operator.cordon(CORDON), "done");
   for (const { tracker, provider } of [one, two])
-    assert.deepEqual(tracker.cordonOf(provider), { reason: null, atMs: 1 });
+    assert.deepEqual(tracker.cordonOf(provider), { reason: null, atMs: 1, untilMs: null });
   const three = await openWorker(t, bus, { store, id: "3" });
   assert.notEqual(three.tracker.cordonOf(three.provider), null);
   two.registry.replace(two.profiles);
@@ -118,6 +118,26 @@ test("a cordon holds at every worker at once, at one that starts later, and afte
   assert.notEqual(after?.cordonOf(two.provider), null);
   await two.operator.uncordon(REF);
   for (const { tracker, provider } of [one, three]) assert.equal(tracker.cordonOf(provider), null);
+});
+
+test("a cordon ends by itself at every worker, and holds at a restart until then", async (t) => {
+  const bus = testBus(["1", "2", "3", "4"]);
+  const store = await storeOf(t);
+  const { world } = bus;
+  const one = await openWorker(t, bus, { store, id: "1" });
+  const two = await openWorker(t, bus, { store, id: "2" });
+  const untilMs = world.wallMs() + 3_600_000;
+  assert.equal(await one.operator.cordon({ ...CORDON, untilMs }), "done");
+  world.advance(3_599_999);
+  const three = await openWorker(t, bus, { store, id: "3" });
+  for (const { tracker, provider } of [one, two, three])
+    assert.equal(tracker.cordonOf(provider)?.untilMs, untilMs);
+  world.advance(1);
+  for (const { tracker, provider } of [one, two, three])
+    assert.equal(tracker.cordonOf(provider), null);
+  assert.deepEqual(await two.operator.cordons(), []);
+  const four = await openWorker(t, bus, { store, id: "4" });
+  assert.equal(four.tracker.cordonOf(four.provider), null);
 });
 
 test("a worker that cannot be reached reads a cordon a second later", async (t) => {

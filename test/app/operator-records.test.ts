@@ -17,6 +17,7 @@ const cordonOf = (provider: string, reason: string | null = null): OperatorCordo
   reason,
   actor: "operator token",
   atMs: 5,
+  untilMs: null,
 });
 const actionAt = (atMs: number): OperatorAction => ({
   id: newId("act", atMs),
@@ -64,6 +65,15 @@ function keepsRecords(open: (t: TestContext) => Promise<OperatorRecords>): void 
     assert.equal(await records.uncordon(cordonOf("x")), true);
     assert.equal(await records.uncordon(cordonOf("x")), false);
     assert.deepEqual(await records.cordons(), [cordonOf("y")]);
+  });
+
+  test("cordons that have ended make room for others", async (t) => {
+    const records = await open(t);
+    const ending = { ...cordonOf("x"), untilMs: 8 };
+    assert.equal(await records.cordon(ending, cordonOf("y")), true);
+    assert.equal(await records.cordon({ ...cordonOf("z"), atMs: 8 }), true);
+    const providers = (await records.cordons()).map(({ provider }) => provider);
+    assert.deepEqual(providers.sort(), ["y", "z"]);
   });
 
   test("actions are read by pages, the newest first", async (t) => {

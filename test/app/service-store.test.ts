@@ -25,7 +25,7 @@ import { eachStore } from "../fakes/stores.ts";
 
 const KEY = "team/ethereum vendor";
 const LIMITS = { daily: null, monthly: 100, resetsOn: 1 };
-const CORDON = {
+const KEPT_CORDON = {
   profile: "public",
   chain: "ethereum",
   provider: "x",
@@ -33,6 +33,7 @@ const CORDON = {
   actor: "operator token",
   atMs: 5,
 };
+const CORDON = { ...KEPT_CORDON, untilMs: null };
 const ACTION = {
   id: "act_1",
   atMs: 1,
@@ -57,7 +58,7 @@ function writeFiles(dataDir: string): void {
   const month = { monthMs: monthOf(nowMs, 1).startMs, monthSpent: 70 };
   const providers = { [KEY]: { dayMs: dayOf(nowMs).startMs, daySpent: 7, ...month } };
   writeFileSync(join(dataDir, "provider-quotas.json"), JSON.stringify({ version: 1, providers }));
-  const records = { cordons: [CORDON], actions: [ACTION] };
+  const records = { cordons: [KEPT_CORDON], actions: [ACTION] };
   writeFileSync(join(dataDir, "operator.json"), JSON.stringify(records));
 }
 

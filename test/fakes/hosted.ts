@@ -239,7 +239,9 @@ interface Asked {
 /** The one provider of `public` on `ethereum`, which is called `a`, and what is done with it. */
 export const NO_PROVIDERS: OperatorProviders = {
   cordons: async () => [],
-  cordon: async ({ provider }) => (provider === "a" ? "done" : "unknown"),
+  placesOf: (provider) =>
+    provider === "a" ? [{ profile: "public", chain: "ethereum", provider }] : [],
+  cordon: async (cordon) => (cordon?.provider === "a" ? "done" : "unknown"),
   uncordon: async () => {},
   endWaits: ({ provider }) =>
     provider === "a" ? [{ transport: "http", was: "open", now: "half_open" }] : null,

@@ -218,6 +218,15 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
     what: "DELETE /api/v1/operator/cordons?profile=public&chain=ethereum&provider=a",
     token: OPERATOR_TOKEN,
   }),
+  cordonEverywhere: () => ({
+    what: "POST /api/v1/operator/cordons/everywhere",
+    token: OPERATOR_TOKEN,
+    body: { provider: "a", reason: "slow" },
+  }),
+  uncordonEverywhere: () => ({
+    what: "DELETE /api/v1/operator/cordons/everywhere?provider=a",
+    token: OPERATOR_TOKEN,
+  }),
   endProviderWait: () => ({
     what: "POST /api/v1/operator/waits/end",
     token: OPERATOR_TOKEN,
@@ -592,6 +601,11 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   cordonProvider: OPERATOR_CASES,
   endProviderWait: OPERATOR_CASES,
   uncordonProvider: {
+    forbidden: fromElsewhere,
+    invalid_field: ({ api }, good) => send(api, { ...good, what: good.what.replace("=a", "=") }),
+  },
+  cordonEverywhere: OPERATOR_CASES,
+  uncordonEverywhere: {
     forbidden: fromElsewhere,
     invalid_field: ({ api }, good) => send(api, { ...good, what: good.what.replace("=a", "=") }),
   },

@@ -238,6 +238,8 @@ eachStore(({ engine, place }) => {
       const content = await contentOf(db, tables);
       // Of step 029.
       await db.execute("drop table incident");
+      // Of step 030.
+      await db.execute("alter table operator_cordon drop column until_at");
       return { tables, content };
     });
     assert.ok((before.content.get("session_owner") ?? []).length > 0);

@@ -91,6 +91,54 @@ test("a cordoned provider gets no calls, over reloads and restarts, until it is 
   assert.equal(actions[1].target, "team/ethereum/a");
 });
 
+test("a provider is out of every chain at once, until its end or until it is put back", async (t) => {
+  const [a, b] = await pair(t);
+  const providers = [
+    { id: "a", url: a.url },
+    { id: "b", url: b.url },
+  ];
+  const profiles = {
+    team: { chains: { ethereum: { providers } } },
+    other: { chains: { ethereum: { providers: providers.toReversed() } } },
+  };
+  const extra = { server: { port: 0, operator_token: TOKEN }, profiles };
+  const service = await startService(configText([], extra));
+  t.after(() => service.close());
+  const statesOf = async (provider: string) => {
+    const { json } = await act(service, "GET /api/metrics/ethereum");
+    const all: Shown[] = json.profiles.flatMap((each: { providers: Shown[] }) => each.providers);
+    return all
+      .filter(({ id }) => id === provider)
+      .map(({ state, cordon }) => [state === "maintenance", cordon?.until ?? null]);
+  };
+  const everywhere = "/api/v1/operator/cordons/everywhere";
+  const cordon = (terms: object) =>
+    act(service, `POST ${everywhere}`, { provider: "a", reason: "new disk", ...terms });
+  const at = (ms: number): string => new Date(Date.now() + ms).toISOString();
+  for (const ms of [-1_000, 31 * DAY_MS])
+    assert.equal((await cordon({ until: at(ms) })).status, 422);
+  assert.equal((await cordon({ provider: "nobody" })).status, 404);
+  const until = at(DAY_MS);
+  const { status, json } = await cordon({ until });
+  assert.equal(status, 200);
+  assert.equal(json.cordons.length, 2);
+  const isOut = [true, until];
+  const isIn = [false, null];
+  assert.deepEqual(await statesOf("a"), [isOut, isOut]);
+  assert.deepEqual(await statesOf("b"), [isIn, isIn]);
+  assert.equal((await act(service, `DELETE ${everywhere}?provider=a`)).status, 204);
+  assert.equal((await act(service, "GET /api/v1/operator/cordons")).json.cordons.length, 0);
+  assert.deepEqual(await statesOf("a"), [isIn, isIn]);
+});
+
+interface Shown {
+  readonly id: string;
+  readonly state: string | null;
+  readonly cordon: { readonly until: string | null } | null;
+}
+
+const DAY_MS = 86_400_000;
+
 test("tests and comparisons ask the providers themselves, and show errors without secrets", async (t) => {
   const [a, b] = await pair(t);
   const message = "no state at http://user:hunter2@node.example/secret";

@@ -1,7 +1,11 @@
 // What operators do with providers, over the records of the console: cordons that hold at every
 // worker and node, waits that end, tests and comparisons.
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
-import type { OperatorRecords, ProviderRef } from "../../hosted/operator/stored-records.ts";
+import type {
+  OperatorCordon,
+  OperatorRecords,
+  ProviderRef,
+} from "../../hosted/operator/stored-records.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import { type QueryResult, queryProvider } from "../../upstream/provider-check.ts";
 import type { CordonTable, ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
@@ -33,13 +37,55 @@ export interface OperatorProvidersParts extends ProviderCallParts {
 export interface OpenOperatorProviders extends OperatorProviders {
   /** Does what an operator did at another process. */
   followed(change: Exclude<OperatorChange, { readonly kind: "purge" }>): Promise<void>;
+  close(): void;
+}
+
+function holds({ untilMs }: OperatorCordon, nowMs: number): boolean {
+  return untilMs === null || untilMs > nowMs;
+}
+
+/** The clock may be set: ends are compared with it at least so often. */
+const END_CHECK_MS = 60_000;
+
+/** The cordons as stored; each holds until its end, which every process judges by its clock. */
+class HeldCordons {
+  readonly #parts: OperatorProvidersParts;
+  #stored: readonly OperatorCordon[] = [];
+  #cancel = (): void => {};
+
+  constructor(parts: OperatorProvidersParts) {
+    this.#parts = parts;
+  }
+
+  replace(stored: readonly OperatorCordon[]): void {
+    this.#stored = stored;
+    this.#apply();
+  }
+
+  /** What holds stays in effect; nothing is waited for. */
+  close(): void {
+    this.#cancel();
+  }
+
+  #apply(): void {
+    const { registry, cordons, subscriptions, runtime } = this.#parts;
+    const nowMs = runtime.wallMs();
+    this.#cancel();
+    const held = this.#stored.filter((cordon) => holds(cordon, nowMs));
+    if (cordons.replace(held, registry)) subscriptions.rebind(registry);
+    const ends = held.flatMap(({ untilMs }) => untilMs ?? []);
+    if (ends.length === 0) return;
+    const waitMs = Math.min(END_CHECK_MS, Math.min(...ends) - nowMs);
+    this.#cancel = runtime.after(waitMs, () => this.#apply());
+  }
 }
 
 /** Opens it, with the cordons that hold already in effect. */
 export async function openOperatorProviders(
   parts: OperatorProvidersParts,
 ): Promise<OpenOperatorProviders> {
-  const { registry, cordons, records, subscriptions, changes } = parts;
+  const { registry, records, changes, runtime } = parts;
+  const held = new HeldCordons(parts);
   let [begun, applied] = [0, 0];
   // Readings overlap: one that began before a cordon must not take it back.
   const refresh = async (): Promise<void> => {
@@ -47,7 +93,7 @@ export async function openOperatorProviders(
     const found = await records.cordons();
     if (turn < applied) return;
     applied = turn;
-    if (cordons.replace(found, registry)) subscriptions.rebind(registry);
+    held.replace(found);
   };
   const changed = async (): Promise<void> => {
     await Promise.all([refresh(), changes.announce()]);
@@ -55,15 +101,25 @@ export async function openOperatorProviders(
   await refresh();
   const followReload = createReloadFollower(parts);
   return {
-    cordons: () => records.cordons(),
-    async cordon(cordon) {
-      if (servedBy(registry, cordon) === null) return "unknown";
-      if (!(await records.cordon(cordon))) return "full";
+    async cordons() {
+      const nowMs = runtime.wallMs();
+      return (await records.cordons()).filter((cordon) => holds(cordon, nowMs));
+    },
+    placesOf: (provider) =>
+      registry.profiles.flatMap(({ profile, trackers }) =>
+        Array.from(trackers.keys(), (chain) => ({ profile: profile.slug, chain, provider })).filter(
+          (ref) => servedBy(registry, ref) !== null,
+        ),
+      ),
+    async cordon(...cordons) {
+      if (cordons.length === 0) return "unknown";
+      if (cordons.some((cordon) => servedBy(registry, cordon) === null)) return "unknown";
+      if (!(await records.cordon(...cordons))) return "full";
       await changed();
       return "done";
     },
-    async uncordon(ref) {
-      await records.uncordon(ref);
+    async uncordon(...refs) {
+      await records.uncordon(...refs);
       await changed();
     },
     endWaits(ref) {
@@ -75,6 +131,7 @@ export async function openOperatorProviders(
     test: (ref) => test(parts, ref),
     compare: (comparison) => compare(parts, comparison),
     reload: (by) => reload(parts, by),
+    close: () => held.close(),
     async followed(change) {
       switch (change.kind) {
         case "cordons":

@@ -30,6 +30,8 @@ export interface OperatorCordon extends ProviderRef {
   /** Who did it. */
   readonly actor: string;
   readonly atMs: number;
+  /** When it ends by itself, by the wall clock; null = never. */
+  readonly untilMs: number | null;
 }
 
 /** What an operator did. */
@@ -136,6 +138,7 @@ export class OperatorRecords {
     await this.#store.db.deleteFrom("console_session").where("id_hash", "=", idHash).execute();
   }
 
+  /** Also those that have ended since the last one was added. */
   async cordons(): Promise<readonly OperatorCordon[]> {
     const rows = await this.#store.db
       .selectFrom("operator_cordon")
@@ -143,33 +146,44 @@ export class OperatorRecords {
       .orderBy("created_at")
       .limit(RECORD_LIMITS.cordons)
       .execute();
-    return rows.map(({ created_at, ...cordon }) => ({ ...cordon, atMs: Number(created_at) }));
+    return rows.map(({ created_at, until_at, ...cordon }) => {
+      const untilMs = until_at === null ? null : Number(until_at);
+      return { ...cordon, atMs: Number(created_at), untilMs };
+    });
   }
 
-  /** Adds or replaces a cordon. False = there are as many as may be. */
-  cordon({ atMs, ...cordon }: OperatorCordon): Promise<boolean> {
+  /** Adds or replaces cordons, all or none. False = there would be more than may be. */
+  cordon(...cordons: readonly OperatorCordon[]): Promise<boolean> {
+    const nowMs = Math.max(...cordons.map(({ atMs }) => atMs));
     return this.#store.transaction(async (tx) => {
-      const { profile, chain, provider, reason, actor } = cordon;
-      const { count } = await tx
+      await tx.deleteFrom("operator_cordon").where("until_at", "<=", BigInt(nowMs)).execute();
+      const stored = await tx
         .selectFrom("operator_cordon")
-        .select((eb) => eb.fn.countAll<bigint>().as("count"))
-        .executeTakeFirstOrThrow();
-      const removed = await removeCordon(tx, cordon);
-      if (count - removed >= BigInt(RECORD_LIMITS.cordons)) return false;
-      await tx
-        .insertInto("operator_cordon")
-        .values({ profile, chain, provider, reason, actor, created_at: BigInt(atMs) })
-        .onConflict((conflict) => conflict.doNothing())
+        .select(["profile", "chain", "provider"])
         .execute();
+      const places = new Set([...stored, ...cordons].map(placeOf));
+      if (places.size > RECORD_LIMITS.cordons) return false;
+      for (const { profile, chain, provider, reason, actor, ...times } of cordons) {
+        const values = {
+          ...{ reason, actor, created_at: BigInt(times.atMs) },
+          until_at: times.untilMs === null ? null : BigInt(times.untilMs),
+        };
+        await tx
+          .insertInto("operator_cordon")
+          .values({ profile, chain, provider, ...values })
+          .onConflict((of) => of.columns(["profile", "chain", "provider"]).doUpdateSet(values))
+          .execute();
+      }
       await recordChange(tx, CORDONS_CHANGED);
       return true;
     });
   }
 
   /** False = there was none. */
-  uncordon(ref: ProviderRef): Promise<boolean> {
+  uncordon(...refs: readonly ProviderRef[]): Promise<boolean> {
     return this.#store.transaction(async (tx) => {
-      const removed = await removeCordon(tx, ref);
+      let removed = 0n;
+      for (const ref of refs) removed += await removeCordon(tx, ref);
       await recordChange(tx, CORDONS_CHANGED);
       return removed > 0n;
     });
@@ -197,6 +211,10 @@ export class OperatorRecords {
     const actions = rows.slice(0, limit).map(actionOf);
     return { actions, next: rows.length > limit ? (actions.at(-1)?.id ?? null) : null };
   }
+}
+
+function placeOf({ profile, chain, provider }: ProviderRef): string {
+  return `${profile} ${chain} ${provider}`;
 }
 
 /** How many there were. */

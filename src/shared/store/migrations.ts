@@ -185,6 +185,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
     table("incident"),
     "create index incident_by_start on incident (started_at)",
   ),
+  "030_cordon_ends": step(...added("operator_cordon")),
 };
 
 function step(...statements: readonly Statement[]): Migration {

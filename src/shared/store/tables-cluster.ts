@@ -1,6 +1,6 @@
 // The tables by which the nodes of a service work together, those of its operators, and those of
 // what nodes observe, with the conventions of `tables.ts`.
-import { int, key, keyOneOf, oneOf, orNull, type Row, real, text } from "./column.ts";
+import { int, key, keyOneOf, later, oneOf, orNull, type Row, real, text } from "./column.ts";
 
 export const CLUSTER_TABLES = {
   /** A job that one node does for all. */
@@ -103,6 +103,8 @@ export const CLUSTER_TABLES = {
     reason: orNull(text),
     actor: text,
     created_at: int,
+    /** When it ends by itself; null = never. */
+    until_at: later(orNull(int)),
   },
   /** What an operator did. */
   operator_action: {

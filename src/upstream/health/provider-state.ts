@@ -33,6 +33,8 @@ export interface ProviderCordon {
   readonly reason: string | null;
   /** Wall clock. */
   readonly atMs: number;
+  /** When it ends by itself, by the wall clock; null = never. */
+  readonly untilMs: number | null;
 }
 
 /** What belongs to the providers of a set beside their past. */

@@ -222,9 +222,9 @@ export class CordonTable {
     registry: Pick<ProfileRegistry, "trackersByKey">,
   ): boolean {
     this.#byName = new Map(
-      cordons.map(({ profile, chain, provider, reason, atMs }) => [
+      cordons.map(({ profile, chain, provider, reason, atMs, untilMs }) => [
         `${profile} ${chain} ${provider}`,
-        { reason, atMs },
+        { reason, atMs, untilMs },
       ]),
     );
     let isChanged = false;

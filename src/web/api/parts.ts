@@ -195,10 +195,13 @@ export interface Requester {
 
 /** What operators do. Null as a result = the provider, or its profile and chain, is not served. */
 export interface OperatorProviders {
+  /** Those that hold. */
   cordons(): Promise<readonly OperatorCordon[]>;
-  /** `full`: there are as many cordons as may be. */
-  cordon(cordon: OperatorCordon): Promise<"done" | "unknown" | "full">;
-  uncordon(ref: ProviderRef): Promise<void>;
+  /** Where a provider stands: profiles that are configured, and their chains. */
+  placesOf(provider: string): readonly ProviderRef[];
+  /** All or none. `full`: there would be more cordons than may be. */
+  cordon(...cordons: readonly OperatorCordon[]): Promise<"done" | "unknown" | "full">;
+  uncordon(...refs: readonly ProviderRef[]): Promise<void>;
   endWaits(ref: ProviderRef): z.output<typeof endedWaits>["transports"] | null;
   test(ref: ProviderRef): Promise<z.output<typeof providerTest>["results"] | null>;
   compare(comparison: Comparison): Promise<readonly ComparedAnswer[] | null>;

@@ -47,15 +47,33 @@ const providerRequest = request(providerRef).meta({
   description: "Which provider it is about.",
 });
 
-/** Body of `cordonProvider`. */
-const cordonRequest = request({
-  ...providerRef,
+/** How long a provider may be taken out of use, if that is to end by itself. */
+export const MAX_CORDON_DAYS = 30;
+
+const cordonTerms = {
   reason: is.text
     .max(200)
     .regex(/^[^\p{Cc}]*$/u)
     .optional()
     .describe("For other operators."),
-}).meta({ id: "CordonRequest", description: "Which provider is taken out of use, and why." });
+  until: instant
+    .optional()
+    .describe(
+      `When it comes back by itself: ${MAX_CORDON_DAYS} days ahead at most. Left out = never.`,
+    ),
+};
+
+/** Body of `cordonProvider`. */
+const cordonRequest = request({ ...providerRef, ...cordonTerms }).meta({
+  id: "CordonRequest",
+  description: "Which provider is taken out of use, why, and until when.",
+});
+
+/** Body of `cordonEverywhere`. */
+const cordonEverywhereRequest = request({ provider: providerRef.provider, ...cordonTerms }).meta({
+  id: "CordonEverywhereRequest",
+  description: "Which provider is taken out of use everywhere, why, and until when.",
+});
 
 const cordon = record({
   profile: is.text,
@@ -64,6 +82,7 @@ const cordon = record({
   reason: is.textOrNull,
   by: is.text.describe("`operator token`, or a session by the beginning of its hash."),
   at: instant,
+  until: instant.nullable().describe("When it ends by itself; null = never."),
 }).meta({ id: "OperatorCordon", description: "A provider that is out of use." });
 
 /** Answer of `listCordons`. */
@@ -238,7 +257,7 @@ export const CONSOLE_OPERATIONS = operations({ tag: "operator", auth: ["operator
     description:
       "Nothing but probes is sent to it, not even by a pin, until it is put back; calls under " +
       "way finish, subscriptions move. Holds at every worker and node, and over reloads and " +
-      "restarts. Again: replaces the reason.",
+      "restarts, until its end if it has one. Again: replaces reason and end.",
     body: cordonRequest,
     answers: { 200: answer("It is out of use.", cordon) },
     faults: ["not_found"],
@@ -249,6 +268,25 @@ export const CONSOLE_OPERATIONS = operations({ tag: "operator", auth: ["operator
     summary: "Put a provider back to use",
     description: "Also one that is in use, or unknown: then nothing changes.",
     query: request(providerRef),
+    answers: { 204: answer("It is in use.", null) },
+    faults: ["unknown_field"],
+  },
+  cordonEverywhere: {
+    endpoint: "POST /api/v1/operator/cordons/everywhere",
+    summary: "Take a provider out of use in every profile and chain",
+    description:
+      "As `cordonProvider`, in each configured profile and chain in which a provider of this id " +
+      "stands now. Profiles of accounts have providers of their own.",
+    body: cordonEverywhereRequest,
+    answers: { 200: answer("It is out of use.", cordonList) },
+    faults: ["not_found"],
+    idempotent: true,
+  },
+  uncordonEverywhere: {
+    endpoint: "DELETE /api/v1/operator/cordons/everywhere",
+    summary: "Put a provider back to use in every profile and chain",
+    description: "Also where it was taken out of use alone.",
+    query: request({ provider: providerRef.provider }),
     answers: { 204: answer("It is in use.", null) },
     faults: ["unknown_field"],
   },

@@ -185,9 +185,12 @@ const provider = openRecord({
       "What was sent of what may be sent: `in_use` by this node, `spent` and `left` of all nodes " +
         "together. The operator sees it; null = no limit.",
     ),
-  cordon: record({ reason: is.textOrNull, at: instant })
+  cordon: record({ reason: is.textOrNull, at: instant, until: instant.nullable() })
     .nullish()
-    .describe("Set by the operator: it gets no calls. Only the operator reads the reason."),
+    .describe(
+      "Set by the operator: it gets no calls, until its end if it has one. Only the operator " +
+        "reads the reason.",
+    ),
   state: oneOf(PROVIDER_STATES)
     .nullable()
     .describe(

@@ -208,7 +208,12 @@ function profileMetrics(
 /** That an operator took a provider out of use; null = it is in use. */
 function cordonDocument(cordon: ProviderCordon | null, isOperator: boolean): unknown {
   if (cordon === null) return null;
-  return { reason: isOperator ? cordon.reason : null, at: new Date(cordon.atMs).toISOString() };
+  const { reason, atMs, untilMs } = cordon;
+  return {
+    reason: isOperator ? reason : null,
+    at: new Date(atMs).toISOString(),
+    until: untilMs === null ? null : new Date(untilMs).toISOString(),
+  };
 }
 
 /** How a provider is judged; a cordon holds at once, before the next judgement. */

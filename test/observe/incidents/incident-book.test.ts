@@ -107,7 +107,7 @@ test("a cordon is maintenance, ends what was wrong, and is no incident", () => {
   assert.equal(service.opened.length, 1);
   const [, , , provider] = service.providers;
   assert.ok(provider);
-  service.tracker.setCordon(provider, { reason: null, atMs: 0 });
+  service.tracker.setCordon(provider, { reason: null, atMs: 0, untilMs: null });
   service.run(3);
   assert.deepEqual([service.state(3), service.closed.length], ["maintenance", 1]);
   assert.equal(service.words(3), "cordoned by the operator");

@@ -940,7 +940,7 @@ test("what becomes of circuits and cordons is told once each, with its cause", (
   ]);
 });
 
-const CORDON = { reason: "slow", atMs: 1 };
+const CORDON = { reason: "slow", atMs: 1, untilMs: null };
 
 test("a cordoned provider is asked by nobody, not by pins and not in a panic, and its head does not count", () => {
   const it = createFixture({ providers: { wsUrl: null } });

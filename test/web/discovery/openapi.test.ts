@@ -68,6 +68,7 @@ const HOSTED_IDS = [
 ];
 const OPERATOR_IDS = [
   "compareProviders",
+  "cordonEverywhere",
   "cordonProvider",
   "endProviderWait",
   "getDecision",
@@ -80,6 +81,7 @@ const OPERATOR_IDS = [
   "purgeCache",
   "reloadConfiguration",
   "testProvider",
+  "uncordonEverywhere",
   "uncordonProvider",
   "watchEvents",
   "listChanges",

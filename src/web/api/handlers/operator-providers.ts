@@ -3,32 +3,40 @@
 import { createHash } from "node:crypto";
 import type { AddressLimit } from "../../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault, limited } from "../../../core/faults/api-fault.ts";
-import type { OperatorCordon } from "../../../hosted/operator/stored-records.ts";
-import type { CONSOLE_OPERATIONS } from "../../contract/console.ts";
+import { publicLabel } from "../../../core/provider/profile.ts";
+import type { OperatorCordon, ProviderRef } from "../../../hosted/operator/stored-records.ts";
+import { type CONSOLE_OPERATIONS, MAX_CORDON_DAYS } from "../../contract/console.ts";
 import { reloadDetail } from "../action-log.ts";
-import type { ComparedAnswer, InstanceHandlers } from "../parts.ts";
+import type { ComparedAnswer, InstanceHandlers, InstanceParts } from "../parts.ts";
 import { instant, NO_CONTENT, ok } from "./views.ts";
 
 /** Tests, and comparisons, that operators may ask for. */
 export const QUERIES_PER_MINUTE = 10;
 const MAX_RESULT_BYTES = 65_536;
 const MAX_DEPTH = 100;
+const MAX_CORDON_MS = MAX_CORDON_DAYS * 86_400_000;
 
 /** The handlers. */
 export const OPERATOR_PROVIDER_HANDLERS: InstanceHandlers<keyof typeof CONSOLE_OPERATIONS> = {
   async listCordons(_, { providers }) {
     return ok({ cordons: (await providers.cordons()).map(cordonView) });
   },
-  async cordonProvider({ body: { reason = null, ...ref }, caller }, { providers, runtime }) {
-    const cordon = { ...ref, reason, actor: caller.actor, atMs: runtime.wallMs() };
-    switch (await providers.cordon(cordon)) {
-      case "done":
-        return ok(cordonView(cordon));
-      case "unknown":
-        return UNKNOWN;
-      case "full":
-        return apiFault("unavailable", "as many providers are out of use as can be");
-    }
+  async cordonProvider({ body, caller }, parts) {
+    const cordon = cordonOf(body, body, { atMs: parts.runtime.wallMs(), ...caller });
+    return (await cordoned(parts, [cordon])) ?? ok(cordonView(cordon));
+  },
+  async cordonEverywhere({ body, caller }, parts) {
+    const by = { atMs: parts.runtime.wallMs(), ...caller };
+    const cordons = parts.providers
+      .placesOf(body.provider)
+      .map((place) => cordonOf(place, body, by));
+    return (await cordoned(parts, cordons)) ?? ok({ cordons: cordons.map(cordonView) });
+  },
+  async uncordonEverywhere({ query: { provider } }, { providers }) {
+    const cordons = await providers.cordons();
+    const own = cordons.filter((each) => each.provider === provider && isConfigured(each));
+    await providers.uncordon(...own);
+    return NO_CONTENT;
   },
   async uncordonProvider({ query }, { providers }) {
     await providers.uncordon(query);
@@ -93,8 +101,49 @@ function limitOf(limit: AddressLimit, nowMs: number): ApiFault<"rate_limited"> |
   return limited(retryAfterMs, `more than ${QUERIES_PER_MINUTE} of these came in a minute`);
 }
 
-function cordonView({ profile, chain, provider, reason, actor, atMs }: OperatorCordon) {
-  return { profile, chain, provider, reason, by: actor, at: instant(atMs) };
+interface CordonTerms {
+  readonly reason?: string | undefined;
+  readonly until?: string | undefined;
+}
+
+function cordonOf(
+  { profile, chain, provider }: ProviderRef,
+  { reason, until }: CordonTerms,
+  { actor, atMs }: Pick<OperatorCordon, "actor" | "atMs">,
+): OperatorCordon {
+  const untilMs = until === undefined ? null : Date.parse(until);
+  return { profile, chain, provider, reason: reason ?? null, actor, atMs, untilMs };
+}
+
+/** Takes a provider out of use at some places; returns why not. */
+async function cordoned(
+  { providers }: Pick<InstanceParts, "providers">,
+  cordons: readonly OperatorCordon[],
+) {
+  const isOutside = ({ atMs, untilMs }: OperatorCordon): boolean =>
+    untilMs !== null && (untilMs <= atMs || untilMs > atMs + MAX_CORDON_MS);
+  if (cordons.some(isOutside))
+    return apiFault("invalid_field", `until is not within the next ${MAX_CORDON_DAYS} days`, {
+      details: ["until"],
+    });
+  switch (await providers.cordon(...cordons)) {
+    case "done":
+      return null;
+    case "unknown":
+      return UNKNOWN;
+    case "full":
+      return apiFault("unavailable", "as many providers are out of use as can be");
+  }
+}
+
+/** Profiles of accounts have providers of their own, whatever they are called. */
+function isConfigured({ profile }: ProviderRef): boolean {
+  return publicLabel(profile) === profile;
+}
+
+function cordonView({ profile, chain, provider, reason, actor, ...times }: OperatorCordon) {
+  const until = times.untilMs === null ? null : instant(times.untilMs);
+  return { profile, chain, provider, reason, by: actor, at: instant(times.atMs), until };
 }
 
 const NO_RESULT = { bytes: null, result: null, truncated: false, digest: null } as const;
