@@ -13,6 +13,7 @@ import { ClusterPage } from "../pages/cluster/cluster-page.tsx";
 import { ErrorsPage } from "../pages/errors/errors-page.tsx";
 import { MoneyPage } from "../pages/money/money-page.tsx";
 import { OverviewPage } from "../pages/overview/overview-page.tsx";
+import { ProviderPage } from "../pages/provider/provider-page.tsx";
 import { DecisionPage } from "../pages/requests/decision-page.tsx";
 import { RequestsPage } from "../pages/requests/requests-page.tsx";
 import { SignInPage } from "../pages/sign-in/sign-in-page.tsx";
@@ -42,6 +43,7 @@ function page(audience: Audience, title: string, show: PageComponent, icon?: Ico
 export const PAGES: Readonly<Record<string, PageEntry>> = {
   "/": page("everyone", "Overview", OverviewPage, "overview"),
   "/chain/:profile/:chain": page("everyone", "Chain", ChainPage),
+  "/provider/:provider": page("everyone", "Provider", ProviderPage),
   "/requests": page("operator", "Requests", RequestsPage, "requests"),
   "/requests/:id": page("operator", "Request", DecisionPage),
   "/streams": page("operator", "Streams", StreamsPage, "streams"),

@@ -183,9 +183,9 @@ async function readPlaces(
     ),
   ];
   if (nodes?.kind === "ok")
-    for (const { provider, chain, profile } of nodes.body.providers) {
-      const does = `${pathTo("chain", profile, chain)}${queryText({ "providers.find": provider })}`;
-      items.push({ kind: "Provider", title: provider, note: `${chain}, profile ${profile}`, does });
+    for (const [provider, places] of Map.groupBy(nodes.body.providers, (each) => each.provider)) {
+      const note = `Go to provider on ${[...new Set(places.map(({ chain }) => chain))].join(", ")}`;
+      items.push({ kind: "Provider", title: provider, note, does: pathTo("provider", provider) });
     }
   if (keys?.kind === "ok")
     for (const { name, key_prefix: prefix } of keys.body.keys) {

@@ -71,6 +71,8 @@ function reloadedText({
 
 const NAMES: Readonly<Record<string, string>> = {
   cordonProvider: "Cordoned",
+  cordonEverywhere: "Cordoned everywhere",
+  uncordonEverywhere: "Uncordoned everywhere",
   uncordonProvider: "Uncordoned",
   endProviderWait: "Ended the wait of",
   testProvider: "Tested",

@@ -2,25 +2,48 @@
 // done about it.
 
 import { useState } from "preact/hooks";
-import { pathTo, queryText } from "../app/router.ts";
+import { ForOperator, useCall } from "../app/app.ts";
+import { pathTo } from "../app/router.ts";
 import { duration, plural, textList } from "../format/text.ts";
+import { pollMsOf } from "../health/ranges.ts";
+import type { History } from "../health/series.ts";
 import { adviceOn, type Incident, incidentWord } from "../health/states.ts";
 import { Card } from "./card.tsx";
 import { Button } from "./controls.tsx";
-import { Badge, Link, Time } from "./inline.tsx";
+import { Badge, Link, ProviderLink, Time } from "./inline.tsx";
 import { Empty } from "./page-state.tsx";
+import { CordonButton } from "./provider-actions.tsx";
+import { useRange } from "./range-picker.tsx";
+
+const MAX_INCIDENTS = 200;
+
+/** Incidents of a chain or of a provider in the range of the page: those that `history` shows. */
+export function useIncidents(
+  of: { readonly profile?: string; readonly chain?: string; readonly provider?: string },
+  history: History | null,
+): readonly Incident[] {
+  const { from, to } = useRange();
+  const query = { ...of, from, to, limit: MAX_INCIDENTS };
+  const known = useCall("GET /api/v1/incidents", { query }, pollMsOf({ range: "hour" }));
+  const sinceMs = Date.parse(history?.from ?? "");
+  return (known.data?.incidents ?? []).filter(
+    ({ ended_at: end }) => end === null || !(Date.parse(end) < sinceMs),
+  );
+}
 
 interface IncidentCardProps {
-  readonly title: string;
-  readonly lead: string;
+  readonly title?: string;
+  readonly lead?: string;
   readonly incidents: readonly Incident[];
 }
 
 /** More are shown when they are asked for: the rest of the page matters as well. */
 const SHOWN_AT_ONCE = 8;
 
-/** A card with incidents. */
-export function IncidentCard({ title, lead, incidents }: IncidentCardProps) {
+const PAST = "What was wrong in this time, those that began last first.";
+
+/** A card with incidents, of the range of the page unless it says otherwise. */
+export function IncidentCard({ title = "Incidents", lead = PAST, incidents }: IncidentCardProps) {
   const [isWhole, setWhole] = useState(false);
   const shown = isWhole ? incidents : incidents.slice(0, SHOWN_AT_ONCE);
   return (
@@ -46,12 +69,16 @@ export function IncidentCard({ title, lead, incidents }: IncidentCardProps) {
 function IncidentItem(incident: Incident) {
   const { profile, chain, provider, words, started_at: start } = incident;
   const { tone, word } = incidentWord(incident);
-  const place = `${pathTo("chain", profile, chain)}${queryText({ provider: provider ?? "" })}`;
   return (
     <li>
       <Badge tone={tone}>{word}</Badge>
       <span class="wrap-anywhere">
-        <Link to={place}>{provider === null ? chain : `${provider} on ${chain}`}</Link>
+        {provider === null ? null : (
+          <>
+            <ProviderLink id={provider} /> on{" "}
+          </>
+        )}
+        <Link to={pathTo("chain", profile, chain)}>{chain}</Link>
         {`: ${textList([words, noticedText(incident)])}. `}
         <span class="muted">
           <Outlook {...incident} />
@@ -60,6 +87,11 @@ function IncidentItem(incident: Incident) {
       <span class="muted small">
         <Time at={start} />
       </span>
+      {provider === null || incident.ended_at !== null ? null : (
+        <ForOperator>
+          <CordonButton provider={provider} place={{ profile, chain }} />
+        </ForOperator>
+      )}
     </li>
   );
 }

@@ -1,7 +1,8 @@
 // What stands within a line: states in a word, moments, links to pages, keys.
 import type { ComponentChildren } from "preact";
 import { useApp, useTimed } from "../app/app.ts";
-import { ago, breakable, DASH, duration, moment, visible } from "../format/text.ts";
+import { pathTo } from "../app/router.ts";
+import { ago, breakable, clock, DASH, duration, moment, visible } from "../format/text.ts";
 import type { Tone } from "../format/tone.ts";
 
 interface BadgeProps {
@@ -47,6 +48,16 @@ export function Time({ at }: TimeProps) {
   );
 }
 
+/** A moment by the clock, with its day unless that is today. */
+export function Clock({ at }: { readonly at: string }) {
+  const text = useTimed((nowMs) => clock(Date.parse(at), nowMs));
+  return (
+    <time dateTime={at} title={moment(Date.parse(at))} class="tight">
+      {text}
+    </time>
+  );
+}
+
 /** How old a reading of this browser is. */
 export function Age({ readAtMs }: { readonly readAtMs: number }) {
   const { clock } = useApp();
@@ -87,6 +98,15 @@ export function Link({ to, class: name, current = false, children }: LinkProps) 
 export function Name({ text }: { readonly text: string }) {
   const parts = breakable(visible(text)).flatMap((part, at) => [at > 0 && <wbr />, part]);
   return <bdi>{parts}</bdi>;
+}
+
+/** A provider by the id that is shown, or by its name; leads to its page. */
+export function ProviderLink({ id, name = id }: { readonly id: string; readonly name?: string }) {
+  return (
+    <Link to={pathTo("provider", id)}>
+      <Name text={name} />
+    </Link>
+  );
 }
 
 interface KeyNameProps {

@@ -23,7 +23,8 @@ export function useRange(): Range {
   return rangeIn(useStore(useApp().router.place).query);
 }
 
-const MAX_POINTS = 360;
+/** Steps of a graph. */
+export const MAX_POINTS = 360;
 
 /** History of the whole service, kept current; `withChains`: with sums of each chain. */
 export function useServiceHistory(range: Range, withChains = false): Resource<History> {

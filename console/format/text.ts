@@ -126,6 +126,15 @@ export function timeOfDay(atMs: number): string {
   return Number.isFinite(atMs) ? ofDay.format(atMs) : DASH;
 }
 
+const time = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+/** A moment as `14:30`, or `2 Dec 14:30` where that is on another day than now. */
+export function clock(atMs: number, nowMs: number): string {
+  const date = day.format(atMs);
+  return date === day.format(nowMs) ? time.format(atMs) : `${date} ${time.format(atMs)}`;
+}
+
 /** Facts as one text; those that are empty, null or false say nothing. */
 export function textList(
   facts: readonly (string | false | null | undefined)[],

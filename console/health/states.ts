@@ -17,6 +17,12 @@ export type ChainMetrics = AnswerOf<"GET /api/metrics/{chain}">;
 export type ProfileMetrics = ChainMetrics["profiles"][number];
 /** A provider of a profile. */
 export type ProviderMetrics = ProfileMetrics["providers"][number];
+/** A provider where it stands. */
+export interface ProviderPlace {
+  readonly profile: string;
+  readonly chain: string;
+  readonly provider: ProviderMetrics;
+}
 /** A provider over one transport. */
 export type TransportMetrics = ProviderMetrics["transports"][number];
 /** Whether the service can serve. */
@@ -44,6 +50,16 @@ const STALLED = { tone: "bad", word: "Stalled" } as const;
 /** How a provider is, in a word. */
 export function stateWord({ state }: Pick<ProviderMetrics, "state">): Word {
   return state === null ? UNJUDGED : STATES[state];
+}
+
+/** What needs somebody first; maintenance, and what is not known, before what is good. */
+const SEVERITY: readonly Tone[] = ["bad", "warn", "idle", "good"];
+
+/** The places of a provider, those first where it does worst. */
+export function worstPlaces(places: readonly ProviderPlace[]): readonly ProviderPlace[] {
+  const severityOf = ({ provider }: ProviderPlace): number =>
+    SEVERITY.indexOf(stateWord(provider).tone);
+  return places.toSorted((left, right) => severityOf(left) - severityOf(right));
 }
 
 /** How many providers are in each state, as "3 good, 1 failing". */
@@ -195,7 +211,11 @@ export function summarise(profile: ProfileMetrics, isStalled = false): ProfileVe
   const tones = providers.map((provider) => stateWord(provider).tone);
   const problems = tones.filter((tone) => tone === "warn" || tone === "bad").length;
   const recovering = subscriptions.streams.filter(({ state }) => state === "recovering").length;
-  if (!served) return { ...facts, tone: "bad", words: "No usable provider" };
+  if (!served) {
+    const isOut = providers.length > 0 && providers.every(({ state }) => state === "maintenance");
+    const words = isOut ? "All providers are in maintenance" : "No usable provider";
+    return { ...facts, tone: "bad", words };
+  }
   if (usable === 0) return { ...facts, tone: "bad", words: "All providers fail" };
   if (isStalled) return { ...facts, tone: STALLED.tone, words: "No new block" };
   if (problems > 0) {

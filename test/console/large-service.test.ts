@@ -118,6 +118,7 @@ for (const [path, shown] of [
   ["/dashboard/chain/premium/chain-1", (page) => rowsOf(page, "Providers").nth(3)],
   ["/dashboard/chain/premium/chain-2", (page) => rowsOf(page, "Providers").nth(3)],
   ["/dashboard/chain/premium/chain-3", (page) => cordonOf(page)],
+  ["/dashboard/provider/p3-0", (page) => rowsOf(page, "Where it is used").nth(1)],
   ["/dashboard/requests", (page) => rowsOf(page, "Calls").nth(2)],
   ["/dashboard/streams", (page) => rowsOf(page, "Open streams").getByText(LONG_ID).nth(1)],
   ["/dashboard/errors", (page) => rowsOf(page, "Errors of providers").nth(1)],

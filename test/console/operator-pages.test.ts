@@ -56,6 +56,9 @@ test("anybody sees how the service is, and names that are markup stay text", opt
   const rows = page.getByRole("table", { name: "Providers" }).getByRole("row");
   await rows.nth(2).waitFor();
   assert.equal(await page.getByRole("button", { name: "Cordon" }).count(), 0);
+  await page.goto("/dashboard/provider/good");
+  await page.getByRole("table", { name: "Where it is used" }).waitFor();
+  assert.equal(await page.getByRole("button", { name: /Cordon|Test/ }).count(), 0);
   await page.goto("/dashboard/requests");
   await page.getByText("Sign in to see this").waitFor();
   await visitor.shots("requests-forbidden");
@@ -66,7 +69,7 @@ test("the operator tests a provider, cordons it, and it gets no calls", options,
   await signIn();
   await page.goto(CHAIN);
   const table = page.getByRole("table", { name: "Providers" });
-  await table.getByText(HOSTILE).click();
+  await table.getByRole("row").nth(2).click();
   await page.getByRole("button", { name: "Test now" }).click();
   await page
     .getByText(/Answered|Failed/)
@@ -125,13 +128,60 @@ test("what is wrong now stands first, in the headline and behind graphs", option
     .waitFor();
   await visitor.accessible();
   await visitor.shots("wrong-now");
-  await page.getByRole("link", { name: "failing on ethereum" }).first().click();
+  await page.getByRole("link", { name: "failing", exact: true }).first().click();
+  await page.getByText("Latency by method").waitFor();
+  await page.getByText("12 failed attempts").waitFor();
+  await page.getByRole("img", { name: /^State of failing: .*Failing/ }).waitFor();
+  await visitor.accessible();
+  await visitor.shots("provider");
+  await page.getByRole("link", { name: "ethereum", exact: true }).first().click();
   await page.getByRole("heading", { name: "Incidents" }).waitFor();
   await page.getByText("812 ms, its peers 95 ms").first().waitFor();
   await page.getByRole("img", { name: /^State of failing: .*Failing/ }).waitFor();
   await visitor.accessible();
   await visitor.shots("chain-incidents");
   await page.unroute("**/api/v1/incidents*");
+  visitor.clean();
+});
+
+test("a provider is out for maintenance and back in three clicks", options, async () => {
+  const now = new Date().toISOString();
+  const incident = {
+    ...{ id: `inc_${"2".repeat(20)}`, profile: "team", chain: "ethereum", provider: "failing" },
+    ...{ cause: "failing", state: "failing", words: "70 % HTTP 502", duration_s: 1 },
+    ...{ started_at: now, ended_at: null, good_since: null },
+    ...{ attempts: 17, failed: 12, failed_calls: 4, users: 3 },
+  };
+  await page.route("**/api/v1/incidents*", (route) =>
+    route.fulfill({ json: { incidents: [incident], next: null } }),
+  );
+  await page.goto("/dashboard");
+  await page.getByRole("button", { name: "Cordon" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Where").selectOption("Every profile and chain");
+  await dialog.getByLabel("How long").selectOption("1 hour");
+  await dialog.getByLabel(/Reason/).fill("new disk");
+  await visitor.accessible();
+  await visitor.shots("cordon-dialog");
+  await dialog.getByRole("button", { name: "Cordon" }).click();
+  await page.getByText("failing gets no more calls.").waitFor();
+  await page.unroute("**/api/v1/incidents*");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Search" }).fill("go to provider failing");
+  await page.getByRole("option", { name: /failing/ }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/dashboard/provider/failing");
+  const until = /Maintenance on ethereum since [\d:]+ until .*: cordoned by the operator, new disk/;
+  await page.getByText(until).waitFor();
+  await visitor.accessible();
+  await visitor.shots("provider-maintenance");
+  await page.getByRole("button", { name: "Uncordon everywhere" }).click();
+  await page.getByRole("button", { name: "Cordon everywhere" }).waitFor();
+  assert.equal(await page.getByText("new disk").count(), 0);
+  await page.goto("/dashboard/provider/good");
+  const classes = page.getByRole("img", { name: /^Latency p95 by class of methods/ });
+  await classes.waitFor();
+  await visitor.shots("provider-good");
   visitor.clean();
 });
 

@@ -24,6 +24,7 @@ import {
   ago,
   axisTexts,
   breakable,
+  clock,
   count,
   duration,
   even,
@@ -48,6 +49,7 @@ import {
   summarise,
   type TransportMetrics,
   transportNotes,
+  worstPlaces,
 } from "../../console/health/states.ts";
 import {
   filterOf,
@@ -191,6 +193,12 @@ test("what holds calls of a transport back is said beside the state of its provi
   ]);
 });
 
+test("a moment by the clock has its day where that is not today", () => {
+  const noon = new Date(2026, 10, 29, 12, 5).getTime();
+  assert.equal(clock(noon, noon + 60_000), "12:05");
+  assert.equal(clock(noon, noon - 86_400_000), "29 Nov 12:05");
+});
+
 test("a state has one word and colour, and a provider that was killed is not usable", () => {
   const tones = (["good", "slow", "failing", "down", "maintenance"] as const).map(
     (state) => stateWord({ state }).tone,
@@ -207,6 +215,20 @@ test("a state has one word and colour, and a provider that was killed is not usa
   assert.deepEqual([killed.usable, killed.providers], [2, 3]);
   assert.deepEqual([killed.tone, killed.words], ["warn", "1 provider has problems"]);
   assert.equal(of("down", "maintenance").words, "No usable provider");
+  assert.deepEqual(
+    [of("good", "maintenance").tone, of("good", "maintenance").words],
+    ["good", "Normal"],
+  );
+  const out = of("maintenance", "maintenance");
+  assert.deepEqual([out.tone, out.words], ["bad", "All providers are in maintenance"]);
+  const places = (["good", "maintenance", "down", "slow"] as const).map((state) => ({
+    ...{ profile: "p", chain: "a" },
+    provider: { ...PROVIDER, state },
+  }));
+  assert.deepEqual(
+    worstPlaces(places).map(({ provider }) => provider.state),
+    ["down", "slow", "maintenance", "good"],
+  );
   assert.deepEqual([of("failing").words, of("failing").served], ["All providers fail", true]);
   assert.deepEqual([of("good", "recovered").tone, of(null).usable], ["good", 1]);
 });

@@ -7,10 +7,10 @@ import { Card, figures, inUnit, PageHead } from "../../components/card.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { Badge, Link, Name } from "../../components/inline.tsx";
 import { Empty, isMissing, Loaded } from "../../components/page-state.tsx";
+import { ProviderTable } from "../../components/provider-table.tsx";
 import { compact, count, visible } from "../../format/text.ts";
 import { type ChainMetrics, type ProfileMetrics, summarise } from "../../health/states.ts";
 import { ChainHistory } from "./chain-history.tsx";
-import { ProviderTable } from "./provider-table.tsx";
 import { SubscriptionsCard } from "./subscriptions-card.tsx";
 
 const POLL_MS = 1_000;
@@ -95,7 +95,15 @@ function ChainView({ chain, profile, changed }: ChainViewProps) {
         ["Calls to providers", compact(profile.calls), "since the start"],
         ["Subscribers", count(profile.subscriptions.subscribers)],
       ])}
-      <ProviderTable profile={profile} chain={chain.chain_name} changed={changed} />
+      <ProviderTable
+        title="Providers"
+        places={profile.providers.map((provider) => ({
+          ...{ profile: profile.profile, chain: chain.chain_name },
+          provider,
+        }))}
+        by="provider"
+        changed={changed}
+      />
       <ChainHistory profile={profile.profile} chain={chain.chain_name} />
       <SubscriptionsCard {...profile.subscriptions} />
       <Addresses profile={profile.profile} chain={chain.chain_name} />

@@ -7,7 +7,7 @@ import { ActionsCard } from "../../components/actions-card.tsx";
 import { figures, inUnit, PageHead } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
 import { Notice } from "../../components/controls.tsx";
-import { StateBadge, Time, type Word } from "../../components/inline.tsx";
+import { ProviderLink, StateBadge, Time, type Word } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table, TableCard } from "../../components/table.tsx";
 import {
@@ -230,6 +230,7 @@ function Providers({ nodes, providers }: Pick<NodesAnswer, "nodes" | "providers"
 const SEEN_COLUMNS: readonly Column<SharedView>[] = [
   column.text("provider", "Provider", ({ provider }) => provider, {
     kind: "lead",
+    render: ({ provider }) => <ProviderLink id={provider} />,
     note: ({ profile, chain }) => `${profile}, ${chain}`,
   }),
   column.state("state", "Circuit", ({ worst }) => circuitWord(worst), {

@@ -10,7 +10,7 @@ import { Card } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
 import { ActionNotice, Button, Notice, named, Select } from "../../components/controls.tsx";
 import { DiffView } from "../../components/diff-view.tsx";
-import type { Word } from "../../components/inline.tsx";
+import { ProviderLink, type Word } from "../../components/inline.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { bytes, DASH, milliseconds, transportName, visible } from "../../format/text.ts";
 import { Json } from "./answer-card.tsx";
@@ -98,6 +98,7 @@ function keyOf({ provider, transport }: Row): string {
 const COLUMNS: readonly Column<Row>[] = [
   column.text("provider", "Provider", (row) => row.provider, {
     kind: "lead",
+    render: ({ provider }) => <ProviderLink id={provider} />,
     note: (row) => transportName(row.transport),
   }),
   column.state("outcome", "Outcome", wordOf, { value: (row) => row.group }),

@@ -1,11 +1,8 @@
 // The providers of a profile on a chain, one row for each transport in use; a row opens to what
 // each method came to.
 
-import { ForOperator, useIsOperator } from "../../app/app.ts";
-import { ShareBar } from "../../components/card.tsx";
-import * as column from "../../components/columns.tsx";
-import { Dot, Time } from "../../components/inline.tsx";
-import { type Column, Table, TableCard } from "../../components/table.tsx";
+import { ForOperator, useIsOperator } from "../app/app.ts";
+import { pathTo } from "../app/router.ts";
 import {
   count,
   duration,
@@ -14,66 +11,67 @@ import {
   success,
   textList,
   transportName,
-} from "../../format/text.ts";
+} from "../format/text.ts";
 import {
   CIRCUITS,
   isSilent,
   learnedNotes,
   limitNotes,
-  type ProfileMetrics,
   type ProviderMetrics,
+  type ProviderPlace,
   shownTransports,
   stateWord,
   type TransportMetrics,
   transportNotes,
-} from "../../health/states.ts";
+} from "../health/states.ts";
+import { ShareBar } from "./card.tsx";
+import * as column from "./columns.tsx";
+import { Clock, Dot, Link, Name, ProviderLink, Time } from "./inline.tsx";
 import { ProviderActions } from "./provider-actions.tsx";
+import { type Column, Table, TableCard } from "./table.tsx";
 
 /** A row: one transport of a provider. */
-interface ProviderRow {
-  readonly provider: ProviderMetrics;
+interface ProviderRow extends ProviderPlace {
   readonly transport: TransportMetrics;
 }
 
 const LOW_SUCCESS = 0.9;
 
 interface ProviderTableProps {
-  readonly profile: ProfileMetrics;
-  readonly chain: string;
+  readonly title: string;
+  readonly places: readonly ProviderPlace[];
+  /** What its rows are told by: the providers of a chain, or the chains of a provider. */
+  readonly by: keyof typeof LEADS;
   /** Reads the page again. */
   readonly changed: () => void;
 }
 
-/** The table of providers. */
-export function ProviderTable({ profile, chain, changed }: ProviderTableProps) {
-  const rows = profile.providers.flatMap((provider) =>
-    shownTransports(provider).map((transport): ProviderRow => ({ provider, transport })),
+/** Providers, one row for each transport in use. */
+export function ProviderTable({ title, places, by, changed }: ProviderTableProps) {
+  const rows = places.flatMap((place) =>
+    shownTransports(place.provider).map((transport): ProviderRow => ({ ...place, transport })),
   );
   return (
     <TableCard
-      title="Providers"
+      title={title}
       lead={
         (useIsOperator()
-          ? "Open a provider to test or cordon it, and to see its methods. "
-          : "Open a provider to see its methods. ") +
+          ? "Open a row to test or cordon the provider, and to see its methods. "
+          : "Open a row to see its methods. ") +
         "A dash means unknown. Percentiles are of the latest few thousand answers."
       }
       name="providers"
-      columns={COLUMNS}
+      columns={[LEADS[by], ...COLUMNS]}
       rows={rows}
       keyOf={keyOf}
-      textOf={({ provider, transport }) =>
-        `${provider.name} ${provider.id} ${provider.region ?? ""} ${transport.transport} ` +
-        stateWord(provider).word
+      textOf={({ profile, chain, provider, transport }) =>
+        `${by === "place" ? `${profile} ${chain}` : ""} ${provider.name} ${provider.id} ` +
+        `${provider.region ?? ""} ${transport.transport} ${stateWord(provider).word}`
       }
       expand={(row) => (
         <div class="stack">
           <ForOperator>
-            <ProviderActions
-              name={{ profile: profile.profile, chain, provider: row.provider.id }}
-              provider={row.provider}
-              changed={changed}
-            />
+            <ProviderActions places={[row]} changed={changed} />
           </ForOperator>
           <MethodTable methods={row.transport.methods} />
         </div>
@@ -83,15 +81,25 @@ export function ProviderTable({ profile, chain, changed }: ProviderTableProps) {
   );
 }
 
-function keyOf({ provider, transport }: ProviderRow): string {
-  return `${provider.id} ${transport.transport}`;
+function keyOf({ profile, chain, provider, transport }: ProviderRow): string {
+  return `${profile} ${chain} ${provider.id} ${transport.transport}`;
 }
 
-const COLUMNS: readonly Column<ProviderRow>[] = [
-  column.text("provider", "Provider", ({ provider }) => provider.name, {
+const LEADS = {
+  provider: column.text<ProviderRow>("provider", "Provider", ({ provider }) => provider.name, {
     kind: "lead",
-    note: noteOf,
+    render: ({ provider: { id, name } }) => <ProviderLink {...{ id, name }} />,
+    note: (row) =>
+      textList([row.provider.id !== row.provider.name && row.provider.id, standingOf(row)]),
   }),
+  place: column.text<ProviderRow>("chain", "Chain", ({ chain }) => chain, {
+    kind: "lead",
+    render: ({ profile, chain }) => <Link to={pathTo("chain", profile, chain)}>{chain}</Link>,
+    note: (row) => textList([`profile ${row.profile}`, standingOf(row)]),
+  }),
+} as const;
+
+const COLUMNS: readonly Column<ProviderRow>[] = [
   column.text("state", "State", ({ provider }) => stateWord(provider).word, {
     kind: "wide",
     render: (row) => <State {...row} />,
@@ -123,9 +131,8 @@ const COLUMNS: readonly Column<ProviderRow>[] = [
   column.number("probe", "Probe ms", ({ transport }) => transport.latency_ms.probe, milliseconds),
 ];
 
-function noteOf({ provider, transport }: ProviderRow): string {
+function standingOf({ provider, transport }: ProviderRow): string {
   return textList([
-    provider.id !== provider.name && provider.id,
     provider.region,
     transportName(transport.transport),
     socketText(provider, transport),
@@ -157,7 +164,7 @@ function State({ provider, transport }: ProviderRow) {
   const limits = isFirst && limitNotes(provider);
   const learned = learnedNotes(transport);
   const { cause, state_since: since } = provider;
-  const reason = provider.cordon?.reason ?? null;
+  const { reason = null, until = null } = provider.cordon ?? {};
   return (
     <>
       <span class="with-dot">
@@ -168,10 +175,15 @@ function State({ provider, transport }: ProviderRow) {
           {cause}
           {reason === null ? null : (
             <>
-              : <bdi>{reason}</bdi>
+              : <Name text={reason} />
             </>
           )}
           , <Time at={since} />
+          {until === null ? null : (
+            <>
+              , until <Clock at={until} />
+            </>
+          )}
         </small>
       ) : null}
       {notes.length === 0 ? null : <small class="warn toned">{notes.join(", ")}</small>}
@@ -181,7 +193,8 @@ function State({ provider, transport }: ProviderRow) {
   );
 }
 
-type MethodRow = TransportMetrics["methods"][number];
+/** What a method came to at a provider. */
+export type MethodRow = TransportMetrics["methods"][number];
 
 /** What each method came to in the latest 10 minutes. */
 function MethodTable({ methods }: { readonly methods: readonly MethodRow[] }) {
@@ -200,7 +213,8 @@ function MethodTable({ methods }: { readonly methods: readonly MethodRow[] }) {
   );
 }
 
-const METHOD_COLUMNS: readonly Column<MethodRow>[] = [
+/** What is known of it. */
+export const METHOD_COLUMNS: readonly Column<MethodRow>[] = [
   column.code("method", "Method", ({ method }) => method, { kind: "lead" }),
   column.number("calls", "Calls", ({ calls }) => calls),
   column.number("success", "Success", ({ success_rate: rate }) => rate, success),
