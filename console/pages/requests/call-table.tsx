@@ -16,6 +16,7 @@ import {
   visible,
 } from "../../format/text.ts";
 import { endText, OUTCOMES, reasonText } from "../../health/outcomes.ts";
+import { lacksReasons } from "./decision-sentence.ts";
 import type { KeyNames } from "./suggestions.ts";
 
 interface CallTableProps {
@@ -145,10 +146,15 @@ function outcomeOf({ outcome, reason, cause, notification }: CallEvent) {
   );
 }
 
-function attemptsOf({ attempts, failovers, pinned, what_if: isPlanKept }: CallEvent) {
+function attemptsOf(call: CallEvent) {
+  const { attempts, failovers } = call;
   const number = <span class={failovers > 0 ? "warn toned" : ""}>{attempts}</span>;
-  if (attempts === 0 || pinned || isPlanKept) return number;
-  return <span title="The inputs of its plan were not kept">no plan {number}</span>;
+  if (!lacksReasons(call)) return number;
+  return (
+    <>
+      <span class="muted">why not recorded</span> {number}
+    </>
+  );
 }
 
 const SOURCES: Readonly<Record<CallEvent["source"], string>> = {
