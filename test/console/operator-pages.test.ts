@@ -301,7 +301,7 @@ test("filters are chips, and a request id finds its call", options, async () => 
   await rows.nth(1).waitFor();
   assert.equal(await rows.count(), 2);
   await add("req-0-0");
-  await page.getByText("No call of this request id that passes the filters is kept").waitFor();
+  await page.getByText("No call of this request id and these filters is kept").waitFor();
   await page.getByText(/at most 10 a second, and 200 of each filter/).waitFor();
   await visitor.accessible();
   await visitor.shots("requests-id");

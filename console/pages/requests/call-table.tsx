@@ -79,8 +79,8 @@ export function LiveTable({ calls, words, ...rest }: LiveTableProps) {
         <span>{words}</span>
         {waiting === 0 ? null : (
           <Button look="small" press={show}>
-            {waiting < MAX_CALLS ? plural(waiting, "new call") : `${MAX_CALLS} or more new calls`} –
-            show
+            {waiting < MAX_CALLS ? "" : "At least "}
+            {plural(waiting, "new call")} – show
           </Button>
         )}
       </div>

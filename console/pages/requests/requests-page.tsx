@@ -28,7 +28,6 @@ import type { KeyNames } from "./suggestions.ts";
 
 const MOST_KEPT = 200;
 const KEYS_MS = 60_000;
-const KEYS_HOURS = 24;
 
 type Decisions = AnswerOf<"GET /api/v1/operator/decisions">;
 
@@ -44,7 +43,7 @@ export function RequestsPage() {
   const { id } = useStore(router.place).query;
   const range = useRange();
   const history = useServiceHistory(range).data;
-  const isLive = range.from === undefined && id === undefined;
+  const isLive = range.from === undefined && !id;
   const Calls = isLive ? LiveCalls : KeptCalls;
   return <Calls {...{ range, history, keys: useKeyNames() }} />;
 }
@@ -53,25 +52,18 @@ export function RequestsPage() {
 function useKeyNames(): KeyNames {
   const { client, session } = useApp();
   const isHosted = useStore(session.state)?.instance.hosted === true;
-  const used = useResource<readonly (readonly [string, string])[]>(
+  const used = useResource<Pick<AnswerOf<"GET /api/v1/operator/usage">, "by_key">>(
     `used keys ${isHosted}`,
     KEYS_MS,
     async (signal) => {
-      if (!isHosted) return { kind: "ok", body: [] };
-      const query = { hours: KEYS_HOURS };
-      const usage = await client.call("GET /api/v1/operator/usage", { query }, { signal });
-      if (usage.kind === "failed") return usage;
-      return { kind: "ok", body: usage.body.by_key.map(nameOf) };
+      if (!isHosted) return { kind: "ok", body: { by_key: [] } };
+      return client.call("GET /api/v1/operator/usage", { query: { hours: 24 } }, { signal });
     },
   );
-  return useMemo(() => new Map(used.data ?? []), [used.data]);
-}
-
-type UsedKey = AnswerOf<"GET /api/v1/operator/usage">["by_key"][number];
-
-/** The id of a key, and its name or how it begins. */
-function nameOf({ key_id: id, name, key_prefix: prefix }: UsedKey) {
-  return [id, name === "" ? `${prefix}…` : name] as const;
+  return useMemo(() => {
+    const keys = used.data?.by_key ?? [];
+    return new Map(keys.map((key) => [key.key_id, key.name || `${key.key_prefix}…`]));
+  }, [used.data]);
 }
 
 function LiveCalls({ range, history, keys }: CallsProps) {
@@ -101,11 +93,11 @@ function LiveCalls({ range, history, keys }: CallsProps) {
       <Card flush>
         <Filters {...{ keys, calls }} />
         <Loaded resource={latest}>
-          {(answer) => (
+          {({ unwatched_per_second: few }) => (
             <LiveTable
               key={watched}
               {...{ calls, keys }}
-              words={feed.gap || liveText(answer)}
+              words={feed.gap || `The latest ${MAX_CALLS} at most. ${earlier(few)}`}
               empty={`No call yet ${rangeWords(range)} that passes the filters`}
             />
           )}
@@ -115,12 +107,8 @@ function LiveCalls({ range, history, keys }: CallsProps) {
   );
 }
 
-/** What is missing of the calls on show while the feed shows all that end. */
-function liveText({ unwatched_per_second: few }: Decisions): string {
-  return (
-    `The latest ${MAX_CALLS}. Of those that ended before this page was open, at most ${few} a ` +
-    "second were kept, unless somebody watched."
-  );
+function earlier(perSecond: number): string {
+  return `Before this page was at most ${perSecond} a second were kept, more if watched.`;
 }
 
 function KeptCalls({ range, history, keys }: CallsProps) {
@@ -151,7 +139,7 @@ function KeptCalls({ range, history, keys }: CallsProps) {
               <CallTable
                 calls={answer.decisions}
                 keys={keys}
-                empty={`No call of this ${id === undefined ? "time" : "request id"} that passes the filters is kept`}
+                empty={`No call of this ${id ? "request id" : "time"} and these filters is kept`}
               />
             </>
           )}
