@@ -108,7 +108,7 @@ function LiveCalls({ range, history, keys }: CallsProps) {
 }
 
 function earlier(perSecond: number): string {
-  return `Before this page was at most ${perSecond} a second were kept, more if watched.`;
+  return `Before this page was open, at most ${perSecond} a second were kept, more if watched.`;
 }
 
 function KeptCalls({ range, history, keys }: CallsProps) {
