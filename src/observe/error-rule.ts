@@ -1,9 +1,6 @@
 // Suggests an `error_rules` entry for an unknown error: its code, and the longest piece of text
 // that is the same in every such error. The category is for the operator to choose. Pure.
-import type { UnknownError } from "../core/provider-errors/error-samples.ts";
-
-/** An entry, as YAML to copy and as a value. */
-export type ErrorRuleEntry = NonNullable<ReturnType<typeof errorRuleFor>>;
+import type { RedactedError } from "./error-book.ts";
 
 /** What stands in a sample for what changes: secrets, hex and numbers. */
 const CHANGING = /\[redacted\]|0x…|\d+|[\p{Cc}]/gu;
@@ -13,9 +10,9 @@ const MAX_CHARS = 80;
 const CATEGORY = "unknown";
 const HINT = "# choose what it means: rate_limit, server, method_unsupported, …";
 
-/** The entry for an error; null = it has neither a code nor a text that stays. */
-export function errorRuleFor({ code, sample }: Pick<UnknownError, "code" | "sample">) {
-  const [piece = ""] = sample
+/** The entry, as YAML and as a value; null = the error has neither a code nor a text that stays. */
+export function errorRuleFor({ code, sample }: Pick<RedactedError, "code" | "sample">) {
+  const [piece = ""] = (sample ?? "")
     .toLowerCase()
     .split(CHANGING)
     .map((text) => text.slice(0, MAX_CHARS).trim())

@@ -118,8 +118,9 @@ export const METRICS: readonly Metric[] = [
   counter(
     "svc_hidden_failures_total",
     "Attempts at which a provider failed and the caller did not notice: another attempt gave the " +
-      "answer, or showed the error to be the caller's own.",
-    perSeries(({ hiddenFailures }) => one(hiddenFailures)),
+      "answer, or showed the error to be the caller's own. The provider is empty where it is a " +
+      "user's own, or one of more than 200.",
+    labelled([...CHAIN, "provider"], hiddenSamples),
   ),
   counter(
     "svc_answers_total",
@@ -141,9 +142,9 @@ export const METRICS: readonly Metric[] = [
   ),
   counter(
     "svc_unknown_provider_errors_total",
-    "Provider errors that no rule of the classification knows; samples: /api/metrics/{chain} " +
-      "for the operator.",
-    perSeries(({ unknown }) => one(unknown.total)),
+    "Provider errors that no rule of the classification knows; samples: " +
+      "GET /api/v1/operator/errors.",
+    perSeries(({ unknown }) => one(unknown)),
   ),
   counter(
     "svc_panic_calls_total",
@@ -630,6 +631,19 @@ function perSeries(
   return labelled([...CHAIN, ...further], ({ observer }) =>
     perChain(observer.allSeries(), samplesOf),
   );
+}
+
+/** Failures that failover hid, by provider; callers see the aliases of managed pools. */
+function hiddenSamples({ observer, registry, realIds }: Readings): readonly Sample[] {
+  const shown = new Set(
+    registry.profiles.flatMap(({ profile }) => (profile.managed ? [] : [profile.slug])),
+  );
+  return perChain(observer.allSeries(), ({ profile, hiddenFailures: { rows, others } }) => [
+    ...Array.from(rows.values(), ({ of, count }): NumberSample => {
+      return [[realIds || shown.has(profile) ? of.id : of.alias], count];
+    }),
+    ...(others === 0 ? [] : [[[""], others] as const]),
+  ]);
 }
 
 /** Collects from the tracker of every profile and chain; null = unknown. */

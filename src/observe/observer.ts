@@ -3,11 +3,8 @@
 // addresses.
 import type { Logger } from "pino";
 import { type CallEnd, hidesFailures, isProviderFailure } from "../core/call-end.ts";
-import type { Attempt } from "../core/provider/attempt.ts";
 import { addTo } from "../core/provider/latency.ts";
 import type { Provider } from "../core/provider/profile.ts";
-import { noteSeen, noteUnknown } from "../core/provider-errors/error-samples.ts";
-import type { Failure } from "../core/rpc/failure.ts";
 import type { Method } from "../core/rpc/method.ts";
 import type { Runtime } from "../runtime.ts";
 import { BatchCounts } from "../upstream/batch/batching-upstream.ts";
@@ -18,11 +15,12 @@ import { OVERTAKEN } from "../upstream/engine/refusal.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import type { HealthChange } from "../upstream/health/provider-records.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
+import { type CountedShape, ErrorBook, UNKNOWN_CATEGORIES, unknownIn } from "./error-book.ts";
 import type { EndedCall } from "./feed/decision.ts";
 import { EventFeed } from "./feed/event-feed.ts";
 import { FailureCounts } from "./history/failure-counts.ts";
 import { HistoryCounts } from "./history/history-counts.ts";
-import { redactedMessage, redactedMethod } from "./redacted-error.ts";
+import { redactedMethod } from "./redacted-error.ts";
 import { RepeatLimiter } from "./repeat-limiter.ts";
 import { Series } from "./series.ts";
 
@@ -46,9 +44,6 @@ const RETURNED_TWICE = "the memory of an answer was returned twice: please repor
 
 /** Most attempts in one line: only calls in parts have more. */
 const MAX_ATTEMPTS = 50;
-
-/** Categories of errors that matched no rule. */
-const UNKNOWN_CATEGORIES: ReadonlySet<string> = new Set(["unknown", "tx_rejected"]);
 
 /** This process among the workers of its service. */
 export interface ObserverPlace {
@@ -74,6 +69,8 @@ export class Observer {
   readonly history = new HistoryCounts();
   /** Failures by provider, for incidents. */
   readonly failures: FailureCounts;
+  /** Errors of calls by shape, for the operator. */
+  readonly errors: ErrorBook;
   /** Events for those who watch the service live. */
   readonly feed: EventFeed;
   /** Calls over ranges of blocks that were asked for in parts. */
@@ -101,6 +98,7 @@ export class Observer {
     this.#runtime = runtime;
     this.unplaced = new Series(this.history.chain("", ""));
     this.failures = new FailureCounts(place.salt);
+    this.errors = new ErrorBook(runtime);
     this.feed = new EventFeed({ runtime, worker: place.worker, workers: place.workers });
     this.#repeats = new RepeatLimiter(runtime, (cause, held) =>
       log.warn({ cause, held }, "more like this in the last minute"),
@@ -127,7 +125,10 @@ export class Observer {
     const nowMs = this.#runtime.now();
     if (answer !== null) series.sources[answer.source.kind]++;
     if (call.isNotification) series.countUnanswered();
-    else series.count(method, end);
+    else {
+      series.count(method, end);
+      this.#tellUnknown(series, this.errors.answered(call));
+    }
     if (route !== null) this.#routed(call, route, nowMs);
     this.feed.ended(call, nowMs);
   }
@@ -189,7 +190,7 @@ export class Observer {
     this.log.warn({ provider, most }, text);
   }
 
-  /** Logs a routed call at its end, and keeps samples of provider errors. */
+  /** Logs a routed call at its end, and counts failures of its providers. */
   #finished(call: CountedCall, route: RoutedCall, answer: Answer): void {
     const { series: to, end } = call;
     let failures = 0;
@@ -198,10 +199,10 @@ export class Observer {
       if (isProviderFailure(attempt.verdict.category)) failures++;
       if (attempt.provider.guarded) continue;
       this.failures.attempt(to, attempt, failure?.httpStatus ?? 0);
-      if (failure !== null) this.#noteError(to, route, attempt, failure);
+      if (failure !== null && UNKNOWN_CATEGORIES.has(attempt.verdict.category)) to.unknown++;
     }
     if (failures > 0 && end.outcome === "failed") this.failures.call(to, route);
-    if (failures > 0 && !call.isNotification && hidesFailures(end)) to.countHidden(failures);
+    if (failures > 0 && !call.isNotification && hidesFailures(end)) this.#hid(call, route);
     const isFault = answer.outcome.kind === "fault";
     if ((isFault || isRetried(route)) && this.log.isLevelEnabled("warn")) {
       const text = isFault ? "request failed" : "request took more than one attempt";
@@ -212,29 +213,26 @@ export class Observer {
     if (this.log.isLevelEnabled("debug")) this.log.debug(lineOf(call, route, answer), "request");
   }
 
-  /** Records an error by its category; one that matches no rule also by its shape, and logs it. */
-  #noteError(
-    to: Series,
-    { request }: RoutedCall,
-    { provider, verdict }: Attempt,
-    failure: Failure,
-  ): void {
-    if (verdict === null) return;
-    const { code, httpStatus } = failure;
-    const { methodName: method } = request.call;
-    const { category } = verdict;
-    const message = String(failure.message);
-    const nowMs = this.#runtime.wallMs();
-    const about = { provider: provider.id, code, httpStatus };
-    const redact = (text: string): string => redactedMessage(provider, text);
-    const describe = () => ({ method: redactedMethod(method), sample: redact(message) });
-    noteSeen(to.errors, { ...about, category, describe }, nowMs);
-    if (!UNKNOWN_CATEGORIES.has(category)) return;
-    const shape = noteUnknown(to.unknown, { ...about, method, message, redact }, nowMs);
-    const cause = `unknown error of ${provider.id}`;
-    if (shape === null || !this.#repeats.mayLog(to.profile, cause)) return;
+  /** Counts the attempts that providers failed, and that the caller did not notice. */
+  #hid(call: CountedCall, { traces }: RoutedCall): void {
+    for (const trace of traces) {
+      const { verdict, provider } = trace.attempt;
+      if (verdict === null || !isProviderFailure(verdict.category)) continue;
+      call.series.countHidden(provider);
+      this.#tellUnknown(call.series, this.errors.hid(call, trace));
+    }
+  }
+
+  /** Logs an error that no rule knows, where it is the first of its shape. */
+  #tellUnknown({ profile, chain }: Series, shape: CountedShape | null): void {
+    const unknown = shape?.count === 1 ? unknownIn(shape) : null;
+    if (shape === null || unknown?.sample == null) return;
+    const [place] = shape.providers.rows.values();
+    const provider = place?.of.provider ?? null;
+    const [method] = shape.methods.rows.values();
+    if (!this.#repeats.mayLog(profile, `unknown error of ${provider}`)) return;
     this.log.warn(
-      { profile: to.profile, chain: to.chain, ...shape },
+      { profile, chain, provider, method: method?.of, ...unknown },
       "a provider error that no rule knows; `error_rules` can say what it means",
     );
   }

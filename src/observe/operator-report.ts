@@ -1,30 +1,25 @@
 // What an operator reads of the whole service beside metrics: decisions, errors of providers and
 // streams. Every process answers of itself, and the answers are merged. Shows real provider ids.
-import { errorGroupOf } from "../core/provider-errors/category.ts";
-import type { SeenError } from "../core/provider-errors/error-samples.ts";
 import type { PlanChange } from "../core/routing/what-if.ts";
 import type { Bus, QuestionTopic } from "../core/workers/bus.ts";
 import { FAILOVER_REASONS } from "../upstream/stream/subscriber.ts";
 import type { SubscriptionReport, Subscriptions } from "../upstream/stream/subscriptions.ts";
-import { type ErrorRuleEntry, errorRuleFor } from "./error-rule.ts";
 import { type CallFilter, matches } from "./feed/call-filter.ts";
 import { callEventOf, decisionView, filteredDecisionOf, whatIfView } from "./feed/decision.ts";
 import { ownCallOf } from "./feed/own-call.ts";
 import type { Interval } from "./history/history-report.ts";
 import { CHECK_RESULTS } from "./metrics.ts";
 import type { Observer } from "./observer.ts";
-import type { Series } from "./series.ts";
 
 /** What reports are made of. */
 export interface ReportParts {
-  readonly observer: Pick<Observer, "feed" | "allSeries">;
+  readonly observer: Pick<Observer, "errors" | "feed">;
   readonly subscriptions: Pick<Subscriptions, "reports" | "counts" | "checks">;
 }
 
 /** A worker that does not answer within this time is left out. */
 const WORKER_MS = 2_000;
 const MAX_STREAMS = 500;
-const MAX_SHAPES = 1_000;
 
 /** A question about the service: what one process answers, and how the answers become one. */
 export class ServiceReport<Query, Own, Whole> {
@@ -144,78 +139,12 @@ export const WHAT_IF = new ServiceReport(
   (answers) => answers.find((answer) => answer !== null) ?? null,
 );
 
-/** The errors of providers by shape: those that no rule knows first, each part newest first. */
+/** The errors of calls by shape. */
 export const ERRORS = new ServiceReport(
   "errors",
-  ({ observer }, _: object) =>
-    newestFirst(
-      observer.allSeries().flatMap((series) => [
-        ...Array.from(series.unknown.shapes.values(), (shape) => {
-          const error = { ...shape, category: "unknown", firstMs: null };
-          return errorShape(series, error, errorRuleFor(shape));
-        }),
-        ...[...series.errors.values()]
-          .filter(({ category }) => category !== "unknown")
-          .map((error) => errorShape(series, error, null)),
-      ]),
-    ),
-  (answers) => {
-    const groups = Map.groupBy(
-      answers.flat(),
-      ({ profile, chain, provider, category, code, sample }) => {
-        const shape = category === "unknown" ? [code, sample] : 0;
-        return JSON.stringify([profile, chain, provider, category, shape]);
-      },
-    );
-    return newestFirst(Array.from(groups.values(), mergedShape));
-  },
+  ({ observer: { errors } }, _: object) => ({ totals: errors.totals, shapes: errors.shapes() }),
+  (answers) => answers,
 );
-
-type ErrorShape = ReturnType<typeof errorShape>;
-
-function errorShape(
-  { profile, chain }: Series,
-  error: Omit<SeenError, "sampledMs" | "firstMs"> & { readonly firstMs: number | null },
-  /** Only of errors that no rule knows. */
-  rule: ErrorRuleEntry | null,
-) {
-  const { provider, method, category, code, httpStatus, sample, count, firstMs, lastMs } = error;
-  return {
-    profile,
-    chain,
-    provider,
-    method,
-    category,
-    group: errorGroupOf(category),
-    code,
-    http_status: httpStatus === 0 ? null : httpStatus,
-    sample,
-    count,
-    first_seen: firstMs === null ? null : new Date(firstMs).toISOString(),
-    last_seen: new Date(lastMs).toISOString(),
-    rule,
-  };
-}
-
-/** One shape of several processes. */
-function mergedShape(same: readonly ErrorShape[]): ErrorShape {
-  const newest = same.reduce((best, each) => (each.last_seen > best.last_seen ? each : best));
-  const firsts = same.flatMap(({ first_seen }) => (first_seen === null ? [] : [first_seen]));
-  return {
-    ...newest,
-    count: sumOf(same, ({ count }) => count),
-    first_seen: firsts.sort()[0] ?? null,
-  };
-}
-
-function newestFirst(shapes: readonly ErrorShape[]): readonly ErrorShape[] {
-  const sorted = shapes.toSorted(
-    (left, right) =>
-      Number(left.category !== "unknown") - Number(right.category !== "unknown") ||
-      (left.last_seen < right.last_seen ? 1 : -1),
-  );
-  return sorted.slice(0, MAX_SHAPES);
-}
 
 /** The subscriptions upstream, the most subscribed first, and sums over all of them. */
 export const STREAMS = new ServiceReport(

@@ -1,7 +1,6 @@
 // What of the words of providers and callers may be shown to the operator: without secrets, and
 // without hex, which may be what a caller sent or was told.
 import type { Provider } from "../core/provider/profile.ts";
-import { withoutHex } from "../core/provider-errors/error-samples.ts";
 import { REDACTED, redact } from "../core/redact/redact.ts";
 import { repeatsSecret } from "../upstream/engine/refusal.ts";
 
@@ -10,11 +9,14 @@ const READ_CHARS = 1_000;
 const SHOWN_CHARS = 300;
 const METHOD_CHARS = 64;
 
-/** What a provider said, as it may be shown. */
-export function redactedMessage(provider: Provider, message: string): string {
+/** What a provider said, as it may be shown; null = the service said it. */
+export function redactedMessage(provider: Provider | null, message: string): string {
   const text = message.slice(0, READ_CHARS);
-  if (repeatsSecret(provider, text)) return REDACTED;
-  const unnamed = hostsOf(provider).reduce((rest, host) => without(host, rest), text);
+  if (provider !== null && repeatsSecret(provider, text)) return REDACTED;
+  const unnamed = (provider === null ? [] : hostsOf(provider)).reduce(
+    (rest, host) => without(host, rest),
+    text,
+  );
   return withoutHex(redact(unnamed)).slice(0, SHOWN_CHARS);
 }
 
@@ -35,4 +37,9 @@ function hostsOf({ url, wsUrl }: Provider): readonly string[] {
 /** The name of a method as a caller wrote it, as it may be shown. No secret is cut. */
 export function redactedMethod(name: string): string {
   return withoutHex(redact(name.slice(0, READ_CHARS))).slice(0, METHOD_CHARS);
+}
+
+/** A text without hex: addresses, hashes, data of calls. Unchanged where it was removed before. */
+function withoutHex(text: string): string {
+  return text.replace(/\b0x[0-9a-f]*…?|\b[0-9a-f]{16,}\b/gi, "0x…");
 }

@@ -1,12 +1,16 @@
 // The counters of one profile on one chain.
 import { CALL_ENDS, CALL_OUTCOMES, type CallEnd } from "../core/call-end.ts";
 import { Histogram } from "../core/provider/latency.ts";
-import { type SeenErrors, UnknownErrors } from "../core/provider-errors/error-samples.ts";
+import type { Provider } from "../core/provider/profile.ts";
 import type { AnswerSource } from "../core/routing/answer-source.ts";
 import type { CacheUse } from "../core/routing/cache-terms.ts";
 import { METHOD_SLOTS, type Method } from "../core/rpc/method.ts";
 import { COUNTED_KINDS } from "../core/stream/subscription.ts";
+import { Tally } from "./error-book.ts";
 import type { ChainCounts } from "./history/history-counts.ts";
+
+/** Providers of a series that are told apart. */
+const MAX_PROVIDERS = 200;
 
 /** Counts of one profile on one chain, from zero. */
 export class Series {
@@ -18,8 +22,8 @@ export class Series {
   readonly requests = new Float64Array(METHOD_SLOTS * CALL_OUTCOMES.length);
   /** Requests without an id, which get no answer. */
   unanswered = 0;
-  /** Attempts at which a provider failed and the caller did not notice. */
-  hiddenFailures = 0;
+  /** Attempts that providers failed unnoticed by callers; those of users' own are others. */
+  readonly hiddenFailures = new Tally<Pick<Provider, "id" | "alias">>(MAX_PROVIDERS);
   readonly durations = new Histogram();
   /** Notifications delivered, by position in `COUNTED_KINDS`. */
   readonly notifications = new Float64Array(COUNTED_KINDS.length);
@@ -46,9 +50,7 @@ export class Series {
   /** Calls by how they met the cache. */
   readonly cacheUses: Record<CacheUse["result"], number> = { hit: 0, miss: 0, bypass: 0 };
   /** Errors of the operator's providers that match no rule. */
-  readonly unknown = new UnknownErrors();
-  /** The errors of the operator's providers by category. */
-  readonly errors: SeenErrors = new Map();
+  unknown = 0;
   /** What happened lately. */
   readonly history: ChainCounts;
 
@@ -75,9 +77,10 @@ export class Series {
     this.history.unanswered();
   }
 
-  /** Counts failures of providers that a caller did not notice. */
-  countHidden(failures: number): void {
-    this.hiddenFailures += failures;
-    this.history.hidden(failures);
+  /** Counts a failure of a provider that a caller did not notice. */
+  countHidden({ id, alias, guarded }: Pick<Provider, "id" | "alias" | "guarded">): void {
+    if (guarded) this.hiddenFailures.others++;
+    else this.hiddenFailures.add(id, 1, () => ({ id, alias }));
+    this.history.hidden(1);
   }
 }

@@ -121,7 +121,7 @@ for (const [path, shown] of [
   ["/dashboard/provider/p3-0", (page) => rowsOf(page, "Where it is used").nth(1)],
   ["/dashboard/requests", (page) => rowsOf(page, "Calls").nth(2)],
   ["/dashboard/streams", (page) => rowsOf(page, "Open streams").getByText(LONG_ID).nth(1)],
-  ["/dashboard/errors", (page) => rowsOf(page, "Errors of providers").nth(1)],
+  ["/dashboard/errors", (page) => rowsOf(page, "Errors hidden by failover").nth(1)],
   ["/dashboard/tester", (page) => page.getByRole("heading", { level: 1, name: "Tester" })],
   ["/dashboard/money", (page) => rowsOf(page, "Accounts").getByText(fixture.account.id)],
   ["/dashboard/cluster", (page) => rowsOf(page, "Operator actions").nth(1)],
@@ -152,7 +152,7 @@ test("a method of any name runs nowhere and breaks no page of its call", OPTIONS
     await isWhole(page, `a request${profile}`);
   }
   await page.goto("/dashboard/errors");
-  await rowsOf(page, "Errors of providers").getByText("<img src=x").first().click();
+  await rowsOf(page, "Errors hidden by failover").getByText("<img src=x").first().click();
   await page.getByRole("button", { name: "Copy the sample" }).waitFor();
   await isWhole(page, "an error");
   visitor.clean();
@@ -352,7 +352,7 @@ test("signing out by click takes what was shown off the page", OPTIONS, async ()
   await page.getByRole("link", { name: "Sign in" }).last().click();
   await enterToken(page, OPERATOR_TOKEN);
   await page.waitForURL("**/dashboard/errors?errors.find=chain-3");
-  await page.getByRole("table", { name: "Errors of providers" }).waitFor();
+  await page.getByRole("table", { name: "Errors hidden by failover" }).waitFor();
   await signOut(page).click();
   await page.getByText("You are signed out.").waitFor();
   await page.getByText("Sign in to see this").waitFor();

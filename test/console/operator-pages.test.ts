@@ -309,14 +309,19 @@ test("filters are chips, and a request id finds its call", options, async () => 
 });
 
 test(
-  "errors show the rule for what no rule knows; streams have an empty state",
+  "errors open to a sample and lead to their calls; streams have an empty state",
   options,
   async () => {
     await page.goto("/dashboard/errors");
-    await page.getByText("the flux condenser is warm").first().click();
+    const hidden = page.getByRole("table", { name: "Errors hidden by failover" });
+    await hidden.getByText("the flux condenser is warm").first().click();
     await page.getByRole("button", { name: "Copy the sample" }).waitFor();
+    await hidden.getByRole("img", { name: /^Last hour: \d+, of which \d+ in the last/ }).waitFor();
     await visitor.accessible();
     await visitor.shots("errors");
+    await hidden.getByRole("link", { name: "failing on ethereum, team" }).click();
+    await page.waitForURL(/requests\?.*provider=failing/);
+    await page.getByRole("table", { name: "Calls" }).getByRole("row").nth(1).waitFor();
     await page.goto("/dashboard/streams");
     await page.getByText("Nobody subscribes to anything").waitFor();
     await visitor.accessible();

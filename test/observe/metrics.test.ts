@@ -48,7 +48,6 @@ test("docs/metrics.md is what the table says", () => {
 
 const SERIES = Object.assign(new Series(new ChainCounts("team", "ethereum")), {
   unanswered: 6,
-  hiddenFailures: 7,
   sources: {
     ...{ provider: 3, cache: 0, merged: 0, shared: 2, heads: 0, accepted: 0 },
     ...{ local: 0, refused: 0, none: 4 },
@@ -58,6 +57,7 @@ const SERIES = Object.assign(new Series(new ChainCounts("team", "ethereum")), {
   rechecked: { found: 5, missing: 6 },
   cacheUses: { hit: 5, miss: 4, bypass: 1 },
 });
+for (let n = 0; n < 7; n++) SERIES.countHidden({ id: "real", alias: "p1", guarded: n > 4 });
 for (let n = 0; n < 3; n++) SERIES.count(METHODS[0] ?? null, ANSWERED);
 SERIES.count(METHODS[0] ?? null, callEndOf({ kind: "error", category: "revert" }));
 const UNPLACED = new Series(new ChainCounts("", ""));
@@ -161,7 +161,8 @@ test("values are written with their labels, escaped, and histograms end with the
     'svc_calls_total{profile="team",chain="ethereum",outcome="caller_error",reason="revert",' +
       'cause="revert"} 1',
     'svc_call_notifications_total{profile="team",chain="ethereum"} 6',
-    'svc_hidden_failures_total{profile="team",chain="ethereum"} 7',
+    'svc_hidden_failures_total{profile="team",chain="ethereum",provider="p1"} 5',
+    'svc_hidden_failures_total{profile="team",chain="ethereum",provider=""} 2',
     'svc_panic_calls_total{profile="team",chain="ethereum",result="refused"} 2',
     'svc_upstream_batches_total{result="refused"} 1',
     'svc_upstream_batched_calls_total{result="sent"} 40',

@@ -684,7 +684,7 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     not_found: succeeds,
     invalid_field: ofDecision("?without=nobody"),
   },
-  listProviderErrors: { invalid_field: withQuery("category=odd") },
+  listProviderErrors: { invalid_field: withQuery("limit=0") },
   listStreams: { invalid_field: withQuery("profile=") },
   getSession: {
     internal: ({ broken }, good) =>

@@ -1,5 +1,5 @@
 // How calls end, told alike everywhere: a known mix of calls over real sockets, of which /metrics,
-// /api/v1/history and the live feed give the same numbers, to the last call.
+// /api/v1/history, the live feed and the list of errors give the same numbers, to the last call.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { type ClientRequest, request } from "node:http";
@@ -242,6 +242,21 @@ function countsInFeed() {
   };
 }
 
+/** The errors by shape: what each list adds up to. */
+async function countsInErrors() {
+  const response = await fetch(`${service.url}/api/v1/operator/errors`, { headers: AS_OPERATOR });
+  const { totals, others, seen, hidden }: Json = await response.json();
+  const sum = (shapes: Json[]): number => shapes.reduce((total, { count }) => total + count, 0);
+  const seenAs = (word: string) => seen.filter(({ outcome }: Json) => outcome === word);
+  assert.equal(sum(seenAs("failed")) + others.failed, totals.failed);
+  assert.equal(sum(seenAs("caller_error")) + others.caller_error, totals.caller_error);
+  assert.equal(sum(hidden) + others.hidden, totals.hidden);
+  for (const { methods, others: rest, count } of [...seen, ...hidden])
+    assert.ok(sum(methods) + rest.methods <= count, "no method has errors of another one");
+  const ends = seen.map(({ outcome, reason, count }: Json) => [nameOf(outcome, reason), count]);
+  return { ends: summed(ends), hidden: totals.hidden };
+}
+
 const known = () => ({
   ends: sorted(mix.ends),
   notifications: mix.notifications,
@@ -257,6 +272,12 @@ async function compareAll(): Promise<void> {
     .catch(() => {});
   assert.deepEqual(await read(), known(), "/metrics");
   assert.deepEqual(await countsInHistory(), known(), "/api/v1/history");
+  const isError = (name: string) => /^(failed|caller_error)\./.test(name);
+  assert.deepEqual(
+    await countsInErrors(),
+    { ends: sorted([...mix.ends].filter(([name]) => isError(name))), hidden: mix.hidden },
+    "the errors",
+  );
   const { hidden: _, ...told } = known();
   const isTold = () => JSON.stringify(countsInFeed()) === JSON.stringify(told);
   await until("the events of all calls", isTold, 10_000).catch(() => {});
@@ -289,6 +310,23 @@ test("failures that failover hides, and one that nothing hides", async () => {
   assert.equal(codeOf(await post("eth_getCode", OLD)), "unavailable");
   mix.add("failed.unavailable");
   await compareAll();
+  const hiding = samplesIn(await readMetrics(), "svc_hidden_failures_total");
+  assert.deepEqual(hiding, [
+    { of: { profile: "team", chain: "ethereum", provider: "a" }, value: 2 },
+  ]);
+  const response = await fetch(`${service.url}/api/v1/operator/errors`, { headers: AS_OPERATOR });
+  const { seen, hidden }: Json = await response.json();
+  assert.deepEqual(
+    hidden.map((shape: Json) => [shape.http_status, shape.methods, shape.users]),
+    [
+      [503, [{ method: "eth_getTransactionCount", count: 1 }], 1],
+      [502, [{ method: "eth_estimateGas", count: 1 }], 1],
+    ],
+  );
+  const { category, behind, providers, methods } = seen[0];
+  assert.deepEqual([category, behind.http_status], ["unavailable", 500]);
+  assert.deepEqual(providers.map(({ provider }: Json) => provider).sort(), ["a", "b"]);
+  assert.deepEqual(methods, [{ method: "eth_getCode", count: 1 }]);
 });
 
 test("refusals: keys, rates, balances, sizes, chains, methods and what is no request", async (t) => {

@@ -139,8 +139,12 @@ test("nothing that a caller sent or was told is shown, and no address of a provi
   const listed = await operatorGet("/api/v1/operator/decisions?failovers=true");
   assert.ok(listed.decisions.length > 0);
   const errors = await operatorGet("/api/v1/operator/errors");
-  const [shape] = errors.shapes;
-  assert.deepEqual([shape.provider, shape.category, shape.code], ["bad", "unknown", -32_055]);
+  const [shape] = errors.hidden;
+  const { providers, category, code, unknown } = shape;
+  assert.deepEqual(
+    [providers[0].provider, category, code, unknown],
+    ["bad", "unknown", -32_055, true],
+  );
   assert.match(shape.rule.yaml, /^error_rules:\n {2}- code: -32055\n {4}message_contains: \["/);
   const history = await operatorGet("/api/v1/history?profile=team&chain=ethereum");
   for (const shown of [listed, errors, history]) {

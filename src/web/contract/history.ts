@@ -2,7 +2,7 @@
 // together.
 
 import { z } from "zod";
-import { ERROR_CATEGORIES } from "../../core/provider-errors/category.ts";
+import { CALL_OUTCOMES } from "../../core/call-end.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
 import { FEED_EVENT_TYPES } from "../../observe/feed/feed-event.ts";
 import { MAX_CHANGES } from "../../observe/feed/recent-changes.ts";
@@ -138,31 +138,55 @@ const errorsQuery = record({
   profile: name.optional(),
   chain: name.optional(),
   provider: name.optional(),
-  category: oneOf(ERROR_CATEGORIES).optional(),
   limit: z.coerce.number().int().min(1).max(500).default(200),
 });
 
-/** Answer of `listProviderErrors`. */
-const providerErrors = record({
-  total: is.count.describe("Errors that the shapes stand for."),
-  shapes: rows({
+const shownError = {
+  category: is.text.describe("Of a provider's error; of one of the service its code."),
+  code: is.intOrNull,
+  http_status: is.intOrNull.describe("Null also where it was a good one."),
+  sample: is.textOrNull.describe("The first one, redacted."),
+};
+
+const errorShape = record({
+  outcome: oneOf(CALL_OUTCOMES).describe("What a call comes to that ends so."),
+  reason: is.textOrNull,
+  ...shownError,
+  behind: recordOrNull(shownError).describe(
+    "What a provider had failed with before the service answered.",
+  ),
+  unknown: is.flag.describe("No rule knows it."),
+  count: is.count.describe("Calls; of hidden failures attempts."),
+  first_seen: instant,
+  last_seen: instant,
+  trend: list(is.count).describe("Of each two minutes of the last hour, the present ones last."),
+  providers: rows({
     profile: is.text,
     chain: is.text,
-    provider: is.text,
-    method: is.text,
-    category: is.text,
-    group: is.text,
-    code: is.intOrNull,
-    http_status: is.intOrNull,
-    sample: is.textOrNull.describe("Redacted."),
+    provider: is.textOrNull.describe("Null = none, or one of a user's own."),
     count: is.count,
-    first_seen: instant.nullable(),
-    last_seen: instant,
-    rule: recordOrNull({ yaml: is.text, entry: map(is.anything) }).describe(
-      "The entry of `error_rules` that would classify it; only of unknown ones.",
-    ),
-  }).describe("Unknown ones first, each part newest first."),
-}).meta({ id: "ProviderErrors", description: "The errors of providers, by shape." });
+  }).describe("Those that failed so: a call counts at each of them."),
+  methods: rows({ method: is.text, count: is.count }),
+  keys: rows({ key_id: is.text, count: is.count }).describe("Ten at most."),
+  more_keys: is.count.describe("Further keys that are known."),
+  users: is.countOrNull.describe("Callers that are told apart: keys, else addresses."),
+  others: record({ providers: is.count, methods: is.count, users: is.count }).describe(
+    "Beyond 24 providers, 20 methods and 100 users of a process.",
+  ),
+  rule: recordOrNull({ yaml: is.text, entry: map(is.anything) }).describe(
+    "The entry of `error_rules` that would classify it; only of unknown ones.",
+  ),
+}).meta({ id: "ErrorShape", description: "Errors alike, of all providers and chains." });
+
+const errorCounts = record({ failed: is.count, caller_error: is.count, hidden: is.count });
+
+/** Answer of `listProviderErrors`. */
+const providerErrors = record({
+  totals: errorCounts.describe("All errors, for every query."),
+  others: errorCounts.describe("Those of shapes that are not kept: a process keeps 100 a kind."),
+  seen: list(errorShape).describe("What users saw: unknown ones, then those of failed calls."),
+  hidden: list(errorShape).describe("What failover hid: unknown ones first."),
+}).meta({ id: "ProviderErrors", description: "The errors of calls, by shape." });
 
 /** Answer of `listStreams`. */
 const streams = record({
@@ -296,8 +320,11 @@ export const HISTORY_OPERATIONS = operations({ tag: "operator", auth: ["operator
   },
   listProviderErrors: {
     endpoint: "GET /api/v1/operator/errors",
-    summary: "List the errors of providers",
-    description: "By provider and category, with a redacted sample; unknown ones first.",
+    summary: "List the errors of calls",
+    description:
+      "By shape: category, code, HTTP status and words, of all providers and chains, since the " +
+      "start of each worker. First what users got, then failures of providers that failover hid. " +
+      "Filters select shapes by where some of their errors come from.",
     query: errorsQuery,
     answers: { 200: answer("The errors.", providerErrors) },
   },

@@ -4,7 +4,6 @@ import type { z } from "zod";
 import type { ClusterHealth } from "../../core/cluster-health.ts";
 import type { Chain } from "../../core/provider/chain.ts";
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
-import { unknownShapes } from "../../core/provider-errors/error-samples.ts";
 import { COUNTED_KINDS } from "../../core/stream/subscription.ts";
 import type { CurrentIncidents } from "../../observe/incidents/current-incidents.ts";
 import type { JudgedState } from "../../observe/incidents/incident-book.ts";
@@ -188,7 +187,6 @@ function profileMetrics(
     max_lag_blocks: tracker.set.maxLagBlocks,
     calls: total,
     subscriptions: subscriptionsDocument(facts, series, shown),
-    ...(facts.realIds ? { unknown_errors: unknownErrors(series) } : {}),
     providers: providers.map((provider) => ({
       id: shown(provider),
       name: isPublic ? provider.alias : provider.name,
@@ -248,18 +246,6 @@ function quotaDocument(credits: BudgetReport["daily"]): unknown {
   if (credits === null) return null;
   const { limit, used, resetsInMs } = credits;
   return { limit, spent: used, left: Math.max(0, limit - used), resets_in_ms: resetsInMs };
-}
-
-/** Provider errors that no rule classifies; the operator can add rules in `error_rules`. */
-function unknownErrors({ unknown }: Series): unknown {
-  const shapes = unknownShapes(unknown).map(
-    ({ provider, method, code, httpStatus, sample, count, lastMs }) => ({
-      ...{ provider, method, code, sample, count },
-      http_status: httpStatus,
-      last_seen: new Date(lastMs).toISOString(),
-    }),
-  );
-  return { total: unknown.total, shapes };
 }
 
 function transportMetrics(

@@ -73,13 +73,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   count: "count",
 };
 /** Members that identify the objects of a list. */
-const IDENTITIES: readonly (readonly string[])[] = [
-  ["profile"],
-  ["id"],
-  ["transport"],
-  ["provider", "method", "code", "http_status", "sample"],
-  ["method"],
-];
+const IDENTITIES: readonly (readonly string[])[] = [["profile"], ["id"], ["transport"], ["method"]];
 const CIRCUITS: readonly Json[] = ["closed", "recovered", "never_answered", "half_open", "open"];
 const MAX_CONCATENATED = 100;
 

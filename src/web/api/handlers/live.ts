@@ -1,6 +1,7 @@
 // Handlers of what the operator sees of a running service: the live feed, decisions, errors of
 // providers and streams.
 import { apiFault } from "../../../core/faults/api-fault.ts";
+import { errorReport } from "../../../observe/error-report.ts";
 import type { CallFilter } from "../../../observe/feed/call-filter.ts";
 import { MAX_FILTERS, UNWATCHED_PER_S, WATCHED_PER_S } from "../../../observe/feed/event-feed.ts";
 import { type HubRefusal, MAX_READERS } from "../../../observe/feed/feed-hub.ts";
@@ -80,11 +81,16 @@ export const LIVE_HANDLERS: InstanceHandlers<
   async listProviderErrors({ query }, { live }) {
     const found = await live.report(ERRORS, {});
     if (found === null) return silent();
-    const shapes = found.filter((shape) =>
-      MATCHED.every((name) => query[name] === undefined || query[name] === shape[name]),
-    );
-    const total = shapes.reduce((sum, { count }) => sum + count, 0);
-    return ok({ total, shapes: shapes.slice(0, query.limit) });
+    const report = errorReport(found, live.runtime.wallMs());
+    const listed = (shapes: typeof report.seen) =>
+      shapes
+        .filter(({ providers }) =>
+          providers.some((each) =>
+            PLACE.every((name) => (query[name] ?? each[name]) === each[name]),
+          ),
+        )
+        .slice(0, query.limit);
+    return ok({ ...report, seen: listed(report.seen), hidden: listed(report.hidden) });
   },
   async listStreams({ query }, { live }) {
     const found = await live.report(STREAMS, {});
@@ -97,7 +103,7 @@ export const LIVE_HANDLERS: InstanceHandlers<
   },
 };
 
-const MATCHED = ["profile", "chain", "provider", "category"] as const;
+const PLACE = ["profile", "chain", "provider"] as const;
 const NOT_KEPT = apiFault("not_found", "this decision is not in memory, or no longer", {
   nextAction: "GET /api/v1/operator/decisions lists those that are",
 });
