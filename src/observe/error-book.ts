@@ -120,14 +120,13 @@ export class ErrorBook {
     return Object.values(this.#shapes).flatMap((shapes) => [...shapes.values()]);
   }
 
-  /** Counts a call by the error that its caller got, where it got one. */
-  answered(call: EndedCall): CountedShape | null {
-    const { answer, end, route } = call;
-    if (end.outcome !== "failed" && end.outcome !== "caller_error") return null;
+  /** Counts a call by the error that its caller got. */
+  answered(call: EndedCall, outcome: "failed" | "caller_error"): CountedShape {
+    const { answer, route } = call;
     const error = answeredError(call);
     // An error of a provider stands for itself, one of the service for those before it.
     const failed = answer?.outcome.kind === "error" ? [] : (route?.traces.filter(isFailed) ?? []);
-    const shape = this.#count(end.outcome, call, error, failed.at(-1));
+    const shape = this.#count(outcome, call, error, failed.at(-1));
     const source = error.provider ?? (answer === null ? null : providerOf(answer.source));
     if (failed.length === 0) addPlace(shape, call, source);
     for (const provider of new Set(failed.map(({ attempt }) => attempt.provider)))

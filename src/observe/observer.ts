@@ -127,7 +127,8 @@ export class Observer {
     if (call.isNotification) series.countUnanswered();
     else {
       series.count(method, end);
-      this.#tellUnknown(series, this.errors.answered(call));
+      if (end.outcome === "failed" || end.outcome === "caller_error")
+        this.#tellUnknown(series, this.errors.answered(call, end.outcome));
     }
     if (route !== null) this.#routed(call, route, nowMs);
     this.feed.ended(call, nowMs);
@@ -224,9 +225,9 @@ export class Observer {
   }
 
   /** Logs an error that no rule knows, where it is the first of its shape. */
-  #tellUnknown({ profile, chain }: Series, shape: CountedShape | null): void {
-    const unknown = shape?.count === 1 ? unknownIn(shape) : null;
-    if (shape === null || unknown?.sample == null) return;
+  #tellUnknown({ profile, chain }: Series, shape: CountedShape): void {
+    const unknown = shape.count === 1 ? unknownIn(shape) : null;
+    if (unknown?.sample == null) return;
     const [place] = shape.providers.rows.values();
     const provider = place?.of.provider ?? null;
     const [method] = shape.methods.rows.values();

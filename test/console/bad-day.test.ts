@@ -89,7 +89,7 @@ test("what happened at that minute: one click on a graph", OPTIONS, async () => 
   const { width = 0, height = 0 } = (await graph.boundingBox()) ?? {};
   await graph.click({ position: { x: width * 0.9, y: height / 2 } });
   await page.waitForURL("**/dashboard/requests?from=*&to=*");
-  await page.getByText(/\d+ calls? shown; \d+ (was|were) counted/).waitFor();
+  await page.getByText(/\d+ calls? shown, 200 at most; [\d,]+ were counted/).waitFor();
   await rows("Calls").nth(1).waitFor();
   visitor.clean();
 });
@@ -97,7 +97,7 @@ test("what happened at that minute: one click on a graph", OPTIONS, async () => 
 test("which error users see most: one click", OPTIONS, async () => {
   await page.goto("/dashboard");
   await open("Errors");
-  await rows("Users saw").nth(1).getByText(UNKNOWN_WORDS).waitFor();
+  await rows("Errors that users saw").nth(1).getByText(UNKNOWN_WORDS).waitFor();
 });
 
 test("why a call went where it went: two clicks", OPTIONS, async () => {
@@ -107,6 +107,16 @@ test("why a call went where it went: two clicks", OPTIONS, async () => {
   await page.waitForURL("**/dashboard/requests/*");
   await page
     .getByText(/was tried first|answered in/)
+    .first()
+    .waitFor();
+});
+
+test("which provider is bad, and why: one click", OPTIONS, async () => {
+  await page.goto("/dashboard");
+  await page.getByRole("link", { name: "bad-gateway" }).first().click();
+  await page.getByRole("heading", { level: 1, name: "bad-gateway" }).waitFor();
+  await page
+    .getByText(/HTTP 502/)
     .first()
     .waitFor();
 });

@@ -101,11 +101,12 @@ test("what users saw: failed before their own mistakes, with the failure behind 
   const { book, report } = newBook();
   const failed = [traceOf({ provider: 0 }), traceOf({ provider: 1 })];
   const wrong = traceOf({ category: "revert", code: 3, status: 200, message: "reverted: no" });
-  for (let n = 0; n < 3; n++) book.answered(callOf({ passed: "revert", traces: [wrong] }));
-  book.answered(callOf({ traces: failed }));
-  book.answered(callOf({ passed: "revert" }));
+  for (let n = 0; n < 3; n++)
+    book.answered(callOf({ passed: "revert", traces: [wrong] }), "caller_error");
+  book.answered(callOf({ traces: failed }), "failed");
+  book.answered(callOf({ passed: "revert" }), "caller_error");
   const odd = traceOf({ category: "unknown", code: -7, status: 200, message: "flux is warm" });
-  book.answered(callOf({ passed: "unknown", traces: [odd] }));
+  book.answered(callOf({ passed: "unknown", traces: [odd] }), "failed");
   const { seen, totals, others } = report();
   assert.deepEqual(totals, { failed: 2, caller_error: 4, hidden: 0 });
   assert.deepEqual(others, { failed: 0, caller_error: 0, hidden: 0 });
