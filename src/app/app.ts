@@ -530,7 +530,7 @@ function upstreamSide(
     onAgain: (requests) => {
       observer.pipelinedAgain += requests;
     },
-    onHandshake: (isResumed) => observer.handshakes[isResumed ? "resumed" : "full"]++,
+    onHandshake: (isResumed, proved) => observer.shookHands(isResumed, proved),
     limited: (direct) => limitedHttp(direct, { runtime, budgets }, observer),
   });
   const upstreams = { http, ws: sockets };

@@ -3,6 +3,7 @@
 // addresses.
 import type { Logger } from "pino";
 import { type CallEnd, hidesFailures, isProviderFailure } from "../core/call-end.ts";
+import { setNewest } from "../core/newest.ts";
 import { addTo } from "../core/provider/latency.ts";
 import type { Provider } from "../core/provider/profile.ts";
 import type { Method } from "../core/rpc/method.ts";
@@ -14,6 +15,7 @@ import { SplitCounts } from "../upstream/engine/ranges/range-run.ts";
 import { OVERTAKEN } from "../upstream/engine/refusal.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import type { HealthChange } from "../upstream/health/provider-records.ts";
+import type { ProvedHost } from "../upstream/http/tls-client.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
 import { type CountedShape, ErrorBook, UNKNOWN_CATEGORIES, unknownIn } from "./error-book.ts";
 import type { EndedCall } from "./feed/decision.ts";
@@ -44,6 +46,7 @@ const RETURNED_TWICE = "the memory of an answer was returned twice: please repor
 
 /** Most attempts in one line: only calls in parts have more. */
 const MAX_ATTEMPTS = 50;
+const MAX_CERTIFICATES = 1_000;
 
 /** This process among the workers of its service. */
 export interface ObserverPlace {
@@ -87,6 +90,8 @@ export class Observer {
   returnsTwice = 0;
   /** TLS handshakes with providers. */
   readonly handshakes = { full: 0, resumed: 0 };
+  /** When the certificates of hosts end, by `host:port`: of those that were proved last. */
+  readonly certificates = new Map<string, number>();
   /** Pipelined requests that were sent a second time. */
   pipelinedAgain = 0;
   readonly #runtime: Runtime;
@@ -153,6 +158,13 @@ export class Observer {
     if (!call.isNotification) series.history.answered(traces, ms);
     if (cacheUse !== null) series.cacheUses[cacheUse.result]++;
     this.#finished(call, route, answer);
+  }
+
+  /** Counts a TLS handshake, and keeps what it proved. */
+  shookHands(isResumed: boolean, proved: ProvedHost | null): void {
+    this.handshakes[isResumed ? "resumed" : "full"]++;
+    if (proved !== null && Number.isFinite(proved.validToMs))
+      setNewest(this.certificates, proved.host, proved.validToMs, MAX_CERTIFICATES);
   }
 
   /** Counts and logs an answer whose memory was returned twice: a defect of ours. */

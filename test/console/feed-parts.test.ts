@@ -101,6 +101,21 @@ test("a provider that is cordoned again within seconds is told again", () => {
   );
 });
 
+test("what a provider does wrong in two profiles at once is told once", () => {
+  const incident = (profile: string, change: string, words: string) => {
+    const at = "2026-11-23T10:05:00.000Z";
+    const about = { at, profile, chain: "test", provider: "b", cause: "failing", change, words };
+    const data = JSON.stringify({ ...about, started_at: at, ended_at: at });
+    return changeOf({ name: "incident", data }) ?? assert.fail(words);
+  };
+  const told = [
+    incident("premium", "opened", "70 % HTTP 502"),
+    incident("public", "opened", "68 % HTTP 502"),
+    incident("premium", "closed", "70 % HTTP 502"),
+  ].reduce<ReturnType<typeof changesIn>>((list, change) => withChange(list, change, 10), []);
+  assert.deepEqual(told.map(({ tone }) => tone).toSorted(), ["bad", "good"]);
+});
+
 test("history is added up without taking unknown for 0", () => {
   const series = (provider: string, calls: readonly (number | null)[]): HistorySeries => ({
     ...{ kind: "provider", profile: "p", chain: "c", class: null, provider, calls: [...calls] },

@@ -170,6 +170,32 @@ test("names of any kind run nowhere where providers are compared", OPTIONS, asyn
   await visitor.close();
 });
 
+// The answer of one node, told of twenty: what is looked at is the page.
+test("twenty nodes stand in one table", OPTIONS, async () => {
+  const visitor = await visitAs(OPERATOR_TOKEN);
+  const { page } = visitor;
+  await page.route("**/api/v1/operator/nodes", async (route) => {
+    const response = await route.fetch();
+    const { nodes, providers, ...rest } = await response.json();
+    const names = Array.from({ length: 20 }, (_, n) => `node-${n + 1}.eu-west`);
+    const copies = (list: object[], field: string) =>
+      names.map((name, n) => ({ ...list[0], this: n === 0, [field]: name }));
+    const seen = (provider: { readonly seen: object[] }) => copies(provider.seen, "node");
+    const json = {
+      ...{ ...rest, clustered: true, nodes: copies(nodes, "id") },
+      providers: providers.map((each: { seen: object[] }) => ({ ...each, seen: seen(each) })),
+    };
+    await route.fulfill({ response, json });
+  });
+  await page.goto("/dashboard/cluster");
+  await rowsOf(page, "Nodes").nth(20).waitFor();
+  await isWhole(page, "a cluster of twenty");
+  await visitor.accessible();
+  await visitor.shots("twenty-nodes");
+  visitor.clean();
+  await visitor.close();
+});
+
 /** The reason of the cordon at `chain-3`, which is markup. */
 const cordonOf = (page: Page) => page.getByText(`Cordoned by the operator: ${HOSTILE}`);
 

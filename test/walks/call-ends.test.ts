@@ -542,3 +542,33 @@ test("the feed can be filtered by outcome, and a refusal is a decision without a
   assert.deepEqual([opened.order, opened.candidates, opened.timeline], [[], [], []]);
   assert.equal((await fetch(`${path}/what-if`, { headers: AS_OPERATOR })).status, 404);
 });
+
+test("what the pages of a chain and of a provider count is what metrics count", async () => {
+  const sum = (column: (number | null)[]): number => total(column) ?? 0;
+  const isTeam = ({ of }: { of: Record<string, string> }) => of["profile"] === "team";
+  const attempts = samplesIn(await readMetrics(), "svc_upstream_attempts_total").filter(isTeam);
+  const { json } = await service.get("/api/metrics/ethereum");
+  const { providers } = json.profiles.find(({ profile }: Json) => profile === "team");
+  const response = await fetch(`${service.url}/api/v1/history?profile=team&chain=ethereum`, {
+    headers: AS_OPERATOR,
+  });
+  const { series }: Json = await response.json();
+  const all = attempts.filter(({ of }) => of["outcome"] !== "cancelled");
+  for (const { id, transports } of providers) {
+    const counted = Object.fromEntries(
+      attempts
+        .filter(({ of }) => of["provider"] === id)
+        .map(({ of, value }) => [of["outcome"], value]),
+    );
+    assert.deepEqual(transports[0].outcomes, counted, `the table, ${id}`);
+    const { calls, share } = transports[0];
+    assert.equal(calls, sum(Object.values(counted)) - counted["cancelled"], id);
+    assert.equal(share, calls / sum(all.map(({ value }) => value)), id);
+    const kept = series.find((each: Json) => each.provider === id && each.class === null);
+    assert.equal(sum(kept.calls), sum(Object.values(counted)), `the graphs, ${id}`);
+    const { cut = [], rejected = [], ...failed }: Json = kept.errors;
+    const failures = sum(Object.values(failed).map((column) => sum(column as number[])));
+    assert.deepEqual([sum(cut), failures], [counted["cancelled"], counted["failed"]], id);
+    assert.ok(sum(rejected) <= counted["delivered"], "errors of callers are answers");
+  }
+});

@@ -12,8 +12,10 @@ export interface Change {
   readonly at: string;
   readonly tone: Tone;
   readonly text: string;
-  /** Of what it tells: the same for all changes of one circuit. */
+  /** Of what it tells: the same for all changes of one circuit, or of what a provider does wrong. */
   readonly subject: string;
+  /** What became of that: told twice in the same moment, it is one change. */
+  readonly what: string;
   /** Where to look; null = nowhere in particular. */
   readonly profile: string | null;
   readonly chain: string | null;
@@ -33,9 +35,11 @@ export function changesIn({
   return changes.flatMap(({ type, data }) => changeIn(type, data) ?? []);
 }
 
-const SUBJECT = ["profile", "chain", "provider", "transport", "node", "incident"];
+const SUBJECT = ["profile", "chain", "provider", "transport", "node"];
+/** An incident of a provider in two profiles is one. */
+const SUBJECT_OF_INCIDENT = ["chain", "provider", "cause"];
 
-/** Workers tell of the same change within this time. */
+/** Workers, and the profiles of a provider, tell of the same change within this time. */
 const SAME_MS = 10_000;
 
 /**
@@ -54,7 +58,7 @@ export function withChange(
   ];
   const isKnown = neighbours.some(
     (other) =>
-      other?.text === change.text &&
+      other?.what === change.what &&
       Math.abs(Date.parse(other.at) - Date.parse(change.at)) < SAME_MS,
   );
   if (isKnown) return before;
@@ -69,10 +73,13 @@ function changeIn(name: string, fields: Fields): Change | null {
   if (said == null) return null;
   const at = text(fields, "at");
   const place = [text(fields, "profile"), text(fields, "chain")];
+  const isIncident = name === "incident";
+  const subject = isIncident ? SUBJECT_OF_INCIDENT : SUBJECT;
   return {
     id: [at, said.text, ...place].join(" "),
     at,
-    subject: JSON.stringify([name, ...SUBJECT.map((field) => text(fields, field))]),
+    subject: JSON.stringify([name, ...subject.map((field) => text(fields, field))]),
+    what: isIncident ? text(fields, "change") : said.text,
     ...said,
     profile: "profile" in fields ? text(fields, "profile") : null,
     chain: "chain" in fields ? text(fields, "chain") : null,

@@ -8,7 +8,7 @@ import { Card, PageHead } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
 import { Select } from "../../components/controls.tsx";
 import { IncidentCard, useIncidents } from "../../components/incident-list.tsx";
-import { Clock, Link, Name, StateBadge } from "../../components/inline.tsx";
+import { Clock, Link, Name, StateBadge, Time } from "../../components/inline.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { ProviderActions } from "../../components/provider-actions.tsx";
 import { ProviderGraphs } from "../../components/provider-graphs.tsx";
@@ -143,6 +143,12 @@ function StateSentence({ places }: Pick<ViewProps, "places">) {
         </>
       )}
       .{others === 0 ? "" : ` ${plural(others, "place")} in another state.`}
+      {provider.certificate_until == null ? null : (
+        <>
+          {" "}
+          Its certificate ends <Time at={provider.certificate_until} />.
+        </>
+      )}
     </span>
   );
 }

@@ -170,6 +170,7 @@ export class Tracker extends Plans {
   ): void {
     const channel = this.channelOf(attempt);
     if (channel === null) return;
+    this.#onAttempt?.(attempt, method);
     this.#record(channel, attempt, { method, block, methodName: name }, this.runtime.now());
   }
 

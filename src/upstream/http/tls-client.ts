@@ -4,8 +4,16 @@ import { isIP, type TcpSocketConnectOpts } from "node:net";
 import { createSecureContext, connect as secureConnect, type TLSSocket } from "node:tls";
 import type { Runtime } from "../../runtime.ts";
 
-/** Called after each handshake: whether it resumed a session. */
-export type OnHandshake = (isResumed: boolean) => void;
+/** Called after each handshake: whether it resumed a session, and what it proved if it did not. */
+export type OnHandshake = (isResumed: boolean, proved: ProvedHost | null) => void;
+
+/** A host that has proved its identity. */
+export interface ProvedHost {
+  /** As `host:port`. */
+  readonly host: string;
+  /** When its certificate ends. */
+  readonly validToMs: number;
+}
 
 /** A session that a later connection may resume. */
 interface Session {
@@ -36,7 +44,7 @@ export class TlsClient {
 
   /** A socket that emits `secureConnect` once the provider has proved its identity. */
   connect(options: TcpSocketConnectOpts & { readonly host: string }): TLSSocket {
-    const { host } = options;
+    const { host, port } = options;
     const beganAtMs = this.#now();
     const offered = this.#sessionAt(beganAtMs);
     const socket = secureConnect({
@@ -47,7 +55,11 @@ export class TlsClient {
       ...(isIP(host) === 0 ? { servername: host } : {}),
       ...(offered === null ? {} : { session: offered.ticket }),
     });
-    socket.once("secureConnect", () => this.#onHandshake(socket.isSessionReused()));
+    socket.once("secureConnect", () => {
+      const isResumed = socket.isSessionReused();
+      const validToMs = isResumed ? 0 : Date.parse(socket.getPeerCertificate().valid_to);
+      this.#onHandshake(isResumed, isResumed ? null : { host: `${host}:${port}`, validToMs });
+    });
     // Node emits a ticket only after the certificate was verified.
     socket.on("session", (ticket) => {
       const isResumed = offered !== null && socket.isSessionReused();

@@ -185,6 +185,12 @@ const provider = openRecord({
       "What was sent of what may be sent: `in_use` by this node, `spent` and `left` of all nodes " +
         "together. The operator sees it; null = no limit.",
     ),
+  certificate_until: instant
+    .nullish()
+    .describe(
+      "When the certificate of its HTTP address ends, of the last full handshake over HTTP/1.1; " +
+        "null = there was none. The operator sees it.",
+    ),
   cordon: record({ reason: is.textOrNull, at: instant, until: instant.nullable() })
     .nullish()
     .describe(

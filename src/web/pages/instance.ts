@@ -7,6 +7,7 @@ import { type Provider, type Transport, transportsOf } from "../../core/provider
 import { COUNTED_KINDS } from "../../core/stream/subscription.ts";
 import type { CurrentIncidents } from "../../observe/incidents/current-incidents.ts";
 import type { JudgedState } from "../../observe/incidents/incident-book.ts";
+import type { Observer } from "../../observe/observer.ts";
 import { streamTotals, streamView } from "../../observe/operator-report.ts";
 import type { StreamFacts } from "../../observe/readings.ts";
 import type { Series } from "../../observe/series.ts";
@@ -144,6 +145,7 @@ export interface MetricsFacts extends StreamFacts {
   readonly openSockets: number;
   /** True = the reader is the operator, who sees the real ids of managed providers. */
   readonly realIds: boolean;
+  readonly observer: Pick<Observer, "certificates">;
   /** How providers are judged. */
   readonly incidents: Pick<CurrentIncidents, "stateOf">;
 }
@@ -194,7 +196,12 @@ function profileMetrics(
       cordon: cordonDocument(tracker.cordonOf(provider), facts.realIds),
       ...stateDocument(judgedOf(provider), tracker.cordonOf(provider)),
       answered_share: judgedOf(provider)?.answered ?? null,
-      ...(facts.realIds ? { limits: limitsDocument(tracker.budget(provider)) } : {}),
+      ...(facts.realIds
+        ? {
+            limits: limitsDocument(tracker.budget(provider)),
+            certificate_until: certificateUntil(provider, facts),
+          }
+        : {}),
       transports: transportsOf(provider).map((transport) => ({
         ...transportMetrics(tracker, provider, transport, total),
         ...(transport === "ws" ? { socket: socketDocument(facts.socketOf(provider)) } : {}),
@@ -226,6 +233,14 @@ function stateDocument(judged: JudgedState | null, cordon: ProviderCordon | null
     return { state: null, state_since: null, cause: null };
   const { state, sinceMs, words } = judged;
   return { state, state_since: new Date(sinceMs).toISOString(), cause: words };
+}
+
+/** When the certificate of a provider ends, as HTTP/1.1 last proved it; null = it proved none. */
+function certificateUntil({ url }: Provider, { observer }: MetricsFacts): string | null {
+  if (url === null) return null;
+  const { hostname, port } = new URL(url);
+  const endsMs = observer.certificates.get(`${hostname.replace(/[[\]]/g, "")}:${port || 443}`);
+  return endsMs === undefined ? null : new Date(endsMs).toISOString();
 }
 
 /** What was sent of what may be sent to a provider; null = no limit is declared. */

@@ -51,6 +51,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   state: "now",
   state_since: "now",
   cause: "now",
+  certificate_until: "now",
   answered_share: "now",
   in_use: "sum",
   limit: "max",

@@ -1,6 +1,7 @@
 // Connections over TLS: whom they trust, which sessions they resume, what becomes of a provider
 // that refuses HTTP/1.1, and where connections may lead.
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { createSecureServer, performServerHandshake, type ServerHttp2Stream } from "node:http2";
 import {
   type AddressInfo,
@@ -19,7 +20,11 @@ import {
   type HttpParts,
   HttpUpstream,
 } from "../../../src/upstream/http/http-upstream.ts";
-import { TlsClient } from "../../../src/upstream/http/tls-client.ts";
+import {
+  type OnHandshake,
+  type ProvedHost,
+  TlsClient,
+} from "../../../src/upstream/http/tls-client.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import type { Shares } from "../../../src/upstream/shares.ts";
 import { NOT_PUBLIC, SsrfGuard } from "../../../src/upstream/ssrf-guard.ts";
@@ -58,6 +63,7 @@ async function greeting(t: TestContext, options: TlsOptions = {}): Promise<numbe
 
 interface Handshakes {
   readonly kinds: string[];
+  readonly proved: ProvedHost[];
   nowMs: number;
   readonly client: TlsClient;
 }
@@ -65,8 +71,12 @@ interface Handshakes {
 /** A client of one origin, and the handshakes that it has made. */
 function clientOf(): Handshakes {
   const kinds: string[] = [];
-  const state = { kinds, nowMs: 0 };
-  const onHandshake = (isResumed: boolean): void => void kinds.push(isResumed ? "resumed" : "full");
+  const proved: ProvedHost[] = [];
+  const state = { kinds, proved, nowMs: 0 };
+  const onHandshake: OnHandshake = (isResumed, host) => {
+    kinds.push(isResumed ? "resumed" : "full");
+    if (host !== null) proved.push(host);
+  };
   const client = new TlsClient(() => state.nowMs, onHandshake);
   return Object.assign(state, { client });
 }
@@ -101,6 +111,16 @@ for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const)
         ["full", "resumed", "resumed"],
         ["full", "resumed"],
       ],
+    );
+    assert.deepEqual(
+      ours.proved,
+      [
+        {
+          host: `127.0.0.1:${port}`,
+          validToMs: Date.parse(new X509Certificate(String(IDENTITY.cert)).validTo),
+        },
+      ],
+      "each full handshake tells when the certificate ends",
     );
   });
 
