@@ -180,7 +180,7 @@ function optionsOf(parent: HTMLElement, props: () => LiveGraph): uPlot.Options {
       markers: { width: 0, fill: (_, at) => stroke(at - 1) },
     },
     scales: {
-      ...(bars ? { x: { range: (_, from, to) => [from - DAY_S / 2, to + DAY_S / 2] } } : {}),
+      x: { range: () => rangeOf(props()) },
       // Without values a logarithmic scale has no lines.
       y: logarithmic && series.some(({ values }) => values.some(isKnown)) ? LOGARITHMIC : LINEAR,
     },
@@ -262,6 +262,17 @@ function openOnClick(plot: uPlot, props: () => LiveGraph): void {
 }
 
 const DAY_S = 86_400;
+const STEP_S = 10;
+
+/** From the first to the last time, with space around bars and around a time that stands alone. */
+function rangeOf({ times, bars = false }: GraphProps): [number, number] {
+  const [first = 0] = times;
+  const last = times.at(-1) ?? 0;
+  const around = times.length > 1 ? 0 : STEP_S;
+  const space = bars ? DAY_S / 2 : around;
+  return [first - space, last + space];
+}
+
 const MAX_BAR_PX = 40;
 
 /** Days as bars: one in the middle, or the first of two to the left. */

@@ -15,9 +15,9 @@ import { type Script, type ScriptedUpstream, scriptedUpstream } from "../fakes/u
 export const OPERATOR_TOKEN = "operator-of-the-bad-day-0123456789-0123456789";
 
 /** Seconds of the service in a second of the machine. */
-const FASTER = 4;
+const FASTER = 2;
 const SLOWER_MS = 600;
-const CALLS_AT_ONCE = 8;
+const CALLS_AT_ONCE = 16;
 const PAUSE_MS = 100;
 const MINE_MS = 1_000;
 const LAG_BLOCKS = 40;
@@ -222,6 +222,7 @@ function configText(at: (name: string) => ScriptedUpstream, dataDir: string): st
       keys_per_hour: 1_000,
       flush_interval_ms: 100,
       starting_grant_cu: 50,
+      buckets: { managed: { per_second: 10_000, burst: 10_000 } },
       allow_private_providers: true,
     },
     ...PLAIN_ROUTING,

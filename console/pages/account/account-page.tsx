@@ -166,8 +166,10 @@ type Used = Usage["by_key"][number] | Usage["by_method"][number];
 
 function usedColumns<Row extends Used>(rows: readonly Row[]): readonly Column<Row>[] {
   return [
-    column.number("calls", "Calls", (row) => row.calls),
-    column.number("cached", "From the cache", (row) => row.cached_calls),
+    {
+      ...column.number<Row>("calls", "Calls", (row) => row.calls),
+      note: ({ cached_calls: cached }) => (cached === 0 ? "" : `${count(cached)} from the cache`),
+    },
     column.number("cu", "CU", (row) => row.cu),
     column.number("usd", "USD", (row) => Number(row.usd), usdScale(rows.map((row) => row.usd))),
   ];

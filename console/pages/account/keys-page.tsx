@@ -106,13 +106,22 @@ async function allKeys(client: Client): Promise<Result<KeyList>> {
 }
 
 const COLUMNS: readonly Column<Key>[] = [
-  column.text("name", "Name", (row) => row.name || "Unnamed", { kind: "lead" }),
-  column.of("prefix", "Begins with", (row) => <code>{row.key_prefix}…</code>),
+  column.text("name", "Name", (row) => row.name || "Unnamed", {
+    kind: "lead",
+    note: ({ key_prefix: prefix, previous_valid_until: until }) => (
+      <>
+        <code>{prefix}…</code>
+        {until === null ? null : (
+          <>
+            {" "}
+            old secret works until <Time at={until} />
+          </>
+        )}
+      </>
+    ),
+  }),
   column.text("profile", "Profile", (row) => row.profile, { render: profilesOf }),
   column.time("created", "Created", (row) => row.created_at),
-  column.of("previous", "Old secret until", (row) => <Time at={row.previous_valid_until} />, {
-    title: "Until when the secret before the last rotation works",
-  }),
 ];
 
 type Usage = AnswerOf<"GET /api/v1/usage">;
