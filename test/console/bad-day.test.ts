@@ -95,6 +95,11 @@ test("what happened at that minute: one click on a graph", OPTIONS, async () => 
   await page.waitForURL("**/dashboard/requests?from=*&to=*");
   await page.getByText(/\d+ calls? shown, 200 at most; [\d,]+ were counted/).waitFor();
   await rows("Calls").nth(1).waitFor();
+  await page.getByRole("heading", { name: "Incidents" }).waitFor();
+  await page
+    .getByText(/HTTP 502/)
+    .first()
+    .waitFor();
   visitor.clean();
 });
 

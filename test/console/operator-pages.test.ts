@@ -177,7 +177,7 @@ test("a provider is out for maintenance and back in three clicks", options, asyn
   await visitor.shots("provider-maintenance");
   await page.getByRole("button", { name: "Uncordon everywhere" }).click();
   await page.getByRole("button", { name: "Cordon everywhere" }).waitFor();
-  assert.equal(await page.getByText("new disk").count(), 0);
+  await page.getByText("new disk").first().waitFor({ state: "detached" });
   await page.goto("/dashboard/provider/good");
   const classes = page.getByRole("img", { name: /^Latency p95 by class of methods/ });
   await classes.waitFor();
@@ -237,8 +237,11 @@ test("rows stand still under the pointer and out of view; new calls wait", optio
   await page.goto("/dashboard/requests?method=eth_gasPrice");
   await page.getByText("Live", { exact: true }).waitFor();
   const rows = page.getByRole("table", { name: "Calls" }).getByRole("row");
+  // Those of the tests before.
+  await rows.nth(2).waitFor();
+  const before = await rows.count();
   for (let n = 0; n < 40; n++) assert.equal(await call(), 200);
-  await rows.nth(40).waitFor();
+  await rows.nth(before + 39).waitFor();
   const first = rows.nth(1);
   const cells = (await first.getByRole("cell").allTextContents()).slice(1, 4);
   assert.deepEqual(cells, ["ethereum", "eth_gasPrice", "no key"]);

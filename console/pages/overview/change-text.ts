@@ -12,7 +12,7 @@ export interface Change {
   readonly at: string;
   readonly tone: Tone;
   readonly text: string;
-  /** Of what it tells: the same for all changes of one circuit, or of what a provider does wrong. */
+  /** Of what it tells: the same for all changes of one circuit, or of one cause. */
   readonly subject: string;
   /** What became of that: told twice in the same moment, it is one change. */
   readonly what: string;

@@ -11,6 +11,7 @@ import { queryText } from "../../app/router.ts";
 import { Card, PageHead } from "../../components/card.tsx";
 import { Button } from "../../components/controls.tsx";
 import { Icon } from "../../components/icons.tsx";
+import { IncidentCard, useIncidents } from "../../components/incident-list.tsx";
 import { StateBadge, Time, type Word } from "../../components/inline.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import {
@@ -119,6 +120,7 @@ function KeptCalls({ range, history, keys }: CallsProps) {
   // The id of a request is looked for at all times.
   const query = { ...filters, ...(id === undefined ? { from, to } : {}), limit: MOST_KEPT };
   const found = useCall("GET /api/v1/operator/decisions", { query });
+  const incidents = useIncidents({}, history);
   const lead = id === undefined ? "Calls that ended in this time." : "Calls of one request id.";
   return (
     <>
@@ -145,6 +147,7 @@ function KeptCalls({ range, history, keys }: CallsProps) {
           )}
         </Loaded>
       </Card>
+      {id !== undefined || incidents.length === 0 ? null : <IncidentCard incidents={incidents} />}
     </>
   );
 }
