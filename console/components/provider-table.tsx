@@ -114,9 +114,13 @@ const COLUMNS: readonly Column<ProviderRow>[] = [
     title:
       "Of the attempts of the last minute: rate limits and time-outs count as failed, errors of " +
       "callers do not.",
-    render: ({ provider: { answered_share: rate } }) => (
-      <span class={rate !== null && rate < LOW_SUCCESS ? "warn toned" : ""}>{success(rate)}</span>
-    ),
+    // The share is the provider's, and stands at its first row.
+    render: ({ provider: { answered_share: rate, transports }, transport }) =>
+      transport === transports[0] ? (
+        <span class={rate !== null && rate < LOW_SUCCESS ? "warn toned" : ""}>{success(rate)}</span>
+      ) : (
+        ""
+      ),
   }),
   column.text("height", "Height", ({ transport }) => transport.block_height, {
     kind: "number",

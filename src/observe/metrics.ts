@@ -401,17 +401,6 @@ export const METRICS: readonly Metric[] = [
     "0 closed, 1 half-open, 2 open.",
     perProvider(({ health }) => one(BREAKER_VALUE[health.breaker])),
   ),
-  highest(
-    "svc_circuit_recovered",
-    "1 if good probes closed the circuit and calls have not confirmed it yet, else 0.",
-    perProvider(({ health }) => one(health.circuit === "recovered" ? 1 : 0)),
-  ),
-  highest(
-    "svc_provider_never_answered",
-    "1 if neither a probe nor a call was answered since the start or the last change of the " +
-      "provider, and its circuit is not open; else 0.",
-    perProvider(({ health }) => one(health.circuit === "never_answered" ? 1 : 0)),
-  ),
   counter(
     "svc_circuit_opened_total",
     "Times the circuit was opened, by cause; silence: nothing was answered for longer than " +

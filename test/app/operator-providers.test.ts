@@ -54,7 +54,7 @@ async function openWorker(
   const tracker = registry.profile("team")?.trackers.get("ethereum");
   const provider = tracker?.set.providers[0];
   assert.ok(tracker !== undefined && provider !== undefined);
-  return { operator, registry, tracker, provider, errors, profiles, actions };
+  return { operator, cordons, registry, tracker, provider, errors, profiles, actions };
 }
 
 interface WorkerParts {
@@ -118,6 +118,29 @@ test("a cordon holds at every worker at once, at one that starts later, and afte
   assert.notEqual(after?.cordonOf(two.provider), null);
   await two.operator.uncordon(REF);
   for (const { tracker, provider } of [one, three]) assert.equal(tracker.cordonOf(provider), null);
+});
+
+test("a cordon everywhere holds where a reload adds the provider, until it ends anywhere", async (t) => {
+  const bus = testBus(["1", "2"]);
+  const store = await storeOf(t);
+  const one = await openWorker(t, bus, { store, id: "1" });
+  const two = await openWorker(t, bus, { store, id: "2" });
+  assert.deepEqual(one.operator.placesOf("nobody"), []);
+  const cordons = one.operator.placesOf("a").map((place) => ({ ...CORDON, ...place }));
+  assert.equal(await one.operator.cordon(...cordons), "done");
+  const [team] = two.profiles;
+  assert.ok(team !== undefined);
+  const cordonIn = (slug: string) => {
+    two.registry.replace([team, { ...team, slug }]);
+    const tracker = two.registry.profile(slug)?.trackers.get("ethereum");
+    assert.ok(tracker !== undefined);
+    return tracker.cordonOf(two.provider);
+  };
+  assert.notEqual(cordonIn("second"), null);
+  const users = { ...two.provider, guarded: true };
+  assert.equal(two.cordons.of("account/slug ethereum", users), null);
+  await one.operator.uncordon(REF);
+  for (const slug of ["team", "third"]) assert.equal(cordonIn(slug), null);
 });
 
 test("a cordon ends by itself at every worker, and holds at a restart until then", async (t) => {

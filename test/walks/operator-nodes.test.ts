@@ -95,13 +95,22 @@ test("a cordon at one node holds at the other, until the other one lifts it", {
   for (let n = 0; n < 5; n++) assert.equal(await answeredBy(second), "b");
   assert.equal(callsOf(a), calls);
   const ref = "profile=team&chain=ethereum&provider=a";
+  const everywhere = "/api/v1/operator/cordons/everywhere";
   assert.equal((await act(second, `DELETE /api/v1/operator/cordons?${ref}`)).status, 204);
   for (const node of [second, first])
     await until("it is asked again", async () => (await answeredBy(node)) === "a");
+  assert.equal((await act(second, `POST ${everywhere}`, { provider: "a" })).status, 200);
+  for (const node of [second, first])
+    await until("it is left out everywhere", async () => (await answeredBy(node)) === "b");
+  assert.equal((await act(first, `DELETE ${everywhere}?provider=a`)).status, 204);
+  for (const node of [first, second])
+    await until("it is back everywhere", async () => (await answeredBy(node)) === "a");
   const { actions } = (await act(first, "GET /api/v1/operator/actions")).json;
   assert.deepEqual(
     actions.map((line: Json) => [line.action, line.target, line.actor, line.node, line.outcome]),
     [
+      ["uncordonEverywhere", "a", "operator token", "n1", "done"],
+      ["cordonEverywhere", "a", "operator token", "n2", "done"],
       ["uncordonProvider", "team/ethereum/a", "operator token", "n2", "done"],
       ["cordonProvider", "team/ethereum/a", "operator token", "n1", "done"],
     ],

@@ -1,6 +1,7 @@
 // Providers behind TLS, over HTTP/1.1 and HTTP/2: the service with a certificate it trusts, also as
 // a process that is told so by its environment, and what it does with one it does not trust.
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import {
   constants,
@@ -26,6 +27,8 @@ const identity = {
 const TRUST = { NODE_EXTRA_CA_CERTS: CERTIFICATE.pathname };
 // As that variable does, for services in this process.
 setDefaultCACertificates([...getCACertificates("default"), identity.cert]);
+
+const TOKEN = "operator-of-the-tls-walk-0123456789abcdef";
 
 type Served = Pick<ServiceProcess, "url" | "post">;
 
@@ -124,7 +127,7 @@ async function serve(
     { id: "b", url: sound.url, priority: 2 },
   ];
   // A hundred handshakes on a busy machine take longer than a cheap call may.
-  const text = configText(providers);
+  const text = configText(providers, { server: { port: 0, operator_token: TOKEN } });
   if (env !== null) return startProcess(t, text, env);
   const service = await startService(text);
   t.after(() => service.close());
@@ -163,6 +166,21 @@ test("a connection over TLS that follows another one resumes its session, and me
   );
   // A probe may be in the middle of one.
   assert.ok(Math.abs(counted("full") + counted("resumed") - upstream.connections()) <= 1);
+});
+
+test("an operator is told when the certificate of a provider ends, and nobody else is", {
+  skip: ownClientOnly,
+}, async (t) => {
+  const service = await serve(t, await secureUpstream(t, 1, well));
+  assert.match((await call(service)).text, /"0xa"/);
+  const told = async (headers: Readonly<Record<string, string>>) => {
+    const response = await fetch(`${service.url}/api/metrics/ethereum`, { headers });
+    const { profiles } = JSON.parse(await response.text());
+    return profiles[0].providers.map((each: Record<string, unknown>) => each["certificate_until"]);
+  };
+  const ends = new Date(new X509Certificate(identity.cert).validTo).toISOString();
+  assert.deepEqual(await told({ authorization: `Bearer ${TOKEN}` }), [ends, null]);
+  assert.deepEqual(await told({}), [undefined, undefined]);
 });
 
 for (const http of [1, 2] as const) {

@@ -5,6 +5,7 @@ import { useCall } from "../../app/app.ts";
 import { PageHead } from "../../components/card.tsx";
 import * as column from "../../components/columns.tsx";
 import { Name, Time, type Word } from "../../components/inline.tsx";
+import { useKeyNames } from "../../components/key-names.ts";
 import { type Column, TableCard } from "../../components/table.tsx";
 import { count, DASH, plural, visible } from "../../format/text.ts";
 import { endText } from "../../health/outcomes.ts";
@@ -18,8 +19,9 @@ export function ErrorsPage() {
   const errors = useCall("GET /api/v1/operator/errors", { query: { limit: 500 } }, POLL_MS);
   const { totals, others, seen = [], hidden = [] } = errors.data ?? {};
   const rest = Object.values(others ?? {}).reduce((sum, n) => sum + n, 0);
+  const keys = useKeyNames();
   // Both tables have one filter and one order.
-  const expand = (shape: Shape) => <ShapeDetail shape={shape} />;
+  const expand = (shape: Shape) => <ShapeDetail {...{ shape, keys }} />;
   const both = { resource: errors, name: "errors", keyOf, textOf, expand };
   return (
     <>

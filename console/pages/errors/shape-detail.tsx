@@ -6,6 +6,7 @@ import { queryText } from "../../app/router.ts";
 import { Facts } from "../../components/card.tsx";
 import { Snippet } from "../../components/copy-button.tsx";
 import { Link, Name, Time } from "../../components/inline.tsx";
+import type { KeyNames } from "../../components/key-names.ts";
 import { count, DASH, textList } from "../../format/text.ts";
 
 /** Errors alike; `hidden` = users got another answer. */
@@ -21,12 +22,17 @@ export function providerNames({ providers }: Shape): readonly string[] {
   return [...new Set(providers.flatMap(({ provider }) => provider ?? []))];
 }
 
+interface ShapeProps {
+  readonly shape: Shape;
+  readonly keys: KeyNames;
+}
+
 /** An open row. */
-export function ShapeDetail({ shape }: { readonly shape: Shape }) {
+export function ShapeDetail({ shape, keys }: ShapeProps) {
   const { sample, behind, rule } = shape;
   return (
     <div class="stack">
-      <Facts facts={factsOf(shape)} />
+      <Facts facts={factsOf(shape, keys)} />
       <Snippet text={sample ?? "No sample was kept."} what="the sample" />
       {behind?.sample == null ? null : (
         <>
@@ -47,7 +53,7 @@ export function ShapeDetail({ shape }: { readonly shape: Shape }) {
   );
 }
 
-function factsOf(shape: Shape): readonly (readonly [string, ComponentChildren])[] {
+function factsOf(shape: Shape, names: KeyNames): readonly (readonly [string, ComponentChildren])[] {
   const { behind, others, keys, users, more_keys: moreKeys } = shape;
   const anonymous = (users ?? 0) - keys.length - moreKeys;
   const providers = shape.providers.map(({ provider, chain, profile, count: n }) => {
@@ -59,7 +65,7 @@ function factsOf(shape: Shape): readonly (readonly [string, ComponentChildren])[
     return [method, callsOf(shape, { method }), n] as const;
   });
   const callers = keys.map(({ key_id: key, count: n }) => {
-    return [key, callsOf(shape, { key }), n] as const;
+    return [names.get(key) ?? key, callsOf(shape, { key }), n] as const;
   });
   const further = [
     moreKeys > 0 && `and ${count(moreKeys)} more`,

@@ -1,5 +1,6 @@
 // The overview: one sentence on how the service is, its figures, its chains.
 
+import { readChains } from "../../api/chains.ts";
 import type { Client, Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
@@ -121,7 +122,7 @@ function factsText({ version, uptime_seconds: seconds, cluster }: Overview["heal
 /** Reads all of it; the first failure is the failure of the whole. */
 async function readOverview(client: Client): Promise<Result<Overview>> {
   const [chains, readiness, health, incidents] = await Promise.all([
-    client.call("GET /api/chains", {}),
+    readChains(client),
     client.call("GET /api/ready", {}),
     client.call("GET /api/health", {}),
     client.call("GET /api/v1/incidents", { query: { limit: MAX_INCIDENTS } }),
@@ -130,15 +131,7 @@ async function readOverview(client: Client): Promise<Result<Overview>> {
   if (readiness.kind === "failed") return readiness;
   if (health.kind === "failed") return health;
   if (incidents.kind === "failed") return incidents;
-  const metrics = await Promise.all(
-    chains.body.chains.map(({ chain_name: chain }) =>
-      client.call("GET /api/metrics/{chain}", { params: { chain } }),
-    ),
-  );
-  const failed = metrics.find((each) => each.kind === "failed");
-  if (failed !== undefined) return failed;
-  const bodies = metrics.flatMap((each) => (each.kind === "ok" ? [each.body] : []));
   const { incidents: latest } = incidents.body;
   const known = { readiness: readiness.body, health: health.body, incidents: latest };
-  return { kind: "ok", body: { ...known, chains: bodies } };
+  return { kind: "ok", body: { ...known, chains: chains.body } };
 }

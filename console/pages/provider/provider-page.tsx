@@ -1,6 +1,7 @@
 // A provider wherever it stands: how it is, what was wrong, what is known of its methods and
 // limits, and what the operator can do with it.
 
+import { readChains } from "../../api/chains.ts";
 import type { Client, Result } from "../../api/client.ts";
 import { useResource } from "../../api/resource.ts";
 import { ForOperator, type PageProps, useApp, useCall, useQuery } from "../../app/app.ts";
@@ -188,23 +189,14 @@ function MethodsTable({ places }: Pick<ViewProps, "places">) {
 
 /** Where a provider stands; the first failure is the failure of the whole. */
 async function readPlaces(client: Client, id: string): Promise<Result<readonly ProviderPlace[]>> {
-  const chains = await client.call("GET /api/chains", {});
+  const chains = await readChains(client);
   if (chains.kind === "failed") return chains;
-  const metrics = await Promise.all(
-    chains.body.chains.map(({ chain_name: chain }) =>
-      client.call("GET /api/metrics/{chain}", { params: { chain } }),
+  const body = chains.body.flatMap(({ chain_name: chain, profiles }) =>
+    profiles.flatMap(({ profile, providers }) =>
+      providers
+        .filter((provider) => provider.id === id)
+        .map((provider) => ({ profile, chain, provider })),
     ),
   );
-  const failed = metrics.find((each) => each.kind === "failed");
-  if (failed !== undefined) return failed;
-  const body = metrics
-    .flatMap((each) => (each.kind === "ok" ? [each.body] : []))
-    .flatMap(({ chain_name: chain, profiles }) =>
-      profiles.flatMap(({ profile, providers }) =>
-        providers
-          .filter((provider) => provider.id === id)
-          .map((provider) => ({ profile, chain, provider })),
-      ),
-    );
   return { kind: "ok", body };
 }

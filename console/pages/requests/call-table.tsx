@@ -5,6 +5,7 @@ import { useApp } from "../../app/app.ts";
 import * as column from "../../components/columns.tsx";
 import { Button } from "../../components/controls.tsx";
 import { Badge, Name } from "../../components/inline.tsx";
+import type { KeyNames } from "../../components/key-names.ts";
 import { type Column, Table } from "../../components/table.tsx";
 import {
   DASH,
@@ -17,7 +18,6 @@ import {
 } from "../../format/text.ts";
 import { endText, OUTCOMES, reasonText } from "../../health/outcomes.ts";
 import { lacksReasons } from "./decision-sentence.ts";
-import type { KeyNames } from "./suggestions.ts";
 
 interface CallTableProps {
   readonly calls: readonly CallEvent[];

@@ -7,11 +7,11 @@ import { useApp, useCall, useStore } from "../../app/app.ts";
 import { Button, Form } from "../../components/controls.tsx";
 import { Icon } from "../../components/icons.tsx";
 import { Name } from "../../components/inline.tsx";
+import type { KeyNames } from "../../components/key-names.ts";
 import {
   type CallFilter,
   filterOf,
   filterText,
-  type KeyNames,
   NAMES,
   parseFilter,
   suggestionsOf,

@@ -1,10 +1,9 @@
 // The requests page: calls as they end, those of a stretch of the past, or those of one request id,
 // with filters that stand in the address.
 
-import { useMemo, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import type { FeedState } from "../../api/feed.ts";
-import { useResource } from "../../api/resource.ts";
 import { type FeedView, MAX_CALLS, useFeed } from "../../api/use-feed.ts";
 import { useApp, useCall, useStore, useTimed } from "../../app/app.ts";
 import { queryText } from "../../app/router.ts";
@@ -13,6 +12,7 @@ import { Button } from "../../components/controls.tsx";
 import { Icon } from "../../components/icons.tsx";
 import { IncidentCard, useIncidents } from "../../components/incident-list.tsx";
 import { StateBadge, Time, type Word } from "../../components/inline.tsx";
+import { type KeyNames, useKeyNames } from "../../components/key-names.ts";
 import { Loaded } from "../../components/page-state.tsx";
 import {
   RangePicker,
@@ -25,10 +25,8 @@ import { beginningAt, type Range } from "../../health/ranges.ts";
 import { type History, total } from "../../health/series.ts";
 import { CallTable, LiveTable } from "./call-table.tsx";
 import { Filters, filtersIn } from "./filters.tsx";
-import type { KeyNames } from "./suggestions.ts";
 
 const MOST_KEPT = 200;
-const KEYS_MS = 60_000;
 
 type Decisions = AnswerOf<"GET /api/v1/operator/decisions">;
 
@@ -47,24 +45,6 @@ export function RequestsPage() {
   const isLive = range.from === undefined && !id;
   const Calls = isLive ? LiveCalls : KeptCalls;
   return <Calls {...{ range, history, keys: useKeyNames() }} />;
-}
-
-/** Keys that were used in the last day; without accounts there are none. */
-function useKeyNames(): KeyNames {
-  const { client, session } = useApp();
-  const isHosted = useStore(session.state)?.instance.hosted === true;
-  const used = useResource<Pick<AnswerOf<"GET /api/v1/operator/usage">, "by_key">>(
-    `used keys ${isHosted}`,
-    KEYS_MS,
-    async (signal) => {
-      if (!isHosted) return { kind: "ok", body: { by_key: [] } };
-      return client.call("GET /api/v1/operator/usage", { query: { hours: 24 } }, { signal });
-    },
-  );
-  return useMemo(() => {
-    const keys = used.data?.by_key ?? [];
-    return new Map(keys.map((key) => [key.key_id, key.name || `${key.key_prefix}…`]));
-  }, [used.data]);
 }
 
 function LiveCalls({ range, history, keys }: CallsProps) {

@@ -26,15 +26,12 @@ export interface CallFilter {
   readonly label: string;
 }
 
-/** What keys are called, by their ids. */
-export type KeyNames = ReadonlyMap<string, string>;
-
 const OCCURRING = ["chain", "provider", "profile", "method"] as const;
 const MAX_SUGGESTIONS = 1_000;
 
 interface Known {
   readonly providers: readonly Partial<Pick<CallEvent, (typeof OCCURRING)[number]>>[];
-  readonly keys: KeyNames;
+  readonly keys: ReadonlyMap<string, string>;
   readonly calls: readonly CallEvent[];
 }
 
@@ -54,7 +51,11 @@ export function suggestionsOf({ providers, keys, calls }: Known): readonly CallF
 }
 
 /** A filter with what its value is called. */
-export function filterOf(name: CallFilter["name"], value: string, keys: KeyNames): CallFilter {
+export function filterOf(
+  name: CallFilter["name"],
+  value: string,
+  keys: ReadonlyMap<string, string>,
+): CallFilter {
   const words: Readonly<Record<string, { readonly word: string }>> = OUTCOMES;
   const label = name === "key" ? keys.get(value) : name === "outcome" && words[value]?.word;
   return { name, value, label: label || "" };

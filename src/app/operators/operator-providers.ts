@@ -1,14 +1,19 @@
 // What operators do with providers, over the records of the console: cordons that hold at every
 // worker and node, waits that end, tests and comparisons.
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
-import type {
-  OperatorCordon,
-  OperatorRecords,
-  ProviderRef,
+import {
+  type OperatorCordon,
+  type OperatorRecords,
+  PLACES_TO_COME,
+  type ProviderRef,
 } from "../../hosted/operator/stored-records.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import { type QueryResult, queryProvider } from "../../upstream/provider-check.ts";
-import type { CordonTable, ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
+import type {
+  CordonTable,
+  NamedCordon,
+  ProfileRegistry,
+} from "../../upstream/registry/profile-registry.ts";
 import { type ProviderCallParts, readQuantity } from "../../upstream/rpc-call.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import { reloadDetail } from "../../web/api/action-log.ts";
@@ -38,6 +43,11 @@ export interface OpenOperatorProviders extends OperatorProviders {
   /** Does what an operator did at another process. */
   followed(change: Exclude<OperatorChange, { readonly kind: "purge" }>): Promise<void>;
   close(): void;
+}
+
+/** A cordon as the table of cordons has it: of a place, or of all places to come. */
+function inTable({ profile, chain, ...cordon }: OperatorCordon): NamedCordon {
+  return { ...cordon, place: profile === PLACES_TO_COME ? null : `${profile} ${chain}` };
 }
 
 function holds({ untilMs }: OperatorCordon, nowMs: number): boolean {
@@ -72,7 +82,7 @@ class HeldCordons {
     const nowMs = runtime.wallMs();
     this.#cancel();
     const held = this.#stored.filter((cordon) => holds(cordon, nowMs));
-    if (cordons.replace(held, registry)) subscriptions.rebind(registry);
+    if (cordons.replace(held.map(inTable), registry)) subscriptions.rebind(registry);
     const ends = held.flatMap(({ untilMs }) => untilMs ?? []);
     if (ends.length === 0) return;
     const waitMs = Math.min(END_CHECK_MS, Math.min(...ends) - nowMs);
@@ -105,15 +115,10 @@ export async function openOperatorProviders(
       const nowMs = runtime.wallMs();
       return (await records.cordons()).filter((cordon) => holds(cordon, nowMs));
     },
-    placesOf: (provider) =>
-      registry.profiles.flatMap(({ profile, trackers }) =>
-        Array.from(trackers.keys(), (chain) => ({ profile: profile.slug, chain, provider })).filter(
-          (ref) => servedBy(registry, ref) !== null,
-        ),
-      ),
+    placesOf: (provider) => placesOf(registry, provider),
     async cordon(...cordons) {
       if (cordons.length === 0) return "unknown";
-      if (cordons.some((cordon) => servedBy(registry, cordon) === null)) return "unknown";
+      if (!cordons.every((cordon) => isPlace(registry, cordon))) return "unknown";
       if (!(await records.cordon(...cordons))) return "full";
       await changed();
       return "done";
@@ -190,6 +195,21 @@ function servedBy(registry: ProfileRegistry, ref: ProviderRef): Served | null {
   const tracker = registry.served(ref.profile)?.trackers.get(ref.chain);
   const provider = tracker?.set.providers.find(({ id }) => id === ref.provider);
   return tracker === undefined || provider === undefined ? null : { tracker, provider };
+}
+
+/** Where a provider stands, and the places to come; nothing where it stands nowhere. */
+function placesOf(registry: ProfileRegistry, provider: string): readonly ProviderRef[] {
+  const places = registry.profiles.flatMap(({ profile, trackers }) =>
+    Array.from(trackers.keys(), (chain) => ({ profile: profile.slug, chain, provider })).filter(
+      (ref) => isPlace(registry, ref),
+    ),
+  );
+  const toCome = { profile: PLACES_TO_COME, chain: PLACES_TO_COME, provider };
+  return places.length === 0 ? [] : [...places, toCome];
+}
+
+function isPlace(registry: ProfileRegistry, ref: ProviderRef): boolean {
+  return ref.profile === PLACES_TO_COME || servedBy(registry, ref) !== null;
 }
 
 function endWaits(

@@ -24,6 +24,12 @@ export interface ProviderRef {
   readonly provider: string;
 }
 
+/**
+ * The profile and the chain of a cordon for places where its provider does not stand yet. No name
+ * in a configuration is like this.
+ */
+export const PLACES_TO_COME = "*";
+
 /** A provider that an operator took out of use. */
 export interface OperatorCordon extends ProviderRef {
   readonly reason: string | null;
@@ -179,11 +185,15 @@ export class OperatorRecords {
     });
   }
 
-  /** False = there was none. */
+  /** The places to come of these providers are open as well. False = there was no cordon. */
   uncordon(...refs: readonly ProviderRef[]): Promise<boolean> {
     return this.#store.transaction(async (tx) => {
       let removed = 0n;
-      for (const ref of refs) removed += await removeCordon(tx, ref);
+      const toCome = { profile: PLACES_TO_COME, chain: PLACES_TO_COME };
+      for (const ref of refs) {
+        removed += await removeCordon(tx, ref);
+        await removeCordon(tx, { ...ref, ...toCome });
+      }
       await recordChange(tx, CORDONS_CHANGED);
       return removed > 0n;
     });

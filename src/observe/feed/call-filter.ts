@@ -26,8 +26,8 @@ export interface FilteredCall {
   readonly outcome: CallOutcome;
   /** Id of the provider that answered; null = none did, or several. */
   readonly provider: string | null;
-  /** Id of the provider that failed last; null = none failed. */
-  readonly failedProvider: string | null;
+  /** Ids of the providers that failed. */
+  readonly failedProviders: readonly string[];
   readonly attempts: number;
   /** Null = it was not routed. */
   readonly totalMs: number | null;
@@ -54,7 +54,7 @@ export function matches(filter: CallFilter, call: FilteredCall): boolean {
     (filter.minMs === undefined || (call.totalMs ?? 0) >= filter.minMs) &&
     (filter.provider === undefined ||
       filter.provider === call.provider ||
-      filter.provider === call.failedProvider)
+      call.failedProviders.includes(filter.provider))
   );
 }
 

@@ -168,6 +168,10 @@ function bytesOf(outcome: Outcome): number | null {
   }
 }
 
+function failedProviders(attempts: readonly Attempt[]): readonly string[] {
+  return attempts.filter(isFailed).map(({ provider }) => provider.id);
+}
+
 /** What filters look at in a call that has ended at `nowMs`. */
 export function filteredCallOf(ended: EndedCall, nowMs: number): FilteredCall {
   const { route, answer, series, end } = ended;
@@ -180,8 +184,7 @@ export function filteredCallOf(ended: EndedCall, nowMs: number): FilteredCall {
     keyId,
     outcome: end.outcome,
     provider: answer === null ? null : (providerOf(answer.source)?.id ?? null),
-    failedProvider:
-      traces.findLast(({ attempt }) => isFailed(attempt))?.attempt.provider.id ?? null,
+    failedProviders: failedProviders(traces.map(({ attempt }) => attempt)),
     attempts: traces.length,
     totalMs: totalMsOf(ended, nowMs),
   };
@@ -193,7 +196,7 @@ export function filteredDecisionOf(decision: RoutingDecision): FilteredCall {
   return {
     ...decision,
     provider: providerOf(source)?.id ?? null,
-    failedProvider: attempts.findLast(isFailed)?.provider.id ?? null,
+    failedProviders: failedProviders(attempts),
     attempts: attempts.length,
   };
 }

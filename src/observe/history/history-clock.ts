@@ -12,7 +12,7 @@ import type { ChainEvidence } from "./step-evidence.ts";
 
 const [{ stepMs: STEP_MS }] = RESOLUTIONS;
 const LEAST_STALLED_MS = 20_000;
-const STALLED_BLOCKS = 20;
+const STALLED_BLOCKS = 10;
 const STALLED_PROBES = 3;
 
 /** What the clock works with. */

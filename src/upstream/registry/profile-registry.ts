@@ -201,9 +201,8 @@ function chainsBySegment(chains: readonly Chain[]): ReadonlyMap<string, Chain> {
 
 /** A cordon of a provider, by its names. */
 export interface NamedCordon extends ProviderCordon {
-  /** The id of the profile. */
-  readonly profile: string;
-  readonly chain: string;
+  /** The key of the profile and chain; null = all configured ones that have no cordon of it. */
+  readonly place: string | null;
   readonly provider: string;
 }
 
@@ -212,8 +211,8 @@ export class CordonTable {
   #byName: ReadonlyMap<string, ProviderCordon> = new Map();
 
   /** The cordon of a provider of a set, by its key; null = there is none. */
-  of(key: string, { id }: Pick<Provider, "id">): ProviderCordon | null {
-    return this.#byName.get(`${key} ${id}`) ?? null;
+  of(key: string, { id, guarded }: Pick<Provider, "id" | "guarded">): ProviderCordon | null {
+    return this.#byName.get(`${key} ${id}`) ?? (guarded ? null : (this.#byName.get(id) ?? null));
   }
 
   /** Replaces all cordons. True = a provider was taken out of use or put back. */
@@ -222,8 +221,8 @@ export class CordonTable {
     registry: Pick<ProfileRegistry, "trackersByKey">,
   ): boolean {
     this.#byName = new Map(
-      cordons.map(({ profile, chain, provider, reason, atMs, untilMs }) => [
-        `${profile} ${chain} ${provider}`,
+      cordons.map(({ place, provider, reason, atMs, untilMs }) => [
+        place === null ? provider : `${place} ${provider}`,
         { reason, atMs, untilMs },
       ]),
     );

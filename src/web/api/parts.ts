@@ -197,7 +197,10 @@ export interface Requester {
 export interface OperatorProviders {
   /** Those that hold. */
   cordons(): Promise<readonly OperatorCordon[]>;
-  /** Where a provider stands: profiles that are configured, and their chains. */
+  /**
+   * Where a provider stands: profiles that are configured, and their chains; and the places to
+   * come. Empty = it stands nowhere.
+   */
   placesOf(provider: string): readonly ProviderRef[];
   /** All or none. `full`: there would be more cordons than may be. */
   cordon(...cordons: readonly OperatorCordon[]): Promise<"done" | "unknown" | "full">;

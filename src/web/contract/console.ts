@@ -276,7 +276,8 @@ export const CONSOLE_OPERATIONS = operations({ tag: "operator", auth: ["operator
     summary: "Take a provider out of use in every profile and chain",
     description:
       "As `cordonProvider`, in each configured profile and chain in which a provider of this id " +
-      "stands now. Profiles of accounts have providers of their own.",
+      "stands now, or comes to stand by a reload, until it is put back to use anywhere. Profiles " +
+      "of accounts have providers of their own.",
     body: cordonEverywhereRequest,
     answers: { 200: answer("It is out of use.", cordonList) },
     faults: ["not_found"],

@@ -182,7 +182,6 @@ function profileMetrics(
     sumOf(transportsOf(provider), (transport) => tracker.health(provider, transport).calls),
   );
   const series = facts.series(slug, chain.chainName);
-  const judgedOf = ({ id }: Provider) => facts.incidents.stateOf(slug, chain.chainName, id);
   return {
     profile: slug,
     head_block: tracker.head(),
@@ -194,8 +193,10 @@ function profileMetrics(
       name: isPublic ? provider.alias : provider.name,
       region: provider.region,
       cordon: cordonDocument(tracker.cordonOf(provider), facts.realIds),
-      ...stateDocument(judgedOf(provider), tracker.cordonOf(provider)),
-      answered_share: judgedOf(provider)?.answered ?? null,
+      ...stateDocument(
+        facts.incidents.stateOf(slug, chain.chainName, provider.id),
+        tracker.cordonOf(provider),
+      ),
       ...(facts.realIds
         ? {
             limits: limitsDocument(tracker.budget(provider)),
@@ -223,16 +224,18 @@ function cordonDocument(cordon: ProviderCordon | null, isOperator: boolean): unk
 
 /** How a provider is judged; a cordon holds at once, before the next judgement. */
 function stateDocument(judged: JudgedState | null, cordon: ProviderCordon | null): object {
+  const answered = { answered_share: judged?.answered ?? null };
   if (cordon !== null)
     return {
       state: "maintenance",
       state_since: new Date(cordon.atMs).toISOString(),
       cause: "cordoned by the operator",
+      ...answered,
     };
   if (judged === null || judged.state === "maintenance")
-    return { state: null, state_since: null, cause: null };
+    return { state: null, state_since: null, cause: null, ...answered };
   const { state, sinceMs, words } = judged;
-  return { state, state_since: new Date(sinceMs).toISOString(), cause: words };
+  return { state, state_since: new Date(sinceMs).toISOString(), cause: words, ...answered };
 }
 
 /** When the certificate of a provider ends, as HTTP/1.1 last proved it; null = it proved none. */

@@ -4,7 +4,11 @@ import { createHash } from "node:crypto";
 import type { AddressLimit } from "../../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault, limited } from "../../../core/faults/api-fault.ts";
 import { publicLabel } from "../../../core/provider/profile.ts";
-import type { OperatorCordon, ProviderRef } from "../../../hosted/operator/stored-records.ts";
+import {
+  type OperatorCordon,
+  PLACES_TO_COME,
+  type ProviderRef,
+} from "../../../hosted/operator/stored-records.ts";
 import { type CONSOLE_OPERATIONS, MAX_CORDON_DAYS } from "../../contract/console.ts";
 import { reloadDetail } from "../action-log.ts";
 import type { ComparedAnswer, InstanceHandlers, InstanceParts } from "../parts.ts";
@@ -19,7 +23,7 @@ const MAX_CORDON_MS = MAX_CORDON_DAYS * 86_400_000;
 /** The handlers. */
 export const OPERATOR_PROVIDER_HANDLERS: InstanceHandlers<keyof typeof CONSOLE_OPERATIONS> = {
   async listCordons(_, { providers }) {
-    return ok({ cordons: (await providers.cordons()).map(cordonView) });
+    return ok(cordonList(await providers.cordons()));
   },
   async cordonProvider({ body, caller }, parts) {
     const cordon = cordonOf(body, body, { atMs: parts.runtime.wallMs(), ...caller });
@@ -27,10 +31,9 @@ export const OPERATOR_PROVIDER_HANDLERS: InstanceHandlers<keyof typeof CONSOLE_O
   },
   async cordonEverywhere({ body, caller }, parts) {
     const by = { atMs: parts.runtime.wallMs(), ...caller };
-    const cordons = parts.providers
-      .placesOf(body.provider)
-      .map((place) => cordonOf(place, body, by));
-    return (await cordoned(parts, cordons)) ?? ok({ cordons: cordons.map(cordonView) });
+    const places = parts.providers.placesOf(body.provider);
+    const cordons = places.map((place) => cordonOf(place, body, by));
+    return (await cordoned(parts, cordons)) ?? ok(cordonList(cordons));
   },
   async uncordonEverywhere({ query: { provider } }, { providers }) {
     const cordons = await providers.cordons();
@@ -139,6 +142,10 @@ async function cordoned(
 /** Profiles of accounts have providers of their own, whatever they are called. */
 function isConfigured({ profile }: ProviderRef): boolean {
   return publicLabel(profile) === profile;
+}
+
+function cordonList(cordons: readonly OperatorCordon[]) {
+  return { cordons: cordons.filter(({ profile }) => profile !== PLACES_TO_COME).map(cordonView) };
 }
 
 function cordonView({ profile, chain, provider, reason, actor, ...times }: OperatorCordon) {
