@@ -30,7 +30,8 @@ const WINGS = [...BASE, "upstream", "hosted", "payments", "secrets"];
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
   runtime: [],
-  config: ["core", "payments"],
+  presets: ["core"],
+  config: ["core", "payments", "presets"],
   secrets: BASE,
   "shared/store": [...BASE, "secrets"],
   "shared/ledger": STORED,
@@ -45,10 +46,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   web: [...WINGS, "observe"],
   devnet: [...BASE, "config", "payments"],
   app: [
-    ...[...WINGS, "observe", "config", "web", "devnet"],
+    ...[...WINGS, "observe", "config", "web", "devnet", "presets"],
     ...[...SHARING, "shared/store", "shared/leases", "shared/processes"],
   ],
-  cli: ["core", "runtime", "config", "devnet", "shared/processes", "shared/nodes", "app"],
+  cli: [
+    ...["core", "runtime", "config", "devnet", "presets"],
+    ...["shared/processes", "shared/nodes", "app"],
+  ],
   main: ["cli", "module-hooks"],
   "module-hooks": ["bundled-packages"],
   "bundled-packages": [],
