@@ -109,7 +109,7 @@ function unknownKey(key: string, known: readonly string[]): string {
  * Whether two words are at most two edits apart (one for short words), or one is a prefix of the
  * other.
  */
-function isClose(a: string, b: string): boolean {
+export function isClose(a: string, b: string): boolean {
   const limit = b.length < 5 ? 1 : 2;
   if (Math.abs(a.length - b.length) > limit) return a.length >= 3 && b.startsWith(a);
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -1,23 +1,26 @@
 // Builds the configuration from file, environment and flags: one frozen record, or all faults.
 // Precedence: flag, environment, file, default. Pure: reads no file, no process environment and no
 // clock. Settings and defaults are in `config/schema.ts`.
-import { parse as lookUpSuffix } from "tldts";
 import type { z } from "zod";
-import type { Chain } from "../core/provider/chain.ts";
-import { operatorOf } from "../core/provider/operator.ts";
-import type { HedgeSettings, Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
+import type { Profile } from "../core/provider/profile.ts";
 import type { CacheSettings } from "../core/routing/cache-terms.ts";
 import type { SelectionSettings } from "../core/routing/strategy.ts";
 import type { DeadlineClass } from "../core/rpc/method.ts";
 import type { ConfiguredMethod } from "../core/rpc/method-table.ts";
-import { usualVerification } from "../core/stream/log-verification.ts";
+import { chainOf, chainWords, namedChains, servesAll } from "./chains.ts";
 import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config-fault.ts";
 import { ConfigDocument, type Variables } from "./document.ts";
 import { hostedOf } from "./hosted.ts";
 import { bytesOf, camel, named, schemaOf } from "./kinds.ts";
+import { hedgeOf, PUBLIC_PROFILE, type ProfileSource, providerSets } from "./provider-sets.ts";
 import { brokenRules, type RuleInput } from "./rules.ts";
-import { type ConfigFile, configFile, environment, flags as flagTable } from "./schema.ts";
-import { splitCredentials } from "./url-credentials.ts";
+import {
+  type ConfigFile,
+  configFile,
+  environment,
+  flags as flagTable,
+  profile as profileTable,
+} from "./schema.ts";
 import { warningsOf } from "./warnings.ts";
 
 /** Input of a configuration. */
@@ -148,14 +151,7 @@ function unplaced(file: string, prefix: string, { path, message }: TableFault): 
 
 /** The configuration; its parts have the names and meanings of the file. */
 function configOf(file: ConfigFile, env: Environment, flag: Flags, production: boolean) {
-  const chains: readonly Chain[] = Object.entries(file.chains).map(
-    ([chainName, { chain_id: chainId, cache: _, ...chain }]) => {
-      return { ...named(chain), chainId, chainName, name: chain.name ?? chainName };
-    },
-  );
-  const profiles: readonly Profile[] = Object.entries(file.profiles).map(([slug, profile]) =>
-    profileOf(slug, profile, { chains, file }),
-  );
+  const { chains, profiles, sources } = servedBy(file);
   const methods: readonly ConfiguredMethod[] = Object.entries(file.methods).map(
     ([name, { kind = null, block_param: blockAt = null, cu = null, deadline }]) => {
       return { name, kind, blockAt, cu, deadline: deadline === undefined ? null : camel(deadline) };
@@ -173,6 +169,8 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
     devnetNodes: flag["devnet-nodes"] ?? file.devnet_nodes,
     chains,
     profiles,
+    /** What serves chains that are opened when they are called; null = others are not served. */
+    onDemand: servesAll(file) ? { profiles: sources } : null,
     limits: {
       ...named(file.limits),
       maxAttempts: file.limits.max_attempts ?? Number.POSITIVE_INFINITY,
@@ -202,6 +200,48 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
     secret: env.SVC_SECRET ?? null,
     previousSecret: env.SVC_SECRET_PREVIOUS ?? null,
   };
+}
+
+/** The chains of a file, and its profiles with the providers of each. */
+function servedBy(file: ConfigFile) {
+  const namedInFile = namedChains(file);
+  const words = chainWords(namedInFile);
+  const sources = sourcesOf(file);
+  const served = namedInFile.map((each) => {
+    const { chainName, settings, known } = each;
+    const chain = chainOf(each, words);
+    const isNamed = (name: string): boolean => words.get(name.toLowerCase()) === chainName;
+    const isCached = settings["cache"] !== "off";
+    return { chain, sets: providerSets(sources, { chain, known, isNamed, isCached }) };
+  });
+  const profiles = sources.map(({ slug, settings }): Profile => {
+    const own = served.flatMap(({ chain, sets }) => {
+      const set = sets.get(slug);
+      return set === undefined ? [] : [[chain.chainName, set] as const];
+    });
+    return {
+      slug,
+      owner: null,
+      managed: slug === PUBLIC_PROFILE || slug === "premium",
+      defaultStrategy: settings.routing.default_strategy ?? file.routing.default_strategy,
+      chains: new Map(own),
+    };
+  });
+  const isServing = ({ slug, chains }: Profile): boolean =>
+    chains.size > 0 || servesAll(file) || file.profiles[slug] !== undefined;
+  return {
+    chains: served.map(({ chain }) => chain),
+    profiles: profiles.filter(isServing),
+    sources,
+  };
+}
+
+/** The profiles of a file. One that serves URLs without a profile is always there. */
+function sourcesOf({ profiles }: ConfigFile): readonly ProfileSource[] {
+  const sources = Object.entries(profiles).map(([slug, settings]) => ({ slug, settings }));
+  return profiles[PUBLIC_PROFILE] === undefined
+    ? [...sources, { slug: PUBLIC_PROFILE, settings: profileTable.parse({}) }]
+    : sources;
 }
 
 /** Most parts of a call where nothing is charged, and where each part is. */
@@ -285,110 +325,6 @@ function cacheOf(cache: ConfigFile["cache"]): CacheSettings | null {
     accountMaxBytes: bytesOf(cache.account_max_bytes),
     byAccount: cache.scope === "account",
     methods: new Map(methods),
-  };
-}
-
-function setCacheOf(chain: ConfigFile["chains"][string] | undefined, cache: ProfileFile["cache"]) {
-  if (chain?.cache !== "off" && cache === undefined) return {};
-  const isOn = chain?.cache !== "off" && cache !== "off";
-  const shareWith = cache === undefined || cache === "off" ? [] : cache.share_with;
-  return { cache: { isOn, shareWith } };
-}
-
-function hedgeOf(hedge: ConfigFile["hedge"]): HedgeSettings | null {
-  return hedge === "off" ? null : named(hedge);
-}
-
-type ProfileFile = ConfigFile["profiles"][string];
-type SetFile = ProfileFile["chains"][string];
-type ProviderFile = SetFile["providers"][number];
-
-function profileOf(
-  slug: string,
-  profile: ProfileFile,
-  { chains, file }: { readonly chains: readonly Chain[]; readonly file: ConfigFile },
-): Profile {
-  const hedge = profile.hedge === undefined ? {} : { hedge: hedgeOf(profile.hedge) };
-  const consistency = profile.consistency === undefined ? {} : { consistency: profile.consistency };
-  const sets = chains.flatMap((chain): readonly (readonly [string, ProviderSet])[] => {
-    const set = profile.chains[chain.chainName];
-    if (set === undefined) return [];
-    const cache = setCacheOf(file.chains[chain.chainName], profile.cache);
-    return [[chain.chainName, { ...setOf(chain, set), ...hedge, ...consistency, ...cache }]];
-  });
-  return {
-    slug,
-    owner: null,
-    managed: slug === "public" || slug === "premium",
-    defaultStrategy: profile.routing.default_strategy ?? file.routing.default_strategy,
-    chains: new Map(sets),
-  };
-}
-
-function setOf(chain: Chain, set: SetFile): ProviderSet {
-  const aliases = aliasesOf(set.providers);
-  const { kinds, log_verification, ...subscriptions } = set.subscriptions;
-  return {
-    chain,
-    ...named(set.selection),
-    ...named(set.monitoring),
-    ...named(subscriptions),
-    logVerification: log_verification ?? usualVerification(chain.blockTimeMs),
-    subscriptionKinds: kinds,
-    providers: set.providers.map((provider, index) =>
-      providerOf(provider, index, aliases[index] ?? `p${index + 1}`),
-    ),
-  };
-}
-
-/**
- * The configured alias of each provider, else pN by position; an N that would collide with another
- * provider's word is replaced by the next free number.
- */
-function aliasesOf(providers: readonly ProviderFile[]): readonly string[] {
-  const taken = new Set(
-    providers.flatMap(({ id, alias }) => (alias === undefined ? [id] : [id, alias])),
-  );
-  let spare = providers.length;
-  return providers.map(({ id, alias }, index) => {
-    if (alias !== undefined) return alias;
-    let choice = `p${index + 1}`;
-    while (taken.has(choice) && choice !== id) choice = `p${++spare}`;
-    return choice;
-  });
-}
-
-function providerOf(provider: ProviderFile, index: number, alias: string): Provider {
-  const { capabilities, limits, batch, url, ws_url, name, region, headers, ...plain } = provider;
-  const { limits: blocks, error_rules, ...lacks } = capabilities;
-  const http = url === undefined ? null : splitCredentials(url);
-  const ws = ws_url === undefined ? null : splitCredentials(ws_url);
-  const authorization = http?.authorization ?? ws?.authorization ?? null;
-  const addresses = { url: http?.url ?? null, wsUrl: ws?.url ?? null };
-  return {
-    ...plain,
-    ...addresses,
-    ...named(blocks),
-    index,
-    name: name ?? plain.id,
-    alias,
-    operator: operatorOf(addresses, lookUpSuffix),
-    budget:
-      limits === undefined
-        ? null
-        : { ...named(limits), credits: new Map(Object.entries(limits.credits)) },
-    batch: batch === undefined ? null : named(batch),
-    region: region ?? null,
-    headers: authorization === null ? headers : { ...headers, Authorization: authorization },
-    unsupportedMethods: new Set(lacks.unsupported_methods),
-    unsupportedCategories: new Set(lacks.unsupported_categories),
-    blockAgeMethods: new Set(blocks.block_age_methods),
-    errorRules: error_rules.map(({ code, message_contains, category }) => ({
-      code,
-      messageContains: message_contains.map((piece) => piece.toLowerCase()),
-      category,
-    })),
-    guarded: false,
   };
 }
 

@@ -30,7 +30,9 @@ A small complete file:
 
 \`\`\`yaml
 chains:
-  ethereum: { chain_id: 1, name: Ethereum, aliases: [mainnet] }
+  ethereum: {} # known: its id, name, aliases, block time
+  base: {} # no profile names a provider: its public addresses are used
+  mine: { chain_id: 424242, block_time_ms: 1000 }
 profiles:
   public:
     chains:
@@ -39,21 +41,26 @@ profiles:
           - id: publicnode
             url: https://ethereum-rpc.publicnode.com
             ws_url: wss://ethereum-rpc.publicnode.com
-          - id: mine
+          - id: own
             url: https://node.example.com/\${NODE_KEY}
             archival: true
+      mine:
+        providers: [{ id: own, url: "http://10.0.0.5:8545" }]
 \`\`\`
 `;
 
 const RULES = `## Rules across settings
 
+- A chain of which nothing is known has \`chain_id\`; so has one whose id several networks share, under the name of the one that
+  is meant. An id is written once. Public addresses are used only in profile \`public\`, and only where no profile names a provider.
 - Names and aliases of chains lead to one chain only, letter case ignored; a decimal one may not be another chain's id; none may be a
-  strategy or a word of the URL grammar (\`fastest\`, \`rpc\`, \`ws\`, \`k\`, …).
+  strategy, \`all\`, or a word of the URL grammar (\`fastest\`, \`rpc\`, \`ws\`, \`k\`, …).
 - Provider ids are unique per chain and profile; so are aliases, also against the ids of others.
 - Every provider has \`url\`, \`ws_url\` or both. Credentials in a URL (\`https://user:password@host\`) are sent as an \`Authorization\`
   header, so \`headers\` may not have that header as well, and \`url\` and \`ws_url\` must carry the same ones.
-- A profile names only chains that are configured. At least one chain is configured, or \`devnet\` is \`true\`.
-- \`hosted.enabled: true\` needs a profile \`public\`, and in production the environment variable \`SVC_SECRET\`.
+- A profile names only chains that are configured, or known ones with \`chains: all\`. At least one chain is configured, or
+  \`devnet\` is \`true\`.
+- \`hosted.enabled: true\` needs a profile \`public\` or a chain served by public addresses, and in production the environment variable \`SVC_SECRET\`.
 - \`devnet: true\` takes the name \`local\` and the chain id 31337, and is refused with \`NODE_ENV=production\`.
 - \`selection.region_preference: only\` needs \`cluster.region\`.
 - An error rule has a \`category\`, and \`code\` or \`message_contains\` or both.
@@ -69,9 +76,10 @@ export function configReference(): string {
 function sections(node: JsonSchema, path: string): readonly string[] {
   const members = Object.entries(node.properties ?? {});
   const nested = members.flatMap(([key, child]): readonly string[] => {
-    const inner = innerOf(child);
     const at = path === "" ? key : `${path}.${key}`;
-    if (inner !== null) return sections(inner.node, `${at}${inner.suffix}`);
+    const inner = innersOf(child);
+    if (inner.length > 0)
+      return inner.flatMap(({ node: record, suffix }) => sections(record, `${at}${suffix}`));
     return variantsOf(child.items ?? child).flatMap(({ kind, node: variant }) =>
       sections(variant, `${at}[] of kind ${kind}`),
     );
@@ -85,7 +93,7 @@ function sections(node: JsonSchema, path: string): readonly string[] {
 }
 
 function row(key: string, child: JsonSchema, required: boolean): string {
-  const inner = innerOf(child);
+  const [inner = null] = innersOf(child);
   const item = child.items ?? null;
   const kind =
     inner === null && item !== null && child.title === undefined
@@ -99,16 +107,21 @@ function row(key: string, child: JsonSchema, required: boolean): string {
   );
 }
 
-/**
- * The record within a setting: the setting itself, the values of a map, or the items of a list;
- * null = there is none.
- */
-function innerOf(node: JsonSchema): { readonly node: JsonSchema; readonly suffix: string } | null {
+/** A record within a setting, and what its path has behind that of the setting. */
+interface InnerRecord {
+  readonly node: JsonSchema;
+  readonly suffix: string;
+}
+
+/** The records within a setting: itself, the values of a map, the items of a list. */
+function innersOf(node: JsonSchema): readonly InnerRecord[] {
   const record = recordOf(node);
-  if (record !== null) return { node: record, suffix: "" };
-  const value = valuesOf(node);
-  if (value?.properties !== undefined) return { node: value, suffix: ".NAME" };
-  return node.items?.properties === undefined ? null : { node: node.items, suffix: "[]" };
+  const own = record === null ? [] : [{ node: record, suffix: "" }];
+  const values = valuesOf(record ?? node);
+  const value = values === null ? null : recordOf(values);
+  const named = value === null ? [] : [{ node: value, suffix: ".NAME" }];
+  const item = node.items?.properties === undefined ? [] : [{ node: node.items, suffix: "[]" }];
+  return [...own, ...named, ...item];
 }
 
 function environmentSection(): string {

@@ -1,28 +1,16 @@
 // Rules that span several settings: uniqueness, references, exclusions. Works on data that has not
 // been validated, so that broken rules are reported together with invalid settings. Knows paths,
 // not positions in the file. A value may be a secret: messages show no values but aliases of chains
-// and the times of hedges.
+// and the times of hedges. Rules of chains are in `chain-rules.ts`.
 import { isRecord } from "../core/fields.ts";
-import { DEVNET_CHAIN } from "../core/provider/chain.ts";
 import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
 import { STRATEGIES, spellingsOf } from "../core/routing/strategy.ts";
 import { MAX_ADDED_METHODS, mayBeConfigured, methodOf } from "../core/rpc/method.ts";
+import { chainRules, devnetRules, factRules, profileRules, servesPublic } from "./chain-rules.ts";
+import { namedChains, servesAll } from "./chains.ts";
 import type { TableFault } from "./config-fault.ts";
-import { RESERVED_CHAIN_NAMES } from "./schema.ts";
+import { found, type Report, type RuleInput, type RulePath, valueAt } from "./rule.ts";
 import { splitCredentials } from "./url-credentials.ts";
-
-type Path = TableFault["path"];
-
-/** Reports a broken rule; `at` = whether the key or the value of the last path step is meant. */
-type Report = (path: Path, message: string, at?: TableFault["at"]) => void;
-
-/** What the rules check. */
-export interface RuleInput {
-  readonly data: unknown;
-  readonly devnet: boolean;
-  /** What the rules need to know of the environment. */
-  readonly around: { readonly production: boolean; readonly databaseUrl: unknown };
-}
 
 /** Every broken rule of a configuration file. */
 export function brokenRules(data: unknown, around: RuleInput["around"]): readonly TableFault[] {
@@ -37,6 +25,7 @@ const RULES: readonly ((report: Report, input: RuleInput) => void)[] = [
   serviceRules,
   productionRules,
   clusterRules,
+  factRules,
   chainRules,
   devnetRules,
   methodRules,
@@ -48,7 +37,7 @@ const RULES: readonly ((report: Report, input: RuleInput) => void)[] = [
 
 function serviceRules(report: Report, { data, devnet }: RuleInput): void {
   const isHosted = valueAt(data, "hosted.enabled") === true;
-  if (isHosted && !devnet && valueAt(data, "profiles.public") === undefined)
+  if (isHosted && !devnet && !servesPublic(data))
     report(
       ["hosted", "enabled"],
       "must be false without profile `public`: it serves accounts that have nothing left to pay with",
@@ -57,10 +46,11 @@ function serviceRules(report: Report, { data, devnet }: RuleInput): void {
     if (valueAt(data, name) !== undefined && valueAt(data, other) !== undefined)
       report(other.split("."), `must not stand beside \`${name}\`: they are one setting`);
   const chains = valueAt(data, "chains") ?? {};
-  if (!devnet && isRecord(chains) && Object.keys(chains).length === 0)
+  if (!devnet && isRecord(chains) && !servesAll(data) && namedChains(data).length === 0)
     report(
       ["chains"],
-      "must name at least one chain, or set `devnet: true` to try the service with local nodes",
+      "must name at least one chain or be `all`, or set `devnet: true` to try the service with " +
+        "local nodes",
     );
   if ((valueAt(data, "cluster.region") ?? "") !== "") return;
   for (const { path, value } of found(data, "profiles.*.chains.*.selection.region_preference"))
@@ -132,70 +122,6 @@ function clusterRules(report: Report, { data, around }: RuleInput): void {
   );
 }
 
-/** Names, aliases and ids of chains: each must lead to one chain only. */
-function chainRules(report: Report, { data }: RuleInput): void {
-  const ids = new Map<number, string>();
-  for (const { path, value: id } of found(data, "chains.*.chain_id")) {
-    if (typeof id !== "number") continue;
-    const other = ids.get(id);
-    if (other === undefined) ids.set(id, String(path[1]));
-    else report(path, `must be unique: chain ${shown(other)} has the same id`);
-  }
-  const chainOfWord = new Map<string, string>();
-  // All names, then all aliases: a name takes precedence over an equal alias of another chain.
-  for (const { path, at, chain, word } of wordsOf(data)) {
-    const fault = chainWordFault({ chain, word }, chainOfWord, ids);
-    if (fault !== null) report(path, fault, at);
-    else chainOfWord.set(word.toLowerCase(), chain);
-  }
-}
-
-/** The names of all chains, then their aliases. */
-function wordsOf(data: unknown) {
-  const places = [...found(data, "chains.*"), ...found(data, "chains.*.aliases.[]")];
-  return places.flatMap(({ path, key, value }) => {
-    const at: TableFault["at"] = path.length === 2 ? "key" : "value";
-    const word = at === "key" ? key : value;
-    return typeof word === "string" ? [{ path, at, word, chain: String(path[1]) }] : [];
-  });
-}
-
-/** Why a word may not lead to a chain; null = it may. */
-function chainWordFault(
-  { chain, word }: { readonly chain: string; readonly word: string },
-  chainOfWord: ReadonlyMap<string, string>,
-  ids: ReadonlyMap<number, string>,
-): string | null {
-  if (RESERVED_CHAIN_NAMES.has(word.toLowerCase()))
-    return (
-      `must not be a word of the URL grammar: ${[...RESERVED_CHAIN_NAMES].join(", ")}; ` +
-      `rename it, for example to \`${word.slice(0, 64)}-chain\``
-    );
-  const first = chainOfWord.get(word.toLowerCase());
-  if (first === chain) return "is given twice for this chain, letter case ignored";
-  if (first !== undefined)
-    return `must be unique, letter case ignored: chain ${shown(first)} has the same name or alias`;
-  const other = /^\d+$/.test(word) ? ids.get(Number(word)) : undefined;
-  return other !== undefined && other !== chain
-    ? `must not be the chain id of another chain: ${shown(other)} has it`
-    : null;
-}
-
-/** No configured chain may have the name or the id of the local chain. */
-function devnetRules(report: Report, { data, devnet }: RuleInput): void {
-  if (!devnet) return;
-  const { chainName, chainId } = DEVNET_CHAIN;
-  const why =
-    `is taken by the local chain that \`devnet: true\` adds (${chainName}, ${chainId}); rename ` +
-    "it or set `devnet: false`";
-  for (const { path, at, word } of wordsOf(data)) {
-    const isId = /^\d+$/.test(word) && Number(word) === chainId;
-    if (isId || word.toLowerCase() === chainName) report(path, why, at);
-  }
-  for (const { path, value } of found(data, "chains.*.chain_id"))
-    if (value === chainId) report(path, why);
-}
-
 /**
  * Rules of configured methods: a write cannot become a read, and a method answered by the service
  * itself cannot be routed.
@@ -223,20 +149,6 @@ function methodRules(report: Report, { data }: RuleInput): void {
   }
 }
 
-function profileRules(report: Report, { data, devnet }: RuleInput): void {
-  const known = found(data, "chains.*").map(({ key }) => key);
-  for (const { path, key: name } of found(data, "profiles.*.chains.*"))
-    if (!known.includes(name))
-      report(
-        path,
-        devnet && name === DEVNET_CHAIN.chainName
-          ? "must not be configured: `devnet: true` adds its providers itself"
-          : "must be the name of a chain under `chains`: " +
-              `${known.slice(0, 50).map(shown).join(", ") || "none is configured"}`,
-        "key",
-      );
-}
-
 function providerRules(report: Report, { data }: RuleInput): void {
   for (const { path, value } of found(data, "profiles.*.chains.*.providers")) {
     const providers = Array.isArray(value) ? value : [];
@@ -255,7 +167,7 @@ function providerRules(report: Report, { data }: RuleInput): void {
 }
 
 /** Ids and aliases of the providers of one chain. */
-function nameRules(report: Report, path: Path, providers: readonly unknown[]): void {
+function nameRules(report: Report, path: RulePath, providers: readonly unknown[]): void {
   const ids = new Map<unknown, number>();
   for (const { path: at, value: id } of found(providers, "[].id")) {
     const first = ids.get(id);
@@ -275,7 +187,7 @@ function nameRules(report: Report, path: Path, providers: readonly unknown[]): v
 }
 
 /** Limits of a provider that contradict each other, or have no effect. */
-function limitRules(report: Report, path: Path, provider: unknown): void {
+function limitRules(report: Report, path: RulePath, provider: unknown): void {
   const limits = valueAt(provider, "limits");
   const [daily, monthly] = [valueAt(limits, "daily") ?? null, valueAt(limits, "monthly") ?? null];
   if (typeof daily === "number" && typeof monthly === "number" && daily > monthly)
@@ -294,7 +206,7 @@ function limitRules(report: Report, path: Path, provider: unknown): void {
       report([...path, ...at], "must not be above `daily` or `monthly`: it could never be asked");
 }
 
-function endpointRules(report: Report, path: Path, provider: unknown): void {
+function endpointRules(report: Report, path: RulePath, provider: unknown): void {
   const [url, wsUrl] = [valueAt(provider, "url"), valueAt(provider, "ws_url")];
   if (url === undefined && wsUrl === undefined)
     report(path, "must have `url` (http, https), `ws_url` (ws, wss) or both");
@@ -357,44 +269,3 @@ function hedgeRules(report: Report, { data }: RuleInput): void {
   }
 }
 
-/** A key as shown in a message; keys never come from variables. */
-function shown(key: string): string {
-  return `\`${key.slice(0, 64)}\``;
-}
-
-/** A setting that exists in the data. */
-interface Found {
-  readonly path: Path;
-  /** The last step of the path. */
-  readonly key: string;
-  readonly value: unknown;
-}
-
-/** The settings at a path; `*` stands for every key of a map, `[]` for every item of a list. */
-function found(data: unknown, pattern: string): readonly Found[] {
-  let places: readonly Found[] = [{ path: [], key: "", value: data }];
-  for (const step of pattern.split("."))
-    places = places.flatMap(({ path, value }) =>
-      membersOf(value, step).map(([key, member]) => ({
-        path: [...path, key],
-        key: String(key),
-        value: member,
-      })),
-    );
-  return places;
-}
-
-function membersOf(
-  value: unknown,
-  step: string,
-): readonly (readonly [key: string | number, value: unknown])[] {
-  if (step === "[]") return Array.isArray(value) ? [...value.entries()] : [];
-  if (!isRecord(value)) return [];
-  if (step === "*") return Object.entries(value);
-  return Object.hasOwn(value, step) ? [[step, value[step]]] : [];
-}
-
-/** The value of a setting; undefined = the setting is absent. */
-function valueAt(data: unknown, path: string): unknown {
-  return found(data, path)[0]?.value;
-}

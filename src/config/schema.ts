@@ -13,6 +13,7 @@ import { DEFAULT_STRATEGY, STRATEGY_SPELLINGS } from "../core/routing/strategy.t
 import { CATEGORIES } from "../core/rpc/method.ts";
 import { LOG_VERIFICATIONS } from "../core/stream/log-verification.ts";
 import { VENDOR_KINDS } from "../core/stream/subscription.ts";
+import { DEFAULT_BLOCK_TIME_MS } from "./chains.ts";
 import { hosted } from "./hosted.ts";
 import {
   byName,
@@ -41,11 +42,12 @@ const DEADLINES = ["cheap", "standard", "default", "trace_tx", "trace_block"] as
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
 /**
- * Words of the URL grammar, with the names of strategies: no chain may have such a name or alias.
+ * Words of the URL grammar and of this file, with the names of strategies: no chain may have such a
+ * name or alias.
  */
 export const RESERVED_CHAIN_NAMES: ReadonlySet<string> = new Set([
   ...STRATEGY_SPELLINGS.keys(),
-  ..."k session profile provider ws rpc api".split(" "),
+  ..."all k session profile provider ws rpc api".split(" "),
 ]);
 
 /** Headers the HTTP client sets itself. */
@@ -63,7 +65,7 @@ const MAX_WORKERS = 64;
 /** Most workers with `server.workers: auto`. */
 export const MAX_AUTO_WORKERS = 8;
 
-const word = pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/).meta({
+export const word = pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/).meta({
   title: "1 to 64 letters, digits, `-`, `_` or `.`, beginning with a letter or digit",
 });
 const label = text(1, 200).meta({ title: "text of 1 to 200 characters" });
@@ -187,7 +189,7 @@ const batch = settings({
       "hour.",
   );
 
-const provider = settings({
+export const provider = settings({
   id: word.describe("Identifier in pins, logs and metrics; unique per chain and profile."),
   name: label.optional().describe("Human-readable name. Default: the id."),
   alias: word
@@ -247,7 +249,7 @@ const provider = settings({
   capabilities,
 }).describe("One upstream endpoint.");
 
-const providerSet = settings({
+export const providerSet = settings({
   selection: section({
     max_lag_blocks: count(0, 1_000_000, 5).describe(
       "A provider further behind the others than this is left out while another one can be asked.",
@@ -303,8 +305,12 @@ const providerSet = settings({
     .array(provider)
     .min(1)
     .max(MAX_PROVIDERS)
+    .optional()
     .meta({ title: `a list of 1 to ${MAX_PROVIDERS} providers` })
-    .describe("The upstream endpoints."),
+    .describe(
+      "The upstream endpoints. May be left out in profile `public` where the public addresses of " +
+        "a known chain are to be used.",
+    ),
 }).describe("The providers of one profile on one chain. The key is the chain's name.");
 
 const hedgeSettings = settings({
@@ -387,7 +393,7 @@ const routing = settings({
 
 const devnetNodes = whole(1, MAX_DEVNET_NODES);
 
-const profile = settings({
+export const profile = settings({
   cache: profileCache,
   routing: routing.prefault({}).describe("How calls are routed that say nothing of it."),
   chains: byName(word, providerSet).describe("By chain name, as under `chains`."),
@@ -399,10 +405,27 @@ const profile = settings({
 );
 
 const chain = settings({
-  chain_id: z.int().min(1).describe("EIP-155 chain id; unique."),
-  name: label.optional().describe("Human-readable name. Default: the chain's key."),
-  aliases: list(word, 20).describe("Other names accepted in URLs."),
-  block_time_ms: intervalMs(12_000, 3_600_000).describe("Usual time between two blocks."),
+  chain_id: z
+    .int()
+    .min(1)
+    .optional()
+    .describe(
+      "EIP-155 chain id; unique. Default: that of the known chain with this name. Needed where " +
+        "none is known, or several networks have the id.",
+    ),
+  name: label
+    .optional()
+    .describe("Human-readable name. Default: the known one, else the chain's key."),
+  aliases: z
+    .array(word)
+    .max(20)
+    .optional()
+    .describe("Other names accepted in URLs. Default: the known ones that no chain here has."),
+  block_time_ms: whole(1, 3_600_000)
+    .optional()
+    .describe(
+      `Usual time between two blocks. Default: the known one, else ${DEFAULT_BLOCK_TIME_MS}.`,
+    ),
   cache: oneOf(["on", "off"], "on").describe("`off`: no answer of this chain is kept."),
   finality_depth: whole(0, 1_000_000)
     .default(DEFAULT_FINALITY_DEPTH)
@@ -410,7 +433,27 @@ const chain = settings({
       "Blocks taken off the height that a provider reports as finalized, where only one reports " +
         "any. Of several providers, the second highest report counts unchanged.",
     ),
-}).describe("A chain this instance serves. The key is its name in URLs. Fixed until restart.");
+}).describe(
+  "A chain this instance serves. The key is its name in URLs; `{}` is enough for a known chain, " +
+    "whose key may also be its id. Fixed until restart.",
+);
+
+const chains = z
+  .union([
+    z.literal("all"),
+    z
+      .object({
+        all: flag(false).describe("`true`: every other known chain as well, opened when called."),
+      })
+      .catchall(chain.nullable()),
+  ])
+  .prefault({})
+  .meta({ title: "`all` or a map" })
+  .describe(
+    "The chains this instance serves, by name. About 700 are known (`src/presets/chains.tsv`, " +
+      "made from `viem/chains`): their ids, names, block times and public addresses need not be " +
+      "written; what is written counts. `all`: every known chain, opened when it is called.",
+  );
 
 const server = section({
   host: text(1, 255).default("127.0.0.1").describe("Address to listen on; `0.0.0.0` = all."),
@@ -699,8 +742,11 @@ export const configFile = settings({
           "that hands out sessions by transactions. Secret. Default: `storage.url`.",
       ),
   }).describe("Several nodes that serve together."),
-  chains: byName(word, chain).describe("The chains this instance serves, by name."),
-  profiles: byName(word, profile).describe("The provider sets, by slug."),
+  chains,
+  profiles: byName(word, profile).describe(
+    "The provider sets, by slug. A known chain for which none names a provider is served by its " +
+      "public addresses, in profile `public`.",
+  ),
   methods: byName(methodName, method).describe(
     "Methods beside those of the built-in table, and other settings of known ones. At most 64 " +
       "others. What is refused as `method_blocked` since it is for operators of nodes or for " +

@@ -1,7 +1,9 @@
 // Warnings about settings that are valid but probably mistakes. Names settings and never shows
 // values, which may be secrets.
+import { chainWords, namedChains } from "./chains.ts";
 import type { TableFault } from "./config-fault.ts";
 import { bytesOf } from "./kinds.ts";
+import { publicProviders } from "./provider-sets.ts";
 import type { ConfigFile } from "./schema.ts";
 
 /** Text that stands for a key in documentation, such as `YOUR_API_KEY` or `<api-key>`. */
@@ -21,6 +23,7 @@ export function warningsOf(data: unknown, file: ConfigFile): readonly TableFault
   warnOfRegions(warn, file);
   warnOfCache(warn, file);
   warnOfSales(warn, file);
+  warnOfFailover(warn, file);
   return found;
 }
 
@@ -47,7 +50,7 @@ function warnOfRegions(warn: Warn, { cluster, profiles }: ConfigFile): void {
       const message = regionDoubt(cluster.region, set);
       if (message === null) continue;
       const path = ["profiles", slug, "chains", chain, "providers"];
-      const first = set.providers.findIndex(({ region }) => region !== undefined);
+      const first = (set.providers ?? []).findIndex(({ region }) => region !== undefined);
       warn(first < 0 ? path : [...path, first, "region"], message);
     }
 }
@@ -55,7 +58,7 @@ function warnOfRegions(warn: Warn, { cluster, profiles }: ConfigFile): void {
 type SetFile = ConfigFile["profiles"][string]["chains"][string];
 
 /** What is wrong with the regions of a set of providers for a node in `own`; null = nothing. */
-function regionDoubt(own: string, { selection, providers }: SetFile): string | null {
+function regionDoubt(own: string, { selection, providers = [] }: SetFile): string | null {
   const preference = selection.region_preference;
   if (preference === "off" || providers.some(({ region }) => region === own)) return null;
   if (preference === "only")
@@ -97,4 +100,23 @@ function warnOfSales(warn: Warn, { hosted, profiles, devnet }: ConfigFile): void
       ["hosted", "payments", "rails"],
       "sells calls that profile `public` serves: add a profile `premium` with providers of your own",
     );
+}
+
+/** Chains that are served by the one public address that is known of them. */
+function warnOfFailover(warn: Warn, file: ConfigFile): void {
+  const named = namedChains(file);
+  const words = chainWords(named);
+  const provided = new Set(
+    Object.values(file.profiles).flatMap(({ chains }) =>
+      Object.entries(chains).flatMap(([name, { providers }]) =>
+        providers === undefined ? [] : [words.get(name.toLowerCase())],
+      ),
+    ),
+  );
+  for (const { key, chainName, known } of named)
+    if (!provided.has(chainName) && publicProviders(known).length === 1)
+      warn(
+        ["chains", key],
+        "has no failover: one public address is known of it, and no profile names a provider",
+      );
 }
