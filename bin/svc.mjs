@@ -148,10 +148,16 @@ async function runHere({ file, args }) {
   // What Node compiled once is kept: the next start takes half the time. Where nothing can be
   // written all goes on without.
   module.enableCompileCache(join(ROOT, "node_modules", COMPILE_CACHE));
-  if (file === "src/main.ts" && (args[0] ?? "serve") === "serve") await provideBuilt();
+  if (file === "src/main.ts" && isServe(args)) await provideBuilt();
   await import(pathToFileURL(path).href);
   // Else it is written at the end, which a killed service does not come to.
   module.flushCompileCache();
+}
+
+/** Whether a command line starts the service: the default command, also where only options stand. */
+function isServe([first = "serve", ...rest]) {
+  const isHelp = [first, ...rest].some((arg) => /^(--help|-h|--version)$/.test(arg));
+  return !isHelp && (first === "serve" || first.startsWith("-"));
 }
 
 /**

@@ -3,8 +3,9 @@
 import "./module-hooks.ts";
 
 // Loaded when the hooks are in place.
-const { runCommand } = await import("./cli/commands.ts");
+const { COMMANDS } = await import("./cli/commands.ts");
+const { runCommandLine } = await import("./cli/command-line.ts");
 const { versionOf } = await import("./cli/version.ts");
 
 const { argv, env } = process;
-await runCommand(argv.slice(2), { env, version: versionOf(env) });
+await runCommandLine(COMMANDS, { args: argv.slice(2), env, version: versionOf(env) });

@@ -1,40 +1,14 @@
-// The commands of `svc` as a table: options, help and the function that runs each. Arguments, usage
-// and help follow from this table.
-import { parseArgs } from "node:util";
-import { errorText } from "../core/fields.ts";
-import { audit } from "./audit.ts";
-import { type CommandInput, refuse } from "./command.ts";
-import { exportStore } from "./export.ts";
-import { payOffer } from "./pay.ts";
-import { checkConfig } from "./read-config.ts";
-import { serve } from "./serve.ts";
-import { work } from "./worker.ts";
+// The commands of `svc` as a table: options, help and the function that runs each. Arguments, help,
+// `docs/cli.md` and completion follow from this table. A command is loaded when it runs.
+import type { Commands, Option } from "./command.ts";
 
-/** What `--help` does with a command, and what the command line may hold. */
-interface Command {
-  readonly run: (input: CommandInput) => Promise<void> | void;
-  /** What has to follow the name of the command; left out = nothing may. */
-  readonly operand?: string;
-  /** Left out: the supervisor alone starts it. */
-  readonly does?: string;
-  /** Options by name, each with what its value is. */
-  readonly options?: Readonly<Record<string, Option>>;
-  /** Lines below the options. */
-  readonly notes?: readonly string[];
-}
-
-interface Option {
-  readonly value: string;
-  readonly meaning: string;
-  readonly isRequired?: true;
-}
-
-const option = (value: string, meaning: string): Option => ({ value, meaning });
+const option = (value: string | null, meaning: string): Option => ({ value, meaning });
 const config = option("FILE", "configuration file; default: SVC_CONFIG, else svc.yml");
 
-const COMMANDS: Readonly<Record<string, Command>> = {
+/** All commands. */
+export const COMMANDS: Commands = {
   serve: {
-    run: serve,
+    run: async (input) => (await import("./serve.ts")).serve(input),
     does: "Starts the service. The default command.",
     options: {
       config,
@@ -62,14 +36,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     ],
   },
   "check-config": {
-    run: checkConfig,
-    operand: "FILE",
+    run: async (input) => (await import("./read-config.ts")).checkConfig(input),
+    operands: "FILE",
     does:
       "Checks a configuration without starting. Exit code 1 with every fault and its line; " +
       "warnings leave it at 0.",
   },
   export: {
-    run: exportStore,
+    run: async (input) => (await import("./export.ts")).exportStore(input),
     does: "Copies the embedded store of a stopped service into an empty PostgreSQL database.",
     options: {
       to: { ...option("postgres://…", "the database; required"), isRequired: true },
@@ -77,7 +51,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
   audit: {
-    run: audit,
+    run: async (input) => (await import("./audit.ts")).audit(input),
     does:
       "Compares payment chains, purchases and ledger, beside the running service. Exit code 1 = " +
       "something differs, 2 = it could not be found out.",
@@ -90,8 +64,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
   pay: {
-    run: payOffer,
-    operand: "URL",
+    run: async (input) => (await import("./pay.ts")).payOffer(input),
+    operands: "URL",
     does: "Sends a request and pays the offer of its 402 answer by MPP evm (EIP-3009).",
     options: {
       method: option("NAME", "HTTP method; default: POST with --data, else GET"),
@@ -111,68 +85,5 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: ({ version }) => console.log(version),
     does: "Prints the version and the commit of this build.",
   },
-  worker: { run: work },
+  worker: { run: async () => (await import("./worker.ts")).work() },
 };
-
-/** Runs a command line. */
-export async function runCommand(
-  [name = "serve", ...args]: readonly string[],
-  { env, version }: Pick<CommandInput, "env" | "version">,
-): Promise<void> {
-  const [subject = "help"] = args;
-  if (name === "--help" || (name === "help" && subject === "help")) return console.log(usage());
-  const asked = name === "help" ? args[0] : name.replace(/^--(?=version$)/, "");
-  const command = asked !== undefined && Object.hasOwn(COMMANDS, asked) ? COMMANDS[asked] : null;
-  if (asked === undefined || command == null)
-    return refuse(`svc: unknown command ${asked}\n${usage()}`);
-  if (name === "help" || args.includes("--help")) return console.log(helpOf(asked, command));
-  await command.run({ ...argumentsOf(command, args), env, version });
-}
-
-/** The operand and the options of a command line; ends the process where it has others. */
-function argumentsOf(
-  { operand, options = {} }: Command,
-  args: readonly string[],
-): Pick<CommandInput, "operand" | "flags"> {
-  const names = Object.keys(options);
-  const known = Object.fromEntries(names.map((name) => [name, { type: "string" } as const]));
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      options: known,
-      allowPositionals: operand !== undefined,
-    });
-    const lacks = names.some((name) => options[name]?.isRequired && values[name] === undefined);
-    if (lacks || positionals.length !== (operand === undefined ? 0 : 1)) return refuse(usage());
-    return { operand: positionals[0] ?? "", flags: values };
-  } catch (error) {
-    return refuse(`svc: ${errorText(error)}\n${usage()}`);
-  }
-}
-
-/** One line per command. */
-function usage(): string {
-  const lines = Object.entries(COMMANDS)
-    .filter(([, { does }]) => does !== undefined)
-    .map(([name, command]) => lineOf(name, command));
-  return `usage: ${[...lines, "svc help [COMMAND]"].join("\n       ")}`;
-}
-
-function lineOf(name: string, { operand, options = {} }: Command): string {
-  const given = Object.entries(options).map(([key, { value, isRequired }]) =>
-    isRequired ? `--${key} ${value}` : `[--${key} ${value}]`,
-  );
-  return ["svc", name, ...(operand === undefined ? [] : [operand]), ...given].join(" ");
-}
-
-function helpOf(name: string, command: Command): string {
-  const { does = "", options = {}, notes = [] } = command;
-  const rows = Object.entries(options).map(([key, { value, meaning }]) => ({
-    left: `--${key} ${value}`,
-    meaning,
-  }));
-  const width = Math.max(0, ...rows.map(({ left }) => left.length));
-  const listed = rows.map(({ left, meaning }) => `  ${left.padEnd(width)}  ${meaning}`);
-  const parts = [`usage: ${lineOf(name, command)}`, does, listed.join("\n"), notes.join("\n")];
-  return parts.filter((part) => part !== "").join("\n\n");
-}

@@ -7,7 +7,7 @@ import { type CommandInput, codeOf, refuse } from "./command.ts";
  * Pays an offer by EIP-3009. The wallet's key comes from a file or the environment, because other
  * users of the machine can read command lines.
  */
-export async function payOffer({ operand: url, flags, env }: CommandInput): Promise<void> {
+export async function payOffer({ operands: [url = ""], flags, env }: CommandInput): Promise<void> {
   const { pay } = await import("../devnet/payments/pay.ts");
   const { method, data, rpc, "max-usd": maxUsd = "1", "key-file": keyFile } = flags;
   if (!URL.canParse(url)) return refuse("svc: the operand is not a URL");

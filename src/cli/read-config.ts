@@ -36,7 +36,7 @@ export function requireConfig(source: ConfigSource): Extract<ReadConfig, { reado
 }
 
 /** Checks the configuration file that the command names. */
-export function checkConfig({ operand: file, env }: CommandInput): void {
+export function checkConfig({ operands: [file = ""], env }: CommandInput): void {
   const { config, warnings } = requireConfig({ flags: { config: file }, env });
   const { chains, profiles } = config;
   for (const warning of warnings) console.error(`warning: ${formatFaults([warning])}`);
