@@ -1,5 +1,5 @@
-// Writes what is known of chains (`src/presets/chains.tsv`) from `viem/chains`, with the corrections
-// below. A test compares the committed file with it. The public addresses of `svc.yml` come first.
+// Writes what is known of chains (`src/presets/chains.tsv`) from `viem/chains`, with corrections. A
+// test compares the committed file with it. The public addresses of `svc.yml` come first.
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Chain } from "viem";
 import * as definitions from "viem/chains";
@@ -44,6 +44,7 @@ const SLUGS: Readonly<Record<string, string>> = {
   spicy: "chiliz-spicy",
   thunderTestnet: "5ire-thunder",
   fireChain: "5irechain",
+  x1Testnet: "xlayer-testnet",
   zeroG: "0g-newton",
   zeroGGalileoTestnet: "0g-galileo-legacy",
   zeroGMainnet: "0g",

@@ -199,6 +199,7 @@ const ALLOWED_PRIVATE_NAMES: Readonly<Record<string, string>> = {
   "src/shared/store/sqlite.ts: directory": "a directory of the file system",
   "src/core/provider-errors/category.ts: quota": "the quota of a provider's plan",
   "console/health/states.ts: quota": "as above",
+  "src/cli/init.ts: question": "the method of node:readline that asks one",
 };
 
 /** Packages of `dependencies` that no file of `src` imports, with the reason. */

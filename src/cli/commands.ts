@@ -9,7 +9,9 @@ const config = option("FILE", "configuration file; default: SVC_CONFIG, else svc
 export const COMMANDS: Commands = {
   serve: {
     run: async (input) => (await import("./serve.ts")).serve(input),
-    does: "Starts the service. The default command.",
+    does:
+      "Starts the service. The default command. Without a file it serves every known chain by " +
+      "public addresses, to this machine only.",
     options: {
       config,
       port: option("N", "port to listen on, 0 = any free one; before PORT and server.port"),
@@ -21,6 +23,10 @@ export const COMMANDS: Commands = {
       "log-level": option(
         "LEVEL",
         "trace, debug, info, warn, error, fatal or silent; before LOG_LEVEL and log_level",
+      ),
+      devnet: option(
+        null,
+        "starts local EVM nodes as chain local; without a file this is the local demonstration",
       ),
       "devnet-nodes": option(
         "N",

@@ -3,16 +3,20 @@ import { isIPv6 } from "node:net";
 import type { Config } from "../config/config.ts";
 import type { LocalChain } from "./local-chain.ts";
 
-/**
- * Prints the URLs of the service. `signIn`: opens one session of the operator in the console; null
- * = there is no such link.
- */
-export function greet(
-  config: Config,
-  port: number,
-  local: LocalChain | null,
-  signIn: string | null,
-): void {
+/** A service that is ready. */
+export interface ReadyService {
+  readonly config: Config;
+  readonly port: number;
+  /** Null = there is none. */
+  readonly local: LocalChain | null;
+  /** Opens one session of the operator in the console; null = there is no such link. */
+  readonly signIn: string | null;
+  /** Where a configuration file would be, where none is; null = there is one. */
+  readonly lackingFile: string | null;
+}
+
+/** Prints the URLs of the service. */
+export function greet({ config, port, local, signIn, lackingFile }: ReadyService): void {
   const { publicUrl, host } = config.server;
   // The one address of all these lines: a session of the console is valid at its own host alone.
   const base = publicUrl ?? `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
@@ -30,6 +34,15 @@ ${config.hosted === null ? "" : `  a key      curl -s -X POST ${base}/api/v1/age
   console    ${base}/dashboard
   chains     ${base}/api/chains
   all of it  ${base}/llms.txt
-${signIn === null ? "" : `  sign in    ${base}/dashboard/sign-in#sign-in=${signIn}  (once, as the operator)\n`}
+${signIn === null ? "" : `  sign in    ${base}/dashboard/sign-in#sign-in=${signIn}  (once, as the operator)\n`}\
+${lackingFile === null ? "" : fileLines(lackingFile, base)}
 ${local?.payingLines(base) ?? ""}`);
+}
+
+function fileLines(file: string, base: string): string {
+  return `
+  No file says what to serve: every known chain is served by its public addresses, by name or by id
+  (${base}/rpc/8453), to this machine only. A file of your own would be
+  ${file}; \`svc init\` writes it.
+`;
 }

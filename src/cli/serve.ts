@@ -7,7 +7,7 @@ import { type NewSignInLink, newSignInLink } from "../app/operators/operator-con
 import type { Reload } from "../app/operators/reload-service.ts";
 import type { Config } from "../config/config.ts";
 import { formatFaults } from "../config/config-fault.ts";
-import { isLoopbackAddress } from "../core/public-address.ts";
+import { isLoopback } from "../devnet/payments/wallets.ts";
 import { realRuntime } from "../runtime.ts";
 import { type CommandInput, refuse } from "./command.ts";
 import { greet } from "./greeting.ts";
@@ -24,7 +24,7 @@ import { whyOne, workerCount } from "./worker-count.ts";
 
 /** Serves until a signal ends it. */
 export async function serve(input: CommandInput): Promise<void> {
-  const first = requireConfig(input);
+  const first = requireConfig(input, true);
   const log = processLog(first.config, null);
   for (const warning of first.warnings) log.warn(formatFaults([warning]));
   const telling = {
@@ -41,7 +41,8 @@ export async function serve(input: CommandInput): Promise<void> {
   const workers = workerCount(config);
   if (workers === 1 && config.server.workers !== 1) log.info(`one worker: ${whyOne()}`);
   const start = workers === 1 ? startHere : (await import("./supervise.ts")).startWorkers;
-  const reloader = new Reloader(() => readConfig(input), complete, log);
+  // A file that is gone is a fault; one that has come since the start is read.
+  const reloader = new Reloader(() => readConfig(input, first.lackingFile !== null), complete, log);
   const { version } = input;
   const service = await start({ config, log, version, workers, reload: reloader.reload }).catch(
     (error: unknown) => {
@@ -72,12 +73,14 @@ export async function serve(input: CommandInput): Promise<void> {
     },
     "svc is serving",
   );
-  if (!config.production) greet(config, service.port, local, signIn?.secret ?? null);
+  if (config.production) return;
+  const { lackingFile } = first;
+  greet({ config, port: service.port, local, signIn: signIn?.secret ?? null, lackingFile });
 }
 
 /** Whether a link to sign in is printed: where nobody else can read it or be reached by it. */
 function hasSignInLink({ devnet, production, server }: Config): boolean {
-  return devnet && !production && (server.host === "localhost" || isLoopbackAddress(server.host));
+  return devnet && !production && isLoopback(server.host);
 }
 
 function withSignInLink(config: Config, signIn: NewSignInLink | null): Config {

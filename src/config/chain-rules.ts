@@ -1,19 +1,19 @@
-// Rules of chains: every name, alias and id leads to one chain, each chain is known or described, and
-// profiles name only chains that are served. Works on data that has not been validated.
+// Rules of chains: every name, alias and id leads to one chain, each chain is known or described,
+// and profiles name only chains that are served. Works on data that has not been validated.
 import { isRecord } from "../core/fields.ts";
 import { DEVNET_CHAIN } from "../core/provider/chain.ts";
 import { knownChain, knownChains } from "../presets/chains.ts";
 import { chainWords, type NamedChain, namedChains, servesAll } from "./chains.ts";
 import { isClose, type TableFault } from "./config-fault.ts";
-import { PUBLIC_PROFILE } from "./provider-sets.ts";
-import { found, type Report, type RuleInput, type RulePath, shown, valueAt } from "./rule.ts";
+import { defaultProfile } from "./provider-sets.ts";
+import { found, type ReportFault, type RuleInput, type RulePath, shown, valueAt } from "./rule.ts";
 import { RESERVED_CHAIN_NAMES, word as wordTable } from "./schema.ts";
 
 /** Most chains that are not known for which a known one of a similar name is looked for. */
 const MAX_HINTS = 20;
 
 /** Chains that nothing is known of say their id; those that share an id say which one is meant. */
-export function factRules(report: Report, { data }: RuleInput): void {
+export function factRules(report: ReportFault, { data }: RuleInput): void {
   let hints = 0;
   for (const { key, known, settings } of writtenChains(data)) {
     if (known !== null || settings["chain_id"] !== undefined) continue;
@@ -38,7 +38,11 @@ function unknownFault(similar: string | null): string {
   );
 }
 
+/** Words shorter than this are close to everything. */
+const LEAST_HINT_CHARS = 4;
+
 function similarTo(key: string): string | null {
+  if (key.length < LEAST_HINT_CHARS) return null;
   for (const { chainName } of knownChains())
     if (isClose(key.toLowerCase(), chainName)) return chainName;
   return null;
@@ -51,7 +55,7 @@ function writtenChains(data: unknown): readonly NamedChain[] {
 }
 
 /** Names, aliases and ids of chains: each must lead to one chain only. */
-export function chainRules(report: Report, { data }: RuleInput): void {
+export function chainRules(report: ReportFault, { data }: RuleInput): void {
   const ids = new Map<number, string>();
   for (const { key, chainId, settings } of writtenChains(data)) {
     if (!wordTable.safeParse(key).success)
@@ -87,9 +91,7 @@ function wordsOf(data: unknown): readonly WrittenWord[] {
     }),
   );
   const aliases = found(data, "chains.*.aliases.[]").flatMap(({ path, value }): WrittenWord[] =>
-    typeof value === "string"
-      ? [{ path, at: "value", word: value, chain: String(path[1]) }]
-      : [],
+    typeof value === "string" ? [{ path, at: "value", word: value, chain: String(path[1]) }] : [],
   );
   return [...names, ...aliases];
 }
@@ -116,7 +118,7 @@ function chainWordFault(
 }
 
 /** No configured chain may have the name or the id of the local chain. */
-export function devnetRules(report: Report, { data, devnet }: RuleInput): void {
+export function devnetRules(report: ReportFault, { data, devnet }: RuleInput): void {
   if (!devnet) return;
   const { chainName, chainId } = DEVNET_CHAIN;
   const why =
@@ -130,26 +132,19 @@ export function devnetRules(report: Report, { data, devnet }: RuleInput): void {
     if (value === chainId) report(path, why);
 }
 
-/** Whether URLs without a profile are served: by profile `public`, or by public addresses. */
+/** Whether there is a profile `public`: the file has it, or no profile at all and known chains. */
 export function servesPublic(data: unknown): boolean {
-  if (valueAt(data, `profiles.${PUBLIC_PROFILE}`) !== undefined || servesAll(data)) return true;
-  const named = namedChains(data);
-  const words = chainWords(named);
-  const provided = new Set(
-    found(data, "profiles.*.chains.*.providers").map(({ path }) =>
-      words.get(String(path[3]).toLowerCase()),
-    ),
-  );
-  return named.some(
-    ({ chainName, known }) => (known?.urls.length ?? 0) > 0 && !provided.has(chainName),
-  );
+  const slugs = found(data, "profiles.*").map(({ key }) => key);
+  if (slugs.length > 0) return slugs.includes("public");
+  return servesAll(data) || namedChains(data).some(({ known }) => (known?.urls.length ?? 0) > 0);
 }
 
-/** Profiles name chains that are served, each once, and say providers or leave them to what is known. */
-export function profileRules(report: Report, { data, devnet }: RuleInput): void {
+/** Profiles name chains that are served, each once, with providers or where addresses are known. */
+export function profileRules(report: ReportFault, { data, devnet }: RuleInput): void {
   const named = namedChains(data);
   const words = chainWords(named);
   const names = named.map(({ chainName }) => chainName);
+  const ofPublic = defaultProfile(found(data, "profiles.*").map(({ key }) => key));
   const seen = new Set<string>();
   for (const { path, key: name, value } of found(data, "profiles.*.chains.*")) {
     const chainName = words.get(name.toLowerCase());
@@ -159,7 +154,7 @@ export function profileRules(report: Report, { data, devnet }: RuleInput): void 
     else if (seen.has(place)) report(path, "is given twice for this chain", "key");
     else if (valueAt(value, "providers") === undefined && isRecord(value)) {
       const known = named.find((chain) => chain.chainName === chainName)?.known;
-      const isPublic = path[1] === PUBLIC_PROFILE && (known?.urls.length ?? 0) > 0;
+      const isPublic = path[1] === ofPublic && (known?.urls.length ?? 0) > 0;
       if (!isPublic) report(path, "must have `providers`: no public address of it is known here");
     }
     seen.add(place);

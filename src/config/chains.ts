@@ -125,7 +125,13 @@ export function chainOf(chain: NamedChain, words: ReadonlyMap<string, string>): 
 }
 
 /** The chain that is served where no file says more of it. */
-export function chainOfFacts({ chainId, chainName, name, aliases, blockTimeMs }: KnownChain): Chain {
+export function chainOfFacts({
+  chainId,
+  chainName,
+  name,
+  aliases,
+  blockTimeMs,
+}: KnownChain): Chain {
   const block = { blockTimeMs: blockTimeMs ?? DEFAULT_BLOCK_TIME_MS };
   return { chainId, chainName, name, aliases, ...block, finalityDepth: DEFAULT_FINALITY_DEPTH };
 }

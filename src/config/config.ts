@@ -12,8 +12,9 @@ import { type ConfigFault, pathText, type TableFault, tableFaults } from "./conf
 import { ConfigDocument, type Variables } from "./document.ts";
 import { hostedOf } from "./hosted.ts";
 import { bytesOf, camel, named, schemaOf } from "./kinds.ts";
-import { hedgeOf, PUBLIC_PROFILE, type ProfileSource, providerSets } from "./provider-sets.ts";
-import { brokenRules, type RuleInput } from "./rules.ts";
+import { defaultProfile, hedgeOf, type ProfileSource, providerSets } from "./provider-sets.ts";
+import type { RuleInput } from "./rule.ts";
+import { brokenRules } from "./rules.ts";
 import {
   type ConfigFile,
   configFile,
@@ -58,7 +59,8 @@ export function loadConfig(input: ConfigInput): ConfigResult {
   const needsSecret =
     production && file.data?.hosted.enabled === true && variables["SVC_SECRET"] === undefined;
   const noSecret = "must be set in production when hosted.enabled is true";
-  const rules = { production, databaseUrl: variables["DATABASE_URL"] };
+  const devnet = input.flags["devnet"] !== undefined;
+  const rules = { production, devnet, databaseUrl: variables["DATABASE_URL"] };
   const faults = [
     ...(needsSecret
       ? [unplaced("environment", "", { path: ["SVC_SECRET"], at: "value", message: noSecret })]
@@ -165,7 +167,7 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
     storageUrl: env.DATABASE_URL ?? file.storage.url,
     logLevel: flag["log-level"] ?? env.LOG_LEVEL ?? file.log_level,
     production,
-    devnet: file.devnet,
+    devnet: flag.devnet !== undefined || file.devnet,
     devnetNodes: flag["devnet-nodes"] ?? file.devnet_nodes,
     chains,
     profiles,
@@ -222,7 +224,7 @@ function servedBy(file: ConfigFile) {
     return {
       slug,
       owner: null,
-      managed: slug === PUBLIC_PROFILE || slug === "premium",
+      managed: slug === "public" || slug === "premium",
       defaultStrategy: settings.routing.default_strategy ?? file.routing.default_strategy,
       chains: new Map(own),
     };
@@ -236,11 +238,11 @@ function servedBy(file: ConfigFile) {
   };
 }
 
-/** The profiles of a file. One that serves URLs without a profile is always there. */
+/** The profiles of a file; where it has none, the one that serves URLs without a profile. */
 function sourcesOf({ profiles }: ConfigFile): readonly ProfileSource[] {
   const sources = Object.entries(profiles).map(([slug, settings]) => ({ slug, settings }));
-  return profiles[PUBLIC_PROFILE] === undefined
-    ? [...sources, { slug: PUBLIC_PROFILE, settings: profileTable.parse({}) }]
+  return sources.length === 0
+    ? [{ slug: defaultProfile([]), settings: profileTable.parse({}) }]
     : sources;
 }
 

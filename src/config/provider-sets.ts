@@ -1,6 +1,6 @@
-// The providers of profiles on one chain: those that the file names, else, in the profile that serves
-// URLs without a profile, the public addresses that are known of the chain. For chains of the file,
-// and for chains that are opened when somebody calls them.
+// The providers of profiles on one chain: those that the file names, else, in the profile that
+// serves URLs without a profile, the public addresses that are known of the chain. For chains of
+// the file, and for chains that are opened when somebody calls them.
 import { parse as lookUpSuffix } from "tldts";
 import type { Chain } from "../core/provider/chain.ts";
 import { operatorOf } from "../core/provider/operator.ts";
@@ -9,11 +9,14 @@ import { usualVerification } from "../core/stream/log-verification.ts";
 import type { KnownChain } from "../presets/chains.ts";
 import { chainOfFacts } from "./chains.ts";
 import { named } from "./kinds.ts";
-import { type ConfigFile, provider as providerTable, providerSet } from "./schema.ts";
+import { type ConfigFile, providerSet, provider as providerTable } from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
 
-/** The profile of URLs that name none. */
-export const PUBLIC_PROFILE = "public";
+/** The profile of URLs that name none, of those with these slugs. */
+export function defaultProfile(slugs: readonly string[]): string {
+  const [first = "public"] = slugs;
+  return slugs.includes("public") ? "public" : first;
+}
 
 /** A profile with its settings as the file has them. Holds secrets. */
 export interface ProfileSource {
@@ -46,9 +49,10 @@ export function providerSets(
     const set = name === undefined ? undefined : settings.chains[name];
     return { slug, settings, set, providers: set?.providers ?? [] };
   });
+  const ofPublic = defaultProfile(profiles.map(({ slug }) => slug));
   const areNamed = entries.some(({ providers }) => providers.length > 0);
   const sets = entries.flatMap(({ slug, settings, set = providerSet.parse({}), providers }) => {
-    const usesPublic = !areNamed && slug === PUBLIC_PROFILE;
+    const usesPublic = !areNamed && slug === ofPublic;
     const found = usesPublic ? publicProviders(served.known) : providers;
     if (found.length === 0) return [];
     const sharedSettings = ofProfile(settings, served.isCached);
@@ -117,11 +121,7 @@ function operatorNameOf(url: string): string {
   return label;
 }
 
-function setOf(
-  chain: Chain,
-  set: SetFile,
-  providers: readonly ProviderFile[],
-): ProviderSet {
+function setOf(chain: Chain, set: SetFile, providers: readonly ProviderFile[]): ProviderSet {
   const aliases = aliasesOf(providers);
   const { kinds, log_verification, ...subscriptions } = set.subscriptions;
   return {
@@ -187,4 +187,3 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
     guarded: false,
   };
 }
-

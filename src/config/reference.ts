@@ -52,7 +52,8 @@ profiles:
 const RULES = `## Rules across settings
 
 - A chain of which nothing is known has \`chain_id\`; so has one whose id several networks share, under the name of the one that
-  is meant. An id is written once. Public addresses are used only in profile \`public\`, and only where no profile names a provider.
+  is meant. An id is written once. Public addresses are used only in the profile that serves URLs without one (\`public\`, else the
+  first), and only for chains for which no profile names a provider.
 - Names and aliases of chains lead to one chain only, letter case ignored; a decimal one may not be another chain's id; none may be a
   strategy, \`all\`, or a word of the URL grammar (\`fastest\`, \`rpc\`, \`ws\`, \`k\`, …).
 - Provider ids are unique per chain and profile; so are aliases, also against the ids of others.
@@ -60,7 +61,8 @@ const RULES = `## Rules across settings
   header, so \`headers\` may not have that header as well, and \`url\` and \`ws_url\` must carry the same ones.
 - A profile names only chains that are configured, or known ones with \`chains: all\`. At least one chain is configured, or
   \`devnet\` is \`true\`.
-- \`hosted.enabled: true\` needs a profile \`public\` or a chain served by public addresses, and in production the environment variable \`SVC_SECRET\`.
+- \`hosted.enabled: true\` needs a profile \`public\`, or known chains and no profile at all, and in production the environment
+  variable \`SVC_SECRET\`.
 - \`devnet: true\` takes the name \`local\` and the chain id 31337, and is refused with \`NODE_ENV=production\`.
 - \`selection.region_preference: only\` needs \`cluster.region\`.
 - An error rule has a \`category\`, and \`code\` or \`message_contains\` or both.

@@ -1,5 +1,5 @@
-// What rules across several settings share: their input, how they report, and how they find settings
-// in data that has not been validated.
+// What rules across several settings share: their input, how they report, and how they find
+// settings in data that has not been validated.
 import { isRecord } from "../core/fields.ts";
 import type { TableFault } from "./config-fault.ts";
 
@@ -7,14 +7,19 @@ import type { TableFault } from "./config-fault.ts";
 export type RulePath = TableFault["path"];
 
 /** Reports a broken rule; `at` = whether the key or the value of the last path step is meant. */
-export type Report = (path: RulePath, message: string, at?: TableFault["at"]) => void;
+export type ReportFault = (path: RulePath, message: string, at?: TableFault["at"]) => void;
 
 /** What the rules check. */
 export interface RuleInput {
   readonly data: unknown;
   readonly devnet: boolean;
   /** What the rules need to know of the environment. */
-  readonly around: { readonly production: boolean; readonly databaseUrl: unknown };
+  readonly around: {
+    readonly production: boolean;
+    /** Whether the command line asks for local nodes. */
+    readonly devnet: boolean;
+    readonly databaseUrl: unknown;
+  };
 }
 
 /** A setting that exists in the data. */

@@ -9,19 +9,20 @@ import { MAX_ADDED_METHODS, mayBeConfigured, methodOf } from "../core/rpc/method
 import { chainRules, devnetRules, factRules, profileRules, servesPublic } from "./chain-rules.ts";
 import { namedChains, servesAll } from "./chains.ts";
 import type { TableFault } from "./config-fault.ts";
-import { found, type Report, type RuleInput, type RulePath, valueAt } from "./rule.ts";
+import { found, type ReportFault, type RuleInput, type RulePath, valueAt } from "./rule.ts";
 import { splitCredentials } from "./url-credentials.ts";
 
 /** Every broken rule of a configuration file. */
 export function brokenRules(data: unknown, around: RuleInput["around"]): readonly TableFault[] {
   const broken: TableFault[] = [];
-  const report: Report = (path, message, at = "value") => broken.push({ path, at, message });
-  const input = { data, around, devnet: valueAt(data, "devnet") === true };
+  const report: ReportFault = (path, message, at = "value") => broken.push({ path, at, message });
+  const devnet = around.devnet || valueAt(data, "devnet") === true;
+  const input = { data, around, devnet };
   for (const rule of RULES) rule(report, input);
   return broken;
 }
 
-const RULES: readonly ((report: Report, input: RuleInput) => void)[] = [
+const RULES: readonly ((report: ReportFault, input: RuleInput) => void)[] = [
   serviceRules,
   productionRules,
   clusterRules,
@@ -35,7 +36,7 @@ const RULES: readonly ((report: Report, input: RuleInput) => void)[] = [
   hedgeRules,
 ];
 
-function serviceRules(report: Report, { data, devnet }: RuleInput): void {
+function serviceRules(report: ReportFault, { data, devnet }: RuleInput): void {
   const isHosted = valueAt(data, "hosted.enabled") === true;
   if (isHosted && !devnet && !servesPublic(data))
     report(
@@ -58,7 +59,7 @@ function serviceRules(report: Report, { data, devnet }: RuleInput): void {
       report(path, "must not be `only` without `cluster.region`: no provider could be asked");
 }
 
-function productionRules(report: Report, { data, devnet, around }: RuleInput): void {
+function productionRules(report: ReportFault, { data, devnet, around }: RuleInput): void {
   if (!around.production) return;
   if (valueAt(data, "hosted.allow_private_providers") === true)
     report(
@@ -102,7 +103,7 @@ const HEARTBEATS = 5;
  * A cluster needs a shared database, and time for several heartbeats before a node counts as dead.
  * Each write of usage is a heartbeat.
  */
-function clusterRules(report: Report, { data, around }: RuleInput): void {
+function clusterRules(report: ReportFault, { data, around }: RuleInput): void {
   if (valueAt(data, "cluster.enabled") !== true) return;
   if ((around.databaseUrl ?? valueAt(data, "storage.url") ?? "") === "")
     report(
@@ -126,7 +127,7 @@ function clusterRules(report: Report, { data, around }: RuleInput): void {
  * Rules of configured methods: a write cannot become a read, and a method answered by the service
  * itself cannot be routed.
  */
-function methodRules(report: Report, { data }: RuleInput): void {
+function methodRules(report: ReportFault, { data }: RuleInput): void {
   let added = 0;
   for (const { path, key: name, value } of found(data, "methods.*")) {
     const { handling, replaySafe } = methodOf(name);
@@ -149,7 +150,7 @@ function methodRules(report: Report, { data }: RuleInput): void {
   }
 }
 
-function providerRules(report: Report, { data }: RuleInput): void {
+function providerRules(report: ReportFault, { data }: RuleInput): void {
   for (const { path, value } of found(data, "profiles.*.chains.*.providers")) {
     const providers = Array.isArray(value) ? value : [];
     if (providers.length > 0 && providers.every((each) => valueAt(each, "backup") === true))
@@ -167,7 +168,7 @@ function providerRules(report: Report, { data }: RuleInput): void {
 }
 
 /** Ids and aliases of the providers of one chain. */
-function nameRules(report: Report, path: RulePath, providers: readonly unknown[]): void {
+function nameRules(report: ReportFault, path: RulePath, providers: readonly unknown[]): void {
   const ids = new Map<unknown, number>();
   for (const { path: at, value: id } of found(providers, "[].id")) {
     const first = ids.get(id);
@@ -187,7 +188,7 @@ function nameRules(report: Report, path: RulePath, providers: readonly unknown[]
 }
 
 /** Limits of a provider that contradict each other, or have no effect. */
-function limitRules(report: Report, path: RulePath, provider: unknown): void {
+function limitRules(report: ReportFault, path: RulePath, provider: unknown): void {
   const limits = valueAt(provider, "limits");
   const [daily, monthly] = [valueAt(limits, "daily") ?? null, valueAt(limits, "monthly") ?? null];
   if (typeof daily === "number" && typeof monthly === "number" && daily > monthly)
@@ -206,7 +207,7 @@ function limitRules(report: Report, path: RulePath, provider: unknown): void {
       report([...path, ...at], "must not be above `daily` or `monthly`: it could never be asked");
 }
 
-function endpointRules(report: Report, path: RulePath, provider: unknown): void {
+function endpointRules(report: ReportFault, path: RulePath, provider: unknown): void {
   const [url, wsUrl] = [valueAt(provider, "url"), valueAt(provider, "ws_url")];
   if (url === undefined && wsUrl === undefined)
     report(path, "must have `url` (http, https), `ws_url` (ws, wss) or both");
@@ -251,7 +252,7 @@ function hasPieces(rule: unknown): boolean {
  * Only methods whose answers can be kept have cache settings, and only other profiles of the file
  * can share answers.
  */
-function cacheRules(report: Report, { data }: RuleInput): void {
+function cacheRules(report: ReportFault, { data }: RuleInput): void {
   for (const { path, key: name } of found(data, "cache.methods.*"))
     if (methodOf(name).cache === null) report(path, "must be a method whose answers can be kept");
   const slugs = new Set<unknown>(found(data, "profiles.*").map(({ key }) => key));
@@ -260,7 +261,7 @@ function cacheRules(report: Report, { data }: RuleInput): void {
       report(path, "must be the slug of another profile of this file");
 }
 
-function hedgeRules(report: Report, { data }: RuleInput): void {
+function hedgeRules(report: ReportFault, { data }: RuleInput): void {
   for (const { path, value } of [...found(data, "hedge"), ...found(data, "profiles.*.hedge")]) {
     const floorMs = valueAt(value, "floor_ms") ?? DEFAULT_HEDGE.floorMs;
     const ceilingMs = valueAt(value, "ceiling_ms") ?? DEFAULT_HEDGE.ceilingMs;
@@ -268,4 +269,3 @@ function hedgeRules(report: Report, { data }: RuleInput): void {
       report(path, `must have a floor_ms (${floorMs}) not above its ceiling_ms (${ceilingMs})`);
   }
 }
-

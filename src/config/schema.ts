@@ -308,8 +308,8 @@ export const providerSet = settings({
     .optional()
     .meta({ title: `a list of 1 to ${MAX_PROVIDERS} providers` })
     .describe(
-      "The upstream endpoints. May be left out in profile `public` where the public addresses of " +
-        "a known chain are to be used.",
+      "The upstream endpoints. May be left out in the profile that serves URLs without one, where " +
+        "the public addresses of a known chain are to be used.",
     ),
 }).describe("The providers of one profile on one chain. The key is the chain's name.");
 
@@ -445,7 +445,8 @@ const chains = z
       .object({
         all: flag(false).describe("`true`: every other known chain as well, opened when called."),
       })
-      .catchall(chain.nullable()),
+      .catchall(chain.nullable())
+      .describe("Chains by name, and a switch beside them."),
   ])
   .prefault({})
   .meta({ title: "`all` or a map" })
@@ -745,7 +746,7 @@ export const configFile = settings({
   chains,
   profiles: byName(word, profile).describe(
     "The provider sets, by slug. A known chain for which none names a provider is served by its " +
-      "public addresses, in profile `public`.",
+      "public addresses, in the profile that serves URLs without one: `public`, else the first.",
   ),
   methods: byName(methodName, method).describe(
     "Methods beside those of the built-in table, and other settings of known ones. At most 64 " +
@@ -862,6 +863,7 @@ export const flags = settings({
   host: environment.shape.HOST,
   workers: environment.shape.SVC_WORKERS,
   "log-level": environment.shape.LOG_LEVEL,
+  devnet: z.literal("true").optional().describe("`devnet`"),
   "devnet-nodes": devnetNodes.optional().describe("`devnet_nodes`"),
 });
 

@@ -1,6 +1,6 @@
-// What is known of public chains: a list that `npm run chains` makes from `viem/chains`, read when a
-// chain is first looked up. It stays in memory as bytes; the line of a chain is parsed when asked
-// for. Knows nothing of which chains are configured.
+// What is known of public chains: a list that `npm run chains` makes from `viem/chains`, read when
+// a chain is first looked up. It stays in memory as bytes; the line of a chain is parsed when it is
+// looked up. Knows nothing of which chains are configured.
 import { readFileSync } from "node:fs";
 
 /** One network, as the list tells of it. */
@@ -91,8 +91,8 @@ class LazyChainList {
 const LIST = new LazyChainList();
 
 /**
- * The chain with this name, alias or decimal id; null = it is not known. Letter case, `-` and `_` do
- * not count. Of an id that several networks have, the first one, whose `isShared` says so.
+ * The chain with this name, alias or decimal id; null = it is not known. Letter case, `-` and `_`
+ * do not count. Of an id that several networks have, the first one, whose `isShared` says so.
  */
 export function knownChain(nameOrId: string): KnownChain | null {
   return nameOrId.length > MAX_WORD_CHARS ? null : LIST.list.find(wordOf(nameOrId));

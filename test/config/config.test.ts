@@ -77,6 +77,7 @@ describe("configuration: what is accepted", () => {
         traceTx: 30_000,
         traceBlock: 45_000,
       },
+      onDemand: null,
       methods: [],
       selection: {
         fastestMinCalls: 3,
@@ -114,8 +115,8 @@ describe("configuration: what is accepted", () => {
     assert.deepEqual(chains[0], {
       chainId: 1,
       chainName: "ethereum",
-      name: "ethereum",
-      aliases: [],
+      name: "Ethereum Mainnet",
+      aliases: ["mainnet", "eth"],
       blockTimeMs: 12_000,
       finalityDepth: 64,
     });

@@ -527,13 +527,7 @@ const REFUSALS: readonly Refusal[] = [
     "limits.first_attempt_share",
     /above 0, up to 1/,
   ],
-  [
-    "a chain without id",
-    "chains:\n  a: {}",
-    2,
-    "chains.a.chain_id",
-    /is missing: must be a whole number/,
-  ],
+  ["a chain without id", "chains:\n  a: {}", 2, "chains.a", /must have `chain_id`/],
   [
     "a chain id that is no exact integer",
     "chains:\n  a: { chain_id: 9007199254740993 }",
@@ -668,7 +662,7 @@ const REFUSALS: readonly Refusal[] = [
   ],
   [
     "hosted mode without a public profile",
-    "chains: { a: { chain_id: 1 } }\nhosted: { enabled: true }",
+    "chains: { a: { chain_id: 424242 } }\nhosted: { enabled: true }",
     2,
     "hosted.enabled",
     /without profile `public`/,
@@ -914,7 +908,7 @@ describe("configuration: what is refused", () => {
       "hosted: { enabled: true }",
       "chains:",
       "  a: { chain_id: 0 }",
-      "  fastest: { chain_id: 2, aliases: ['${NONE}'] }",
+      "  fastest: { chain_id: 424242, aliases: ['${NONE}'] }",
       "chains: {}",
     ].join("\n");
     const faults = refused(text, { PORT: "http" }, { host: "", port: "70000" });

@@ -95,7 +95,12 @@ test("facts that the shipped configuration states", () => {
   const ethereum = knownChain("ethereum");
   assert.deepEqual(
     [ethereum?.name, ethereum?.aliases, ethereum?.blockTimeMs, ethereum?.currency],
-    ["Ethereum Mainnet", ["mainnet", "eth"], 12_000, { name: "Ether", symbol: "ETH", decimals: 18 }],
+    [
+      "Ethereum Mainnet",
+      ["mainnet", "eth"],
+      12_000,
+      { name: "Ether", symbol: "ETH", decimals: 18 },
+    ],
   );
   assert.ok((ethereum?.urls.length ?? 0) > 1);
   assert.equal(knownChain("bnb")?.blockTimeMs, 450);
