@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import { reloaded, reloadProblem, warnOfFixedSections } from "../config/reload.ts";
+import { ChainIds, reloaded, warnOfFixedSections } from "../config/reload.ts";
 import { errorText } from "../core/fields.ts";
 import type { Profile } from "../core/provider/profile.ts";
 import { type AddressRules, bareHost } from "../core/public-address.ts";
@@ -92,7 +92,7 @@ import { workerConfig } from "./workers/worker-limits.ts";
 export interface App {
   readonly port: number;
   /**
-   * Applies the settings of another configuration that a reload may change; chains cannot change.
+   * Applies the settings of another configuration that a reload may change.
    * Returns why the configuration was rejected; null = it was applied.
    */
   reload(config: Config): string | null;
@@ -207,7 +207,7 @@ export async function build(given: Config, start: Start): Promise<App> {
     rpc: rpcPartsOf(foundation),
     subscriptions: providers.subscriptions,
   }).catch(closing);
-  providers.registry.applyTo(providers.users);
+  providers.registry.applyTo({ ...providers.users, callers: listening.server });
   return appOf(foundation, listening);
 }
 
@@ -358,20 +358,24 @@ async function instanceApiOf(foundation: Foundation): Promise<Api> {
 }
 
 function appOf(
-  { config, live, outside, providers, filterClaims, operatorProviders, view, close }: Foundation,
+  { config, live, outside, providers, hosting, view, close, ...foundation }: Foundation,
   { server, metrics }: Awaited<ReturnType<typeof listenTo>>,
 ): App {
+  const { filterClaims, operatorProviders } = foundation;
+  const chainIds = new ChainIds(config.chains);
   return {
     port: server.port,
     metricsPort: metrics?.port ?? null,
     reload(next) {
-      const problem = reloadProblem(config, next);
+      const problem = chainIds.problemOf(next.chains);
       if (problem !== null) return problem;
+      chainIds.add(next.chains);
       if (isAlone(outside)) warnOfFixedSections(outside.log, config, next);
       live.config = workerConfig(reloaded(config, next), outside.service.workers);
       live.methods = methodTable(next.methods, live.methods);
       providers.cache.secondTier?.use(live.config.redisUrl);
-      providers.registry.replace(next.profiles);
+      providers.registry.replace(next.chains, next.profiles);
+      hosting?.chainsChanged();
       view.reloaded(next.profiles.length);
       return null;
     },
@@ -556,7 +560,10 @@ function upstreamSide(
     upstreams,
     router,
     cache,
-    users: { health, subscriptions, upstreams: [http, sockets, budgets] },
+    users: {
+      ...{ health, subscriptions, upstreams: [http, sockets, budgets] },
+      kept: [observer, subscriptions, streams.filters, cache],
+    },
     viewExchange: health.viewExchange,
     ...streams,
     sockets,
@@ -757,7 +764,8 @@ function servingOf({
   const servedChains = (slug: string): readonly string[] => [
     ...(servedBy(slug)?.trackers.keys() ?? []),
   ];
-  return { ...rest, served, status: statusIn(registry), servedChains };
+  const chains = () => registry.configuredChains;
+  return { ...rest, chains, served, status: statusIn(registry), servedChains };
 }
 
 /** Allowed addresses of user-supplied providers: the public internet, but not this service. */

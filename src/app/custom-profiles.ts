@@ -24,6 +24,8 @@ export interface CustomServing {
   readonly rules: AddressRules;
   readonly check: CustomParts["check"];
   readonly status: CustomParts["status"];
+  /** The configured chains, as of now. */
+  readonly chains: HandlerParts["chains"];
   /** Names of the chains of a managed profile. */
   readonly servedChains: HandlerParts["servedChains"];
 }
@@ -55,10 +57,10 @@ export async function openCustomProfiles(parts: CustomHostingParts): Promise<Cus
   const { config, settings, log, store, claims, serving } = parts;
   const sealer = new Sealer(config.secret ?? localSecret(config.dataDir), config.previousSecret);
   await resealOnce({ store, claims, log, sealer }, "profiles", SEALED_PROFILES);
-  const { rules, served, check, status } = serving;
+  const { chains, rules, served, check, status } = serving;
   const limits = { ...PROFILE_LOADER_LIMITS, maxLoaded: settings.maxLoadedProfiles };
   return {
-    loader: new ProfileLoader({ ...parts, sealer, chains: config.chains, rules, served, limits }),
+    loader: new ProfileLoader({ ...parts, sealer, chains, rules, served, limits }),
     written: {
       sealer,
       rules,

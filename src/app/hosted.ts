@@ -66,6 +66,8 @@ export interface Hosting {
   /** Pay-per-call; null = there are no payment channels. */
   readonly sessions: Sessions | null;
   readonly credit: Pick<Credit, "metered" | "maySpend">;
+  /** Loads Custom profiles anew, because the configured chains have changed. */
+  chainsChanged(): void;
   /** Writes pending usage, returns unspent credit, and closes the store. */
   close(): Promise<void>;
 }
@@ -148,6 +150,7 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
     sessions,
     credit,
     keyOf: (digest) => keyOf(store, digest),
+    chainsChanged: () => custom.loader.changedElsewhere(null),
     async close() {
       await endJobs().catch(onError);
       admission.close();
@@ -269,7 +272,7 @@ async function closeStore(
 }
 
 /** What the API shows of the instance: its chains, and the profiles that every account can use. */
-function instanceParts({ chains, devnet }: Config, { servedChains }: CustomServing) {
+function instanceParts({ devnet }: Config, { chains, servedChains }: CustomServing) {
   return { chains, devnet, profiles: () => MANAGED, servedChains };
 }
 

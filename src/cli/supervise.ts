@@ -15,7 +15,7 @@ import { serveServiceFile, supervisedStore } from "../app/store/service-store.ts
 import { type MetricFamily, serveServiceDocuments } from "../app/workers/service-readings.ts";
 import { serveCredit, serveStatements, serveTokens } from "../app/workers/supervisor-objects.ts";
 import type { Config } from "../config/config.ts";
-import { reloaded, reloadProblem, warnOfFixedSections } from "../config/reload.ts";
+import { ChainIds, reloaded, warnOfFixedSections } from "../config/reload.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { keepAlive, realRuntime } from "../runtime.ts";
 import { MachineShares } from "../shared/processes/machine-shares.ts";
@@ -78,15 +78,18 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     throw new Error(started.problem);
   }
   const release = keepAlive();
+  const chainIds = new ChainIds(running.chains);
   // Ends all workers at every exit of this process except SIGKILL.
   process.on("exit", () => supervisor.kill());
   return {
     port: started.ports.port,
     async reload(next) {
-      const problem = reloadProblem(running, next);
+      const problem = chainIds.problemOf(next.chains);
       if (problem !== null) return problem;
       warnOfFixedSections(log, start.config, next);
-      return supervisor.reload(reloaded(running, next));
+      const refusal = await supervisor.reload(reloaded(running, next));
+      if (refusal === null) chainIds.add(next.chains);
+      return refusal;
     },
     async close() {
       if (!(await supervisor.drain())) process.exitCode = 1;

@@ -120,6 +120,12 @@ export class Observer {
     return created;
   }
 
+  /** Forgets the counters of chains that are served no more. */
+  forgetChains(names: ReadonlySet<string>): void {
+    for (const [key, { chain }] of this.#series) if (names.has(chain)) this.#series.delete(key);
+    this.history.forgetChains(names);
+  }
+
   allSeries(): readonly Series[] {
     return [...this.#series.values()];
   }

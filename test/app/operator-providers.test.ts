@@ -113,7 +113,7 @@ test("a cordon holds at every worker at once, at one that starts later, and afte
     assert.deepEqual(tracker.cordonOf(provider), { reason: null, atMs: 1, untilMs: null });
   const three = await openWorker(t, bus, { store, id: "3" });
   assert.notEqual(three.tracker.cordonOf(three.provider), null);
-  two.registry.replace(two.profiles);
+  two.registry.replace(two.registry.chains, two.profiles);
   const after = two.registry.profile("team")?.trackers.get("ethereum");
   assert.notEqual(after?.cordonOf(two.provider), null);
   await two.operator.uncordon(REF);
@@ -131,7 +131,7 @@ test("a cordon everywhere holds where a reload adds the provider, until it ends 
   const [team] = two.profiles;
   assert.ok(team !== undefined);
   const cordonIn = (slug: string) => {
-    two.registry.replace([team, { ...team, slug }]);
+    two.registry.replace(two.registry.chains, [team, { ...team, slug }]);
     const tracker = two.registry.profile(slug)?.trackers.get("ethereum");
     assert.ok(tracker !== undefined);
     return tracker.cordonOf(two.provider);

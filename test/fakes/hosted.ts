@@ -124,7 +124,7 @@ export async function serveApi(
     ...common,
     ownCalls: (query) => live.report(OWN_CALLS, query),
     store,
-    chains: [
+    chains: () => [
       {
         chainId: 1,
         chainName: "ethereum",

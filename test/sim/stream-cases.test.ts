@@ -469,7 +469,10 @@ test(
     const ear = at.open(HEADS);
     const pinned = at.open(HEADS, { pin: at.providers[0] });
     await at.pass(200);
-    registry.replace([profileOf({ ...at.set, providers: [at.providers[0], at.providers[1]] })]);
+    registry.replace(
+      [at.set.chain],
+      [profileOf({ ...at.set, providers: [at.providers[0], at.providers[1]] })],
+    );
     at.subscriptions.rebind(registry);
     await at.pass(200);
     assert.deepEqual(
@@ -479,7 +482,10 @@ test(
         ["p0", 0],
       ],
     );
-    registry.replace([profileOf({ ...at.set, providers: [{ ...at.providers[1], index: 0 }] })]);
+    registry.replace(
+      [at.set.chain],
+      [profileOf({ ...at.set, providers: [{ ...at.providers[1], index: 0 }] })],
+    );
     at.subscriptions.rebind(registry);
     at.mine();
     await at.pass(500);
@@ -490,7 +496,7 @@ test(
     );
     assert.equal(at.subscriptions.counts()[0]?.failovers.removed, 1);
     ear.audience.settled();
-    registry.replace([]);
+    registry.replace([at.set.chain], []);
     at.subscriptions.rebind(registry);
     assert.equal(ear.state, "ended");
     assert.deepEqual(at.subscriptions.reports(), []);

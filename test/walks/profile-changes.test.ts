@@ -55,7 +55,8 @@ function wing(t: TestContext, chain: Profile) {
     sockets: ws,
   });
   const prober = new Prober({ runtime, timerWheel, upstreams, sockets: ws });
-  registry.applyTo({ health: prober, subscriptions, upstreams: Object.values(upstreams) });
+  const users = { health: prober, subscriptions, upstreams: Object.values(upstreams) };
+  registry.applyTo({ ...users, callers: { forgetChains() {} }, kept: [] });
   t.after(async () => {
     prober.close();
     subscriptions.close();
@@ -175,7 +176,7 @@ test("a hundred changes of a profile under load fail no call and break no subscr
     registry.put(of(VERSIONS[change % VERSIONS.length] ?? "b"));
     registry.put(of("abcd", `beside-${change % 7}`));
     if (change % 3 === 0) registry.remove(`acct_1/beside-${(change + 3) % 7}`);
-    if (change % 10 === 0) registry.replace([profile(null, "public", [])]);
+    if (change % 10 === 0) registry.replace(registry.chains, [profile(null, "public", [])]);
     const from = answered;
     chain.mine();
     mined.push(chain.tip());

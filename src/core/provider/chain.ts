@@ -1,6 +1,6 @@
 // A chain as configured: its identity and block time. Knows no providers.
 
-/** One EVM chain the instance serves; fixed from start to restart. */
+/** One EVM chain that the instance serves. Its name never stands for another chain id. */
 export interface Chain {
   /** EIP-155 chain id. */
   readonly chainId: number;
@@ -10,6 +10,8 @@ export interface Chain {
   readonly name: string;
   readonly aliases: readonly string[];
   readonly blockTimeMs: number;
+  /** The block time is not declared: it is learned from heads. Absent = it is declared. */
+  readonly learnsBlockTime?: true;
   /** Blocks taken off what a single provider reports as final; absent = the default. */
   readonly finalityDepth?: number | undefined;
 }

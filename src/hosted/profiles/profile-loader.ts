@@ -37,7 +37,8 @@ export interface ProfileLoaderParts {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly sealer: Sealer;
-  readonly chains: readonly Chain[];
+  /** The configured chains, as of now. */
+  readonly chains: () => readonly Chain[];
   readonly rules: AddressRules;
   readonly served: ServedProfiles;
   readonly limits: ProfileLoaderLimits;
@@ -213,10 +214,12 @@ export class ProfileLoader {
     const { served } = this.#parts;
     const record = await profileBySlug(this.#parts, ref);
     if (this.#entries.get(id) === undefined) return NOT_PREPARED;
+    const { rules } = this.#parts;
+    const chains = this.#parts.chains();
     const profile =
       record?.document == null
         ? null
-        : readDocument(this.#parts, ref, servedPart(record.document, this.#parts.chains));
+        : readDocument({ chains, rules }, ref, servedPart(record.document, chains));
     if (profile === null || "kind" in profile) {
       served.remove(id);
       if (record === null) this.#entries.delete(id);

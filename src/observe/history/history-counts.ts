@@ -225,6 +225,8 @@ function taken(counts: Uint32Array): readonly number[] {
 /** Counts of the whole process. */
 export class HistoryCounts {
   readonly #chains = new Map<string, ChainCounts>();
+  /** Counts of chains that are served no more, until they have been taken. */
+  #gone: ChainCounts[] = [];
 
   /** The counts of a profile on a chain, begun if it is new. */
   chain(profile: string, chain: string): ChainCounts {
@@ -236,9 +238,20 @@ export class HistoryCounts {
     return created;
   }
 
+  /** Forgets chains that are served no more; what was counted last is taken once more. */
+  forgetChains(names: ReadonlySet<string>): void {
+    for (const [key, counts] of this.#chains)
+      if (names.has(counts.chain)) {
+        this.#gone.push(counts);
+        this.#chains.delete(key);
+      }
+  }
+
   /** What was counted since the last time. `samples`: how the configured providers are. */
   take(samples: readonly ChainSample[]): readonly CountedRow[] {
     for (const { profile, chain, providers } of samples) this.chain(profile, chain).note(providers);
-    return [...this.#chains.values()].flatMap((chain) => chain.take());
+    const gone = this.#gone;
+    this.#gone = [];
+    return [...gone, ...this.#chains.values()].flatMap((chain) => chain.take());
   }
 }

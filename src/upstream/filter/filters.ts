@@ -187,6 +187,11 @@ export class Filters {
     return this.#counted.all();
   }
 
+  /** Forgets what was counted of chains that are served no more. */
+  forgetChains(names: ReadonlySet<string>): void {
+    this.#counted.forgetChains(names);
+  }
+
   /** Removes a filter that has ended. */
   over({ id, request }: Filter, why: FilterEnd | null): void {
     if (!this.#byId.delete(id)) return;

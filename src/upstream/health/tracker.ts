@@ -233,6 +233,11 @@ export class Tracker extends Plans {
     this.follow(channel, before, SILENCE);
   }
 
+  /** Gives up its part of shared limits: its set is served no more. */
+  close(): void {
+    this.#panicShare.close();
+  }
+
   /** Takes one of the few slots for calls while every circuit is open. False = all are taken. */
   takePanicSlot(): boolean {
     if (this.#panicking >= this.#panicShare.limit) {

@@ -1,5 +1,6 @@
 // The served profiles and their trackers. A change replaces whole profiles: each request sees the
 // old set or the new one, never a mixture.
+import { isDeepStrictEqual } from "node:util";
 import type { Chain } from "../../core/provider/chain.ts";
 import {
   type Profile,
@@ -29,27 +30,41 @@ export interface ProfileRegistrySettings
   readonly attemptsOf: (profile: string, chain: string) => AttemptListener;
 }
 
+/** What is kept by the names of chains. */
+export interface ChainUser {
+  /** Called when chains are served no more. */
+  forgetChains(names: ReadonlySet<string>): void;
+}
+
 /** Everything else that holds providers. */
 export interface ProviderUsers {
+  /** Callers' connections to one chain: they are told first. */
+  readonly callers: ChainUser;
   /** Watches the providers of these trackers, and no others. */
   readonly health: { watch(trackers: readonly Tracker[]): void };
   readonly subscriptions: { rebind(registry: ProfileRegistry): void };
   /** Connections and limits of providers. */
   readonly upstreams: readonly Pick<Upstream, "retain">[];
+  /** Counters and kept answers. */
+  readonly kept: readonly ChainUser[];
 }
 
 /**
- * Finds chains and profiles. The chains are fixed. A change of the profiles applies from the next
- * request on; requests in flight finish with the old ones.
+ * Finds chains and profiles. A change of them applies from the next request on; requests in flight
+ * finish with the old ones.
  */
 export class ProfileRegistry {
-  readonly chains: readonly Chain[];
-  readonly #bySegment: ReadonlyMap<string, Chain>;
+  #chains: readonly Chain[];
+  #bySegment: ReadonlyMap<string, Chain>;
+  /** Names of the chains that were opened on demand. */
+  #opened: ReadonlySet<string> = new Set();
   readonly #runtime: Runtime;
   readonly #settings: SelectionSettings & Partial<ProfileRegistrySettings>;
   #configured: ReadonlyMap<string, ServedProfile> = new Map();
   /** In the order of use. */
   readonly #custom = new Map<string, ServedProfile>();
+  /** The trackers of the last change. */
+  #followed: ReadonlySet<Tracker> = new Set();
   /** Counts changes: anything cached from the registry is stale once this changes. */
   revision = 0;
   /** Null = nobody is told of changes yet. */
@@ -61,11 +76,26 @@ export class ProfileRegistry {
     runtime: Runtime,
     settings: SelectionSettings & Partial<ProfileRegistrySettings>,
   ) {
-    this.chains = chains;
+    this.#chains = chains;
     this.#bySegment = chainsBySegment(chains);
     this.#runtime = runtime;
     this.#settings = settings;
     this.#configure(profiles);
+  }
+
+  /** The chains that are served now: the configured ones, and those that were opened on demand. */
+  get chains(): readonly Chain[] {
+    return this.#chains;
+  }
+
+  /** The configured chains. Profiles of accounts use no others. */
+  get configuredChains(): readonly Chain[] {
+    return this.#chains.filter(({ chainName }) => !this.isOpened(chainName));
+  }
+
+  /** Whether a chain was opened on demand. */
+  isOpened(chainName: string): boolean {
+    return this.#opened.has(chainName);
   }
 
   /** By name, alias or decimal chain id. */
@@ -122,12 +152,22 @@ export class ProfileRegistry {
   }
 
   /**
-   * Replaces the configured profiles; those of accounts stay. Unchanged providers keep their
-   * health.
+   * Replaces the chains and the configured profiles. Profiles of accounts stay, without the chains
+   * that have gone. A set that is as before is not disturbed; in others unchanged providers keep
+   * their health. `opened`: names of the chains that were opened on demand.
    */
-  replace(profiles: readonly Profile[]): void {
+  replace(
+    chains: readonly Chain[],
+    profiles: readonly Profile[],
+    opened: ReadonlySet<string> = new Set(),
+  ): void {
+    const before = namesOf(this.#chains);
+    this.#chains = chains;
+    this.#opened = opened;
+    this.#bySegment = chainsBySegment(chains);
     this.#configure(profiles);
-    this.#changed();
+    this.#followChains();
+    this.#changed(before.difference(namesOf(chains)));
   }
 
   /** Adds or replaces one profile. The caller bounds the number of profiles of accounts. */
@@ -150,15 +190,21 @@ export class ProfileRegistry {
     this.#changed();
   }
 
-  #changed(): void {
+  /** `gone`: names of the chains that are served no more. */
+  #changed(gone: ReadonlySet<string> = new Set()): void {
     this.revision++;
     if (this.#users === null) return;
-    const { health, subscriptions, upstreams } = this.#users;
+    const { callers, health, subscriptions, upstreams, kept } = this.#users;
+    if (gone.size > 0) callers.forgetChains(gone);
     const trackers = this.trackers();
     health.watch(trackers);
     subscriptions.rebind(this);
+    const served = new Set(trackers);
+    for (const tracker of this.#followed) if (!served.has(tracker)) tracker.close();
+    this.#followed = served;
     const providers = trackers.flatMap((tracker) => tracker.set.providers);
     for (const upstream of upstreams) upstream.retain(providers);
+    if (gone.size > 0) for (const user of kept) user.forgetChains(gone);
   }
 
   #configure(profiles: readonly Profile[]): void {
@@ -168,8 +214,25 @@ export class ProfileRegistry {
     );
   }
 
+  /** Profiles of accounts lose the chains that have gone, and follow those that have changed. */
+  #followChains(): void {
+    const byName = new Map(this.#chains.map((chain) => [chain.chainName, chain]));
+    for (const [id, served] of this.#custom) {
+      const { profile } = served;
+      const sets = [...profile.chains].flatMap(([name, set]) => {
+        const chain = byName.get(name);
+        return chain === undefined ? [] : [[name, { ...set, chain }] as const];
+      });
+      const now = this.#serve({ ...profile, chains: new Map(sets) }, served);
+      const isSame =
+        now.trackers.size === served.trackers.size &&
+        [...now.trackers].every(([name, tracker]) => served.trackers.get(name) === tracker);
+      if (!isSame) this.#custom.set(id, now);
+    }
+  }
+
   /**
-   * Creates a served profile with a tracker for each chain; trackers take over the health of
+   * Creates a served profile with a tracker for each chain; new trackers take over the health of
    * `before`.
    */
   #serve(profile: Profile, before: ServedProfile | undefined): ServedProfile {
@@ -177,8 +240,10 @@ export class ProfileRegistry {
     const id = profileId(profile);
     const label = publicLabel(id);
     const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => {
+      const known = before?.trackers.get(name);
+      if (known !== undefined && isDeepStrictEqual(known.set, set)) return [name, known];
       const own = { ...this.#settings, onAttempt: attemptsOf?.(label, name), profileId: id };
-      const tracker = new Tracker(set, this.#runtime, own, before?.trackers.get(name));
+      const tracker = new Tracker(set, this.#runtime, own, known);
       if (onChange !== undefined)
         tracker.attend({ changed: (change) => onChange(label, name, change) });
       return [name, tracker];
@@ -187,12 +252,17 @@ export class ProfileRegistry {
   }
 }
 
+function namesOf(chains: readonly Chain[]): ReadonlySet<string> {
+  return new Set(chains.map(({ chainName }) => chainName));
+}
+
 /** Chains by every name that a URL may use. */
 function chainsBySegment(chains: readonly Chain[]): ReadonlyMap<string, Chain> {
   const bySegment = new Map<string, Chain>();
   for (const chain of chains)
+    // Aliases of chains that were opened on demand give way to configured names.
     for (const name of [chain.chainName, String(chain.chainId), ...chain.aliases])
-      bySegment.set(name, chain);
+      if (!bySegment.has(name)) bySegment.set(name, chain);
   return bySegment;
 }
 

@@ -28,6 +28,11 @@ export class CountsByChain<C> {
     return counts;
   }
 
+  /** Forgets the counts of chains that are served no more. */
+  forgetChains(names: ReadonlySet<string>): void {
+    for (const [key, { chain }] of this.#byKey) if (names.has(chain)) this.#byKey.delete(key);
+  }
+
   all(): readonly (C & CountedChain)[] {
     return [...this.#byKey.values()];
   }

@@ -144,6 +144,12 @@ export class Subscriptions {
     return this.#checks.counts();
   }
 
+  /** Forgets what was counted and learned of chains that are served no more. */
+  forgetChains(names: ReadonlySet<string>): void {
+    this.#counted.forgetChains(names);
+    this.#checks.forgetChains(names);
+  }
+
   /** Records a head that a provider pushed, on any subscription. */
   headSeen(tracker: Tracker, provider: Provider, head: Head): void {
     this.#checks.see(tracker, provider, head);

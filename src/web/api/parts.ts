@@ -65,7 +65,8 @@ export interface HandlerParts extends HandlerBounds {
    * False = nothing was pending.
    */
   readonly settle: (accountId: string | null) => Promise<boolean>;
-  readonly chains: readonly Chain[];
+  /** The configured chains, as of now. */
+  readonly chains: () => readonly Chain[];
   /** Slugs of the profiles that every account can use. */
   readonly profiles: () => readonly string[];
   /**

@@ -27,6 +27,8 @@ export interface OtherWorkers {
 export interface WebServer {
   readonly port: number;
   readonly draining: boolean;
+  /** Closes the WebSockets of chains that are served no more. */
+  forgetChains(names: ReadonlySet<string>): void;
   /** Stops accepting, completes accepted requests, then closes. */
   drain(): Promise<void>;
 }
@@ -65,6 +67,7 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
         get draining() {
           return activity.draining;
         },
+        forgetChains: (names) => node.sockets.forgetChains(names),
         drain: () => drain(parts, { listener, fastPath, node }, activity),
       });
     });

@@ -107,6 +107,11 @@ export class SocketCalls {
     this.#subscriptionMethods = new ClientSubscriptions(parts, connection);
   }
 
+  /** The name of the chain that it was opened for. */
+  get chainName(): string {
+    return this.#authenticated.target.chain.chainName;
+  }
+
   /** Serves one message. */
   serve(bytes: Buffer, binary: boolean): void {
     if (this.#over) return;

@@ -132,6 +132,11 @@ export class ClientSocket implements ClientConnection, SlowReader, WebSocketList
     socket.on("drain", () => this.#drained());
   }
 
+  /** The name of its chain. */
+  get chainName(): string {
+    return this.calls.chainName;
+  }
+
   send(pieces: readonly Buffer[], settle?: DeliveryCallback): boolean {
     if (!this.#takesMore()) {
       settle?.(!this.#isCut);

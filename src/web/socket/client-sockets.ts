@@ -91,6 +91,13 @@ export class ClientSockets {
     this.#each((socket) => socket.calls.refuseWaiting());
   }
 
+  /** Closes the sockets of chains that are served no more. */
+  forgetChains(names: ReadonlySet<string>): void {
+    this.#each((socket) => {
+      if (names.has(socket.chainName)) socket.close(1001, CHAIN_GONE, "cut");
+    });
+  }
+
   /** Closes all sockets with a reason; cuts those that do not answer within a second. */
   close(): void {
     this.#each((socket) => socket.close(1012, "service restart"));
@@ -152,6 +159,7 @@ export class ClientSockets {
   }
 }
 
+const CHAIN_GONE = "this chain is not served any more, or was not used for long; connect again";
 /** Groups of sockets that are pinged one after the other. */
 const GROUPS = 30;
 /** Time for a refused client to read the answer. */

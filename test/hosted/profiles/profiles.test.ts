@@ -428,7 +428,7 @@ function serving(store: Store, limits: Partial<ProfileLoaderLimits> = {}, secret
     store,
     runtime,
     sealer: new Sealer(secret, null),
-    chains: CHAINS,
+    chains: () => CHAINS,
     rules: PUBLIC_ONLY,
     served,
     onError: () => {},

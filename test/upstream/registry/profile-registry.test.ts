@@ -11,7 +11,10 @@ import {
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { Prober } from "../../../src/upstream/health/prober.ts";
 import type { Tracker } from "../../../src/upstream/health/tracker.ts";
-import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
+import {
+  ProfileRegistry,
+  type ProviderUsers,
+} from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, OutgoingRequest } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
@@ -40,6 +43,15 @@ function profile(owner: string | null, slug: string, ids: readonly string[] = ["
 function directoryOf(profiles: readonly Profile[]): ProfileRegistry {
   return new ProfileRegistry([chain], profiles, simulatedWorld(1), SELECTION);
 }
+
+/** Users that do nothing. */
+const NO_USERS: ProviderUsers = {
+  callers: { forgetChains() {} },
+  health: { watch() {} },
+  subscriptions: { rebind() {} },
+  upstreams: [],
+  kept: [],
+};
 
 function trackerOf(registry: ProfileRegistry, id: string): Tracker {
   const tracker = registry.served(id)?.trackers.get("test");
@@ -122,7 +134,7 @@ test(
     const registry = directoryOf([profile(null, "public"), profile(null, "team")]);
     registry.put(profile("acct_1", "mine"));
     const mine = registry.served("acct_1/mine");
-    registry.replace([profile(null, "public", ["z"])]);
+    registry.replace([chain], [profile(null, "public", ["z"])]);
     assert.equal(registry.served("acct_1/mine"), mine);
     assert.equal(registry.profile("team"), undefined);
     registry.put(profile(null, "team"));
@@ -143,6 +155,7 @@ test("each change takes effect everywhere that holds on to providers, after the 
   const told: string[] = [];
   const served = (): string => registry.custom.map((it) => it.profile.slug).join();
   const users = {
+    ...NO_USERS,
     health: {
       watch: (trackers: readonly Tracker[]) =>
         void told.push(`health ${trackers.length} ${served()}`),
@@ -161,7 +174,7 @@ test("each change takes effect everywhere that holds on to providers, after the 
   assert.equal(heard(), "health 1 ; rebind true; retain a");
   registry.put(profile("acct_1", "mine", ["b", "c"]));
   assert.equal(heard(), "health 2 mine; rebind true; retain abc");
-  registry.replace([]);
+  registry.replace([chain], []);
   assert.equal(heard(), "health 1 mine; rebind true; retain bc");
   registry.remove("acct_1/mine");
   assert.equal(heard(), "health 0 ; rebind true; retain ");
@@ -189,7 +202,7 @@ test("probing goes on undisturbed for profiles that a change does not touch", ()
     timerWheel: new TimerWheel(runtime),
     upstreams: { http },
   });
-  registry.applyTo({ health: prober, subscriptions: { rebind() {} }, upstreams: [] });
+  registry.applyTo({ ...NO_USERS, health: prober });
   // A change every 100 ms: if each of them began anew, `a` would be asked each time; if each put it
   // off, never.
   for (let n = 0; n < 600; n++) {

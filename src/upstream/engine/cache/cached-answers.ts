@@ -94,6 +94,15 @@ export class CachedAnswers {
     return this.secondTier?.purge(tierScopes) ?? Promise.resolve(true);
   }
 
+  /** Removes the answers of chains that are served no more from memory. */
+  forgetChains(names: ReadonlySet<string>): void {
+    for (const [key, scope] of this.#byName) {
+      if (!names.has(scope.chainName)) continue;
+      scope.purge({ provider: null, method: null });
+      this.#byName.delete(key);
+    }
+  }
+
   /** The kept answer of a scope that is still valid for the blocks that the scope knows. */
   find({ cache, blocks }: CacheScope, key: AnswerKey, nowMs: number): KeptAnswer | null {
     const kept = cache.get(key);

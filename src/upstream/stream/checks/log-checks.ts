@@ -534,4 +534,10 @@ export class LogCheckRegistry {
   counts() {
     return this.#counts.all();
   }
+
+  forgetChains(names: ReadonlySet<string>): void {
+    this.#counts.forgetChains(names);
+    for (const key of this.#byKey.keys())
+      if (names.has(key.slice(key.indexOf(" ") + 1))) this.#byKey.delete(key);
+  }
 }

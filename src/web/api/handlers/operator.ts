@@ -137,7 +137,7 @@ export const OPERATOR_HANDLERS: StoreHandlers<keyof typeof OPERATOR_OPERATIONS> 
       endHour: Math.min(range.endHour, kept.endHour),
     };
     const slugs = [...new Set([...profiles(), CUSTOM])];
-    const pairs = chains.flatMap(({ chainName: chain }) =>
+    const pairs = chains().flatMap(({ chainName: chain }) =>
       slugs.map((profile) => ({ profile, chain, calls: 0 })),
     );
     const pairOf = new Map(pairs.map((pair) => [`${pair.profile} ${pair.chain}`, pair]));

@@ -106,8 +106,9 @@ function hiddenProvider({ name, url, ws_url, headers, region, limits }: Provider
 /** The schema with the limits of this instance. */
 export function configurationDocument({
   custom,
-  chains,
+  ...parts
 }: Pick<HandlerParts, "custom" | "chains">): z.output<typeof shape.configurationSchema> {
+  const chains = parts.chains();
   return {
     schema: { ...z.toJSONSchema(profileDocument, { target: "draft-2020-12", io: "input" }) },
     limits: {

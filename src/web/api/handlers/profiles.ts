@@ -59,7 +59,8 @@ export const PROFILE_HANDLERS: StoreHandlers<keyof typeof PROFILE_OPERATIONS> = 
       : ok(profileView(record, await factsOf(parts, caller.agent.accountId)));
   },
   async putProfile({ params: { slug }, query, body, caller, ifMatch }, parts) {
-    const { store, runtime, custom, chains, profileChecks } = parts;
+    const { store, runtime, custom, profileChecks } = parts;
+    const chains = parts.chains();
     const kept = keptParts(parts);
     const ref = refOf(caller, slug);
     if (ref === null)
@@ -134,7 +135,7 @@ async function withKeptSecrets(
   document: ProfileDocument,
 ): Promise<ProfileDocument> {
   const saved = (await profileBySlug(keptParts(parts), ref))?.document ?? null;
-  return saved === null ? document : withSavedSecrets(document, saved, parts.chains);
+  return saved === null ? document : withSavedSecrets(document, saved, parts.chains());
 }
 
 const MAX_SHOWN_FAILURES = 5;

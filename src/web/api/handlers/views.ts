@@ -55,14 +55,14 @@ type ManagedParts = Pick<HandlerParts, "chains" | "servedChains">;
 /** The chains that a managed profile serves, in the order of the configuration. */
 export function managedChains(parts: ManagedParts, slug: ManagedSlug): readonly Chain[] {
   const served = parts.servedChains(slug);
-  return parts.chains.filter((chain) => served.includes(chain.chainName));
+  return parts.chains().filter((chain) => served.includes(chain.chainName));
 }
 
 /** The chain in the URLs of a key whose default profile is managed. */
 export function chainOfManaged(parts: ManagedParts, slug: ManagedSlug): string {
   const names = managedChains(parts, slug).map((chain) => chain.chainName);
   const example = exampleChain(names, parts.servedChains("public"));
-  return example ?? parts.chains[0]?.chainName ?? "ethereum";
+  return example ?? parts.chains()[0]?.chainName ?? "ethereum";
 }
 
 /**
@@ -79,9 +79,11 @@ export async function chainOfKey(
   const kept = { store: parts.store, sealer: parts.custom.sealer };
   const record = accountId === null ? null : await profileBySlug(kept, { accountId, slug });
   const own = Object.keys(record?.document?.chains ?? {});
-  const served = parts.chains.filter(({ chainName, chainId, aliases }) =>
-    [chainName, String(chainId), ...aliases].some((segment) => own.includes(segment)),
-  );
+  const served = parts
+    .chains()
+    .filter(({ chainName, chainId, aliases }) =>
+      [chainName, String(chainId), ...aliases].some((segment) => own.includes(segment)),
+    );
   const names = served.map(({ chainName }) => chainName);
   // Without Custom access, `premium` serves the profile.
   return exampleChain(names, parts.servedChains("premium")) ?? chainOfManaged(parts, "premium");
