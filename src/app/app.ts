@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import { ChainIds, reloaded, warnOfFixedSections } from "../config/reload.ts";
+import { reloaded, warnOfFixedSections } from "../config/reload.ts";
 import { errorText } from "../core/fields.ts";
 import type { Profile } from "../core/provider/profile.ts";
 import { type AddressRules, bareHost } from "../core/public-address.ts";
@@ -13,6 +13,7 @@ import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { SharedHoldings } from "../core/workers/shared-holdings.ts";
 import { Observer } from "../observe/observer.ts";
+import { knownChain } from "../presets/chains.ts";
 import type { Runtime } from "../runtime.ts";
 import { serviceMark } from "../secrets/service-mark.ts";
 import { storedFilters } from "../shared/nodes/stored-filters.ts";
@@ -59,6 +60,7 @@ import type { RpcParts } from "../web/rpc/parts.ts";
 import { TargetResolver } from "../web/rpc/target.ts";
 import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
+import { ChainsOnDemand, type ChainsOnDemandParts } from "./chains-on-demand.ts";
 import { named, openRouterNode, openServiceNode, type ServiceNode, workerOn } from "./cluster.ts";
 import type { CustomServing } from "./custom-profiles.ts";
 import { HealthUpdates } from "./health-updates.ts";
@@ -77,6 +79,7 @@ import {
   reloadOver,
   serveReload,
 } from "./operators/reload-service.ts";
+import { ServedChains } from "./served-chains.ts";
 import {
   limitsOf,
   processIdOf,
@@ -108,10 +111,13 @@ export interface Outside {
   readonly log: Logger;
   readonly version: string;
   readonly service: ServiceParts;
+  readonly knownChain: ChainsOnDemandParts["knownChain"];
 }
 
 /** What `build` needs besides the configuration. */
-export interface Start extends Omit<Outside, "service"> {
+export interface Start extends Omit<Outside, "service" | "knownChain"> {
+  /** What is known of chains; absent = what the package knows. */
+  readonly knownChain?: ChainsOnDemandParts["knownChain"];
   /** Absent = this process is the whole service. */
   readonly service?: ServiceParts;
   /**
@@ -144,6 +150,7 @@ interface Foundation extends Stored {
   readonly live: LiveState;
   readonly outside: Outside;
   readonly providers: ReturnType<typeof upstreamSide>;
+  readonly chains: ReturnType<typeof chainsOf>;
   readonly filterClaims: FilterClaims;
   readonly operatorProviders: OpenOperatorProviders;
   readonly legacyForms: LegacyForms;
@@ -156,8 +163,9 @@ interface Foundation extends Stored {
 export async function build(given: Config, start: Start): Promise<App> {
   const service = start.service ?? alone(start);
   const config = workerConfig(named(given, start.runtime), service.workers);
-  const outside = { ...start, service, log: labelled(start.log, config) };
-  const { runtime, log } = outside;
+  const log = labelled(start.log, config);
+  const outside: Outside = { ...start, service, log, knownChain: start.knownChain ?? knownChain };
+  const { runtime } = outside;
   const live: LiveState = { config, methods: methodTable(config.methods), isDraining: false };
   const sent = openProviderLimits({ config, runtime, log, service });
   const providers = upstreamSide(config, { ...outside, sent }, live);
@@ -171,7 +179,7 @@ export async function build(given: Config, start: Start): Promise<App> {
   await sent.join(stored.store, stored.cluster);
   providers.viewExchange.join(stored.cluster?.hints ?? null);
   await providers.budgets.ready();
-  const { hosting, console } = stored;
+  const { hosting } = stored;
   const closing = async (error: unknown): Promise<never> => {
     await stored.close();
     throw error;
@@ -185,6 +193,7 @@ export async function build(given: Config, start: Start): Promise<App> {
     live,
     outside,
     providers,
+    chains: chainsOf({ ...outside, ...providers }, live),
     ...stored,
     filterClaims: filterClaimsOf(stored, providers, outside),
     operatorProviders,
@@ -196,6 +205,13 @@ export async function build(given: Config, start: Start): Promise<App> {
       store: stored.store.inMemory === true ? null : stored.store,
     }),
   };
+  return appOf(foundation, await serveCallers(foundation).catch(closing));
+}
+
+/** Listens for callers, then has the providers watched. */
+async function serveCallers(foundation: Foundation) {
+  const { config, live, outside, providers, console, proxies } = foundation;
+  const { runtime, service } = outside;
   const listening = await listenTo(config, pagesOf(foundation), {
     runtime,
     api: await apiOf(foundation),
@@ -206,9 +222,11 @@ export async function build(given: Config, start: Start): Promise<App> {
     otherWorkers: service.otherWorkers,
     rpc: rpcPartsOf(foundation),
     subscriptions: providers.subscriptions,
-  }).catch(closing);
-  providers.registry.applyTo({ ...providers.users, callers: listening.server });
-  return appOf(foundation, listening);
+  });
+  const { users, observer, subscriptions, filters, cache } = providers;
+  const kept = [observer, subscriptions, filters, cache];
+  providers.registry.applyTo({ ...users, callers: listening.server, kept });
+  return listening;
 }
 
 /** The store, and the parts of the service that use it. */
@@ -358,29 +376,29 @@ async function instanceApiOf(foundation: Foundation): Promise<Api> {
 }
 
 function appOf(
-  { config, live, outside, providers, hosting, view, close, ...foundation }: Foundation,
+  { config, live, outside, providers, chains, hosting, view, close, ...foundation }: Foundation,
   { server, metrics }: Awaited<ReturnType<typeof listenTo>>,
 ): App {
   const { filterClaims, operatorProviders } = foundation;
-  const chainIds = new ChainIds(config.chains);
+  const { served, onDemand } = chains;
   return {
     port: server.port,
     metricsPort: metrics?.port ?? null,
     reload(next) {
-      const problem = chainIds.problemOf(next.chains);
+      const problem = served.problemOf(next.chains);
       if (problem !== null) return problem;
-      chainIds.add(next.chains);
       if (isAlone(outside)) warnOfFixedSections(outside.log, config, next);
       live.config = workerConfig(reloaded(config, next), outside.service.workers);
       live.methods = methodTable(next.methods, live.methods);
       providers.cache.secondTier?.use(live.config.redisUrl);
-      providers.registry.replace(next.chains, next.profiles);
+      onDemand.reloaded();
       hosting?.chainsChanged();
       view.reloaded(next.profiles.length);
       return null;
     },
     async close() {
       live.isDraining = true;
+      chains.close();
       view.close();
       await server.drain();
       metrics?.close();
@@ -404,8 +422,10 @@ function markOf({ secret, server: { publicUrl, port }, dataDir }: Config): strin
 function rpcPartsOf(foundation: Foundation): RpcParts {
   const { config, live, outside, providers, hosting } = foundation;
   const { registry, observer, timerWheel, router, budget, filters } = providers;
+  const opener = foundation.chains.onDemand;
   const authentication = {
-    resolver: new TargetResolver(registry, observer),
+    opener,
+    resolver: new TargetResolver(registry, observer, opener),
     admission: hosting?.admission ?? null,
     proxies: foundation.proxies,
     mark: markOf(config),
@@ -560,10 +580,7 @@ function upstreamSide(
     upstreams,
     router,
     cache,
-    users: {
-      ...{ health, subscriptions, upstreams: [http, sockets, budgets] },
-      kept: [observer, subscriptions, streams.filters, cache],
-    },
+    users: { health, subscriptions, upstreams: [http, sockets, budgets] },
     viewExchange: health.viewExchange,
     ...streams,
     sockets,
@@ -576,6 +593,35 @@ function upstreamSide(
       await sent.close();
     },
   };
+}
+
+/** The served chains, and what opens more of them. */
+function chainsOf(
+  {
+    observer,
+    subscriptions,
+    ...parts
+  }: Pick<Outside, "runtime" | "log" | "knownChain"> & {
+    readonly registry: ProfileRegistry;
+    readonly observer: Observer;
+    readonly subscriptions: Subscriptions;
+  },
+  live: Pick<LiveState, "config">,
+) {
+  const config = (): Config => live.config;
+  const served = new ServedChains({ ...parts, config });
+  const onDemand = new ChainsOnDemand({
+    ...parts,
+    config,
+    served,
+    callsOf: (chain) => observer.callsOf(chain),
+    subscribed: () => subscriptions.subscribedChains(),
+  });
+  const close = (): void => {
+    onDemand.end();
+    served.end();
+  };
+  return { served, onDemand, close };
 }
 
 /**

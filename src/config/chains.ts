@@ -18,6 +18,9 @@ export interface NamedChain {
   readonly known: KnownChain | null;
 }
 
+/** Its block time is where learning begins. */
+const LEARNED = { learnsBlockTime: true } as const;
+
 /** Block time of a chain of which nothing is known. */
 export const DEFAULT_BLOCK_TIME_MS = 12_000;
 
@@ -120,6 +123,7 @@ export function chainOf(chain: NamedChain, words: ReadonlyMap<string, string>): 
       writtenAliases(chain) ??
       knownAliases(chain).filter((alias) => words.get(alias) === chainName),
     blockTimeMs: block_time_ms ?? known?.blockTimeMs ?? DEFAULT_BLOCK_TIME_MS,
+    ...(block_time_ms === undefined ? LEARNED : {}),
     finalityDepth: finality_depth ?? DEFAULT_FINALITY_DEPTH,
   };
 }
@@ -132,7 +136,7 @@ export function chainOfFacts({
   aliases,
   blockTimeMs,
 }: KnownChain): Chain {
-  const block = { blockTimeMs: blockTimeMs ?? DEFAULT_BLOCK_TIME_MS };
+  const block = { blockTimeMs: blockTimeMs ?? DEFAULT_BLOCK_TIME_MS, ...LEARNED };
   return { chainId, chainName, name, aliases, ...block, finalityDepth: DEFAULT_FINALITY_DEPTH };
 }
 

@@ -5,7 +5,6 @@ import { parse as lookUpSuffix } from "tldts";
 import type { Chain } from "../core/provider/chain.ts";
 import { operatorOf } from "../core/provider/operator.ts";
 import type { HedgeSettings, Provider, ProviderSet } from "../core/provider/profile.ts";
-import { usualVerification } from "../core/stream/log-verification.ts";
 import type { KnownChain } from "../presets/chains.ts";
 import { chainOfFacts } from "./chains.ts";
 import { named } from "./kinds.ts";
@@ -129,7 +128,7 @@ function setOf(chain: Chain, set: SetFile, providers: readonly ProviderFile[]): 
     ...named(set.selection),
     ...named(set.monitoring),
     ...named(subscriptions),
-    logVerification: log_verification ?? usualVerification(chain.blockTimeMs),
+    logVerification: log_verification ?? null,
     subscriptionKinds: kinds,
     providers: providers.map((provider, index) =>
       providerOf(provider, index, aliases[index] ?? `p${index + 1}`),

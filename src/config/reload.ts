@@ -43,10 +43,10 @@ export class ChainIds {
 
 /** A running configuration with what a reload changes of it; the rest stays until restart. */
 export function reloaded(running: Config, next: Config): Config {
-  const { chains, profiles, limits, logs, deadlines, methods } = next;
+  const { chains, onDemand, profiles, limits, logs, deadlines, methods } = next;
   const { cache, redisUrl, coalesce, hedge, consistency } = next;
   const engine = { cache, redisUrl, coalesce, hedge, consistency };
-  const routing = { chains, profiles, limits, logs, deadlines, methods, ...engine };
+  const routing = { chains, onDemand, profiles, limits, logs, deadlines, methods, ...engine };
   return { ...running, ...routing, console: next.console };
 }
 

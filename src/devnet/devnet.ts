@@ -6,7 +6,6 @@ import type { Config } from "../config/config.ts";
 import { type Chain, DEVNET_CHAIN } from "../core/provider/chain.ts";
 import { OWN_OPERATOR } from "../core/provider/operator.ts";
 import type { Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
-import { usualVerification } from "../core/stream/log-verification.ts";
 import { type Runtime, realRuntime } from "../runtime.ts";
 import { type AnvilNode, startAnvil } from "./anvil-process.ts";
 import { replicate } from "./replicate.ts";
@@ -124,7 +123,7 @@ export function withDevnet(config: Config, devnet: Devnet): Config {
     newHeadsTimeoutMs: 42_000,
     maxBackfillBlocks: 100,
     backfillTimeoutMs: 30_000,
-    logVerification: usualVerification(chain.blockTimeMs),
+    logVerification: null,
     verificationBudget: 5,
     providers: devnet.providers.map(providerOf),
   };

@@ -126,6 +126,13 @@ export class Observer {
     this.history.forgetChains(names);
   }
 
+  /** Calls on a chain that have ended, of all profiles. */
+  callsOf(chain: string): number {
+    return this.allSeries()
+      .filter((series) => series.chain === chain)
+      .reduce((sum, { ends, unanswered }) => sum + unanswered + sumOf(ends), 0);
+  }
+
   allSeries(): readonly Series[] {
     return [...this.#series.values()];
   }
@@ -266,6 +273,10 @@ export class Observer {
     const label = CLOSE_CODES.has(code) ? String(code) : "other";
     sockets.closes.set(label, (sockets.closes.get(label) ?? 0) + 1);
   }
+}
+
+function sumOf(counts: Float64Array): number {
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 function countPanic({ panics }: Series, { traces }: RoutedCall): void {

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { pino } from "pino";
-import { type App, build } from "../../src/app/app.ts";
+import { type App, build, type Start } from "../../src/app/app.ts";
 import { serviceAlone } from "../../src/app/service-parts.ts";
 import { type Config, loadConfig } from "../../src/config/config.ts";
 import { formatFaults } from "../../src/config/config-fault.ts";
@@ -104,6 +104,7 @@ export async function startService(
   text: string,
   runtime: Runtime = realRuntime,
   complete = (config: Config): Config => config,
+  more: Pick<Start, "knownChain"> = {},
 ): Promise<Service> {
   const { config, removeData } = withOwnData(complete(configOf(text)));
   let lines = "";
@@ -118,6 +119,7 @@ export async function startService(
     runtime: { ...runtime, now: () => runtime.now() + skippedMs },
     log: pino({ level: config.logLevel }, sink),
     version: "0.0.0-test",
+    ...more,
   });
   const drain = async (): Promise<void> => {
     await app.close();

@@ -107,7 +107,8 @@ export interface ProviderSet {
   readonly newHeadsTimeoutMs: number;
   readonly maxBackfillBlocks: number;
   readonly backfillTimeoutMs: number;
-  readonly logVerification: LogVerification;
+  /** Null = as the block time of the chain allows. */
+  readonly logVerification: LogVerification | null;
   /** Calls per second that log checks may make. */
   readonly verificationBudget: number;
   /** How reads are hedged: null = not at all, absent = as those of all sets. */

@@ -13,9 +13,15 @@ export type LogVerification = (typeof LOG_VERIFICATIONS)[number];
 /** Least block time (ms) at which every block can be checked. */
 const STRICT_FROM_MS = 1_000;
 
-/** The default mode of a chain. */
-export function usualVerification(blockTimeMs: number): LogVerification {
-  return blockTimeMs >= STRICT_FROM_MS ? "strict" : "sampled";
+/** The mode of a provider set: the declared one, else by the block time of the chain. */
+export function verificationOf({
+  logVerification,
+  chain,
+}: {
+  readonly logVerification: LogVerification | null;
+  readonly chain: { readonly blockTimeMs: number };
+}): LogVerification {
+  return logVerification ?? (chain.blockTimeMs >= STRICT_FROM_MS ? "strict" : "sampled");
 }
 
 /** Why the logs of a block were told before another provider had confirmed them. */

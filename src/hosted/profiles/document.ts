@@ -15,7 +15,6 @@ import {
 } from "../../core/provider/profile.ts";
 import { type AddressRules, readUserUrl } from "../../core/public-address.ts";
 import { namesOf, STRATEGIES } from "../../core/routing/strategy.ts";
-import { usualVerification } from "../../core/stream/log-verification.ts";
 
 /** Chains per profile. */
 export const MAX_CHAINS = 20;
@@ -344,7 +343,7 @@ function setOf(
     newHeadsTimeoutMs: Math.max(MIN_NEW_HEADS_MS, Math.round(blockTimeMs * NEW_HEADS_BLOCKS)),
     maxBackfillBlocks: MAX_BACKFILL_BLOCKS,
     backfillTimeoutMs: BACKFILL_MS,
-    logVerification: usualVerification(blockTimeMs),
+    logVerification: null,
     verificationBudget: VERIFICATION_BUDGET,
     providers: providers.map((provider, index) => providerOf(provider, index, rules)),
   };

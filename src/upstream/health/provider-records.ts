@@ -3,6 +3,7 @@
 // attempt.
 
 import type { Channel, Effect, Verdict } from "../../core/provider/attempt.ts";
+import { BlockPace, middleOf } from "../../core/provider/blocks/block-time.ts";
 import {
   type Consensus,
   consensusOf,
@@ -60,6 +61,8 @@ export interface TrackerListener {
   quiet(provider: Provider, transport: Transport): void;
   /** An error of a call says that the provider refuses the service or is of another chain. */
   suspected(channel: Channel): void;
+  /** A provider of the right chain answered a probe, or pushed a head. */
+  answered(): void;
   /** A circuit opened or closed, or a cordon began or ended. */
   changed(change: HealthChange): void;
   /** An error of a call told something about its provider, without being counted as a failure. */
@@ -130,8 +133,9 @@ export class ProviderRecords {
       const region = regionPlacement(provider, set.regionPreference, settings.region);
       const budget = budgets?.open(this.key, provider) ?? null;
       const cordon = cordons?.of(this.key, provider) ?? null;
-      const placement = { region, budget, cordon };
-      return new ProviderState(provider, placement, previous?.inherit(provider) ?? null);
+      const before = previous?.inherit(provider) ?? null;
+      const pace = set.chain.learnsBlockTime === true ? (before?.pace ?? new BlockPace()) : null;
+      return new ProviderState(provider, { region, budget, cordon, pace }, before);
     });
     const finalized = previous?.blocks.finalized() ?? null;
     this.blocks = new KnownBlocks(set, runtime, this.states, finalized);
@@ -197,9 +201,11 @@ export class ProviderRecords {
     // would never end.
     const other = transport === "http" ? state.ws : state.http;
     if (other !== null && other.probedAtMs === NEVER_MS) other.cordon = null;
-    if (!isHeight(result.height) || state.cordon !== null) return;
-    this.#sample(state, { height: result.height, atMs: health.probedAtMs, polled: true });
-    this.#compare(state, result.height);
+    if (isHeight(result.height) && state.cordon === null) {
+      this.#sample(state, { height: result.height, atMs: health.probedAtMs, polled: true });
+      this.#compare(state, result.height);
+    }
+    this.#notifyAnswered();
   }
 
   /** Forgets the pushed blocks of a socket that trails behind the answers to polls. */
@@ -284,6 +290,7 @@ export class ProviderRecords {
     if (state.pollsAhead === POLLS_AHEAD) return;
     this.#sample(state, { height, atMs: state.pushedAtMs, polled: false });
     this.blocks.pushed(state, block ?? null);
+    this.#notifyAnswered();
   }
 
   /** Records the height of the block that a tag names at a provider. */
@@ -340,6 +347,11 @@ export class ProviderRecords {
     if (nowMs < this.#consensus.fromMs || nowMs >= this.#consensus.untilMs)
       this.#consensus = consensusOf(this.states, this.set.chain, nowMs);
     return this.#consensus.height;
+  }
+
+  /** The block time (ms) that the heights of the providers tell; null = unknown, or declared. */
+  learnedBlockTimeMs(): number | null {
+    return middleOf(this.states.flatMap(({ pace }) => pace?.blockTimeMs() ?? []));
   }
 
   /** Whether the provider pushes its heads, so that they need not be polled. */
@@ -483,6 +495,10 @@ export class ProviderRecords {
     for (const listener of [...this.listeners]) listener.changed?.(change);
   }
 
+  #notifyAnswered(): void {
+    for (const listener of [...this.listeners]) listener.answered?.();
+  }
+
   #notifyOutage(): void {
     if (this.isUsable()) return;
     for (const listener of [...this.listeners]) listener.outage?.();
@@ -504,6 +520,7 @@ export class ProviderRecords {
     if (sample === null) state.highest = -1;
     else {
       if (before === null || sample.height > before.height) state.roseAtMs = sample.atMs;
+      state.pace?.see(sample.height, sample.atMs);
       state.missing = null;
       this.#raiseHighest(state, sample.height);
       for (const health of [state.http, state.ws])

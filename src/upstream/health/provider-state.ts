@@ -1,6 +1,7 @@
 // What is recorded of one provider: the health of its channels, and what it has told of the blocks
 // of its chain. Live and mutable; a new tracker takes it over when a profile is reloaded.
 import type { Channel } from "../../core/provider/attempt.ts";
+import type { BlockPace } from "../../core/provider/blocks/block-time.ts";
 import { BranchView } from "../../core/provider/blocks/branch-view.ts";
 import type { FinalitySample } from "../../core/provider/blocks/finality.ts";
 import type { HeadSample } from "../../core/provider/blocks/head.ts";
@@ -49,7 +50,7 @@ export interface RecordSettings {
 }
 
 /** What belongs to a provider beside its past. */
-type Placement = Pick<ProviderState, "region" | "budget" | "cordon">;
+type Placement = Pick<ProviderState, "region" | "budget" | "cordon" | "pace">;
 
 /** The record of one provider. */
 export class ProviderState {
@@ -66,6 +67,8 @@ export class ProviderState {
   cordon: ProviderCordon | null;
   /** What may still be sent to it; null = it has no limits. */
   readonly budget: ProviderBudget | null;
+  /** The pace of its heights; null = the block time of the chain is declared. */
+  readonly pace: BlockPace | null;
   /** How many requests a second it seems to bear. */
   readonly rate: LearnedRate;
   /** True = the service is subscribed to its heads. */
@@ -110,6 +113,7 @@ export class ProviderState {
     this.provider = provider;
     this.region = placement.region;
     this.budget = placement.budget;
+    this.pace = placement.pace;
     this.cordon = placement.cordon;
     this.http = provider.url === null ? null : (http ?? new Health());
     this.ws = provider.wsUrl === null ? null : (ws ?? new Health());

@@ -267,7 +267,10 @@ export class SharedHealth {
     const added = keys.difference(before);
     for (const key of added) {
       const shared = this.#sets.get(key);
-      if (shared !== undefined && this.#isOurs(shared)) this.#tellHashReads(shared);
+      if (shared === undefined || !this.#isOurs(shared)) continue;
+      this.#tellHashReads(shared);
+      // Chains open while workers run: a worker that opens one waits for a good probe.
+      this.#tellProbes(shared);
     }
     return added.size > 0 || keys.size < before.size;
   }

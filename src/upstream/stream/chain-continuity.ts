@@ -19,7 +19,7 @@ import {
   takeLog,
 } from "../../core/stream/delivery-state.ts";
 import { APART_MS, IncompleteBlocks } from "../../core/stream/incomplete-blocks.ts";
-import type { Unconfirmed } from "../../core/stream/log-verification.ts";
+import { type Unconfirmed, verificationOf } from "../../core/stream/log-verification.ts";
 import { holds, place, tipOf, windowFor } from "../../core/stream/recent-blocks.ts";
 import {
   eventsSince,
@@ -475,7 +475,7 @@ export class ChainContinuity implements Continuity {
     this.#eventSink.expect(head.number);
     this.#emit(takeHead(state, head, pushed), { number: head.number, hash: head.hash });
     if (this.#pending === null || this.#source !== source) return;
-    if (this.#parts.stream().tracker.set.logVerification !== "off")
+    if (verificationOf(this.#parts.stream().tracker.set) !== "off")
       this.#parts.checks.see(source.provider, head.hash, head.raw);
     if (logs !== null) return this.#given(source, head, logs);
     this.#pending.begin(head, source.provider, null);

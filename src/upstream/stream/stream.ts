@@ -278,6 +278,10 @@ export class Stream {
     this.#seek();
   }
 
+  get isJoined(): boolean {
+    return this.#subscribers.size + this.#waiters.size > 0;
+  }
+
   /** Its state, for display. */
   report() {
     const stateInOutage = this.#everLive ? ("recovering" as const) : ("opening" as const);

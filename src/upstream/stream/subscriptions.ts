@@ -135,6 +135,12 @@ export class Subscriptions {
     }));
   }
 
+  /** The chains with a stream that somebody has joined. */
+  subscribedChains(): ReadonlySet<string> {
+    const joined = [...this.#entries.values()].filter(({ stream }) => stream.isJoined);
+    return new Set(joined.map(({ request }) => request.tracker.set.chain.chainName));
+  }
+
   counts() {
     return this.#counted.all();
   }

@@ -77,7 +77,7 @@ export interface ServedCallers {
   readonly some: boolean;
 }
 
-/** Ready once a provider of some chain has answered, and not while draining. */
+/** Ready once a provider of some configured chain has answered, and not while draining. */
 export function readyDocument(
   registry: ProfileRegistry,
   draining: boolean,
@@ -86,7 +86,9 @@ export function readyDocument(
   const chains = registry.profiles.flatMap((served) =>
     [...served.trackers.values()].map((tracker) => chainReadiness(served, tracker)),
   );
-  const usable = chains.some(({ ready }) => ready);
+  // Where the configuration names no chain, the first call opens one.
+  const configured = chains.filter(({ chain }) => !registry.isOpened(chain));
+  const usable = configured.length === 0 || configured.some(({ ready }) => ready);
   const trackers = registry.profiles.flatMap((served) => [...served.trackers.values()]);
   const reasons = [
     ...(draining ? ["draining"] : []),

@@ -8,7 +8,7 @@ import type { Admission } from "../../hosted/admission/admission.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { type Addressed, callerAddress, type TrustedProxies } from "../http/client-address.ts";
 import type { Directives, Wishes } from "./directives.ts";
-import type { Target, TargetResolver } from "./target.ts";
+import type { ChainOpener, Target, TargetResolver } from "./target.ts";
 
 /** The parts of a request that identify its caller and its target. */
 export interface RequestInfo extends Addressed {
@@ -37,6 +37,8 @@ const LEADS_ON = fault("request_loop", "this request has passed too many service
 /** What authentication needs. */
 export interface AuthenticationParts {
   readonly resolver: TargetResolver;
+  /** Null = no other chains than the configured ones are served. */
+  readonly opener: ChainOpener | null;
   /** Null = the service has no keys. */
   readonly admission: Admission | null;
   readonly proxies: TrustedProxies;
@@ -46,7 +48,8 @@ export interface AuthenticationParts {
 
 /**
  * Identifies the caller and resolves the target. Calls back exactly once: synchronously, unless the
- * key has to be looked up in the store; then a function that cancels the wait is returned.
+ * key has to be looked up in the store, or the target has to be loaded or opened; then a function
+ * that cancels the wait is returned.
  */
 export function authenticate(
   parts: AuthenticationParts,
@@ -59,13 +62,16 @@ export function authenticate(
     done(found);
     return null;
   };
-  if (admission === null) return end(bind(parts, request, null, null));
+  if (admission === null) return bindTo(parts, request, KEYLESS, done);
   const loop = passed === undefined ? null : loopOf(passed, parts.mark);
   if (loop !== null) return end(loop);
-  if (payPerCall) return end(bind(parts, request, null, PAYERS_PROFILE));
-  if (secret === null) return end(admission.keyless ? bind(parts, request, null, null) : NO_KEY);
+  if (payPerCall) return bindTo(parts, request, PAYER, done);
+  if (secret === null)
+    return admission.keyless ? bindTo(parts, request, KEYLESS, done) : end(NO_KEY);
   const withKey = (found: KeyContext | Fault): (() => void) | null =>
-    found.kind === "fault" ? end(found) : bindKey(parts, request, found, done);
+    found.kind === "fault"
+      ? end(found)
+      : bindTo(parts, request, { keyContext: found, profile: found.defaultProfile }, done);
   const known = admission.keyCache.identify(secret, digest);
   if (known !== null) return withKey(known);
   let stop: (() => void) | null = null;
@@ -84,39 +90,44 @@ function loopOf(passed: readonly string[], mark: string): Fault | null {
   return passed.length > MAX_PASSED ? LEADS_ON : null;
 }
 
+/** Who calls, and the profile of URLs that name none: as of `TargetInput`. */
+interface Binding {
+  readonly keyContext: KeyContext | null;
+  readonly profile: string | null;
+}
+
 /**
- * Resolves the target of a caller with a key. First loads a Custom profile that is not in memory,
- * if the key may use it.
+ * Resolves the target. First loads a Custom profile that is not in memory, if the key may use it,
+ * or opens a chain that is served on demand.
  */
-function bindKey(
+function bindTo(
   parts: AuthenticationParts,
   request: RequestInfo,
-  keyContext: KeyContext,
+  binding: Binding,
   done: (found: Authenticated | Fault) => void,
 ): (() => void) | null {
-  const { admission } = parts;
-  const found = bind(parts, request, keyContext, keyContext.defaultProfile);
-  const isMissing = found.kind === "fault" && found.code === "not_prepared";
-  const profile = isMissing ? found.details["profile"] : undefined;
-  if (admission === null || typeof profile !== "string") {
+  const found = bind(parts, request, binding);
+  if (found.kind !== "fault" || found.code !== "not_prepared") {
     done(found);
     return null;
   }
-  const refused = admission.refusal(keyContext, profile);
-  if (refused === null)
-    return admission.prepare(keyContext, profile, (why) =>
-      done(why ?? bind(parts, request, keyContext, keyContext.defaultProfile)),
-    );
-  done(refused);
+  const { admission, opener, proxies } = parts;
+  const { keyContext } = binding;
+  const { profile, chain } = found.details;
+  const again = (why: Fault | null): void => done(why ?? bind(parts, request, binding));
+  if (opener !== null && typeof chain === "string")
+    return opener.prepare(chain, new RequestCaller(request, keyContext, proxies).key, again);
+  const isCustom = admission !== null && keyContext !== null && typeof profile === "string";
+  const refused = isCustom ? admission.refusal(keyContext, profile) : found;
+  if (isCustom && refused === null) return admission.prepare(keyContext, profile, again);
+  done(refused ?? found);
   return null;
 }
 
-/** `defaultProfile`: as of `TargetInput`. */
 function bind(
   { resolver, admission, proxies }: AuthenticationParts,
   request: RequestInfo,
-  keyContext: KeyContext | null,
-  defaultProfile: string | null,
+  { keyContext, profile: defaultProfile }: Binding,
 ): Authenticated | Fault {
   const { provider, strategy, legacyForms, wishes } = request.directives;
   // A service without keys looks for none in URLs.
@@ -129,8 +140,9 @@ function bind(
   return { kind: "authenticated", target, keyContext, caller, wishes };
 }
 
+const KEYLESS: Binding = { keyContext: null, profile: null };
 /** Who pays per call is served in the default profile of keys; a key in the request is ignored. */
-const PAYERS_PROFILE = "premium";
+const PAYER: Binding = { keyContext: null, profile: "premium" };
 
 const NO_KEY = fault("unauthorized", "this request has no RPC key", {
   nextAction:

@@ -87,6 +87,19 @@ export const URL_FORMS: readonly string[] = [
 
 const SESSIONS = "/rpc/session/";
 
+/** Opens chains that are known, and not configured, when they are called. */
+export interface ChainOpener {
+  /** The chain that a text in a URL means, if a profile may serve it on demand; null = none. */
+  known(text: string, profile: Profile): Pick<Chain, "chainId" | "chainName"> | null;
+  /** Whether a served chain was opened, and no provider of it has answered yet. */
+  isOpening(chain: Chain): boolean;
+  /**
+   * Opens a chain for a caller, and waits until a provider has answered. Calls back once: null = it
+   * is served. The returned function cancels.
+   */
+  prepare(chainName: string, caller: string, done: (why: Fault | null) => void): () => void;
+}
+
 /** The parts of an account that decide the targets of its calls. */
 export type TargetAccount = Pick<AccountState, "id" | "own">;
 
@@ -97,6 +110,8 @@ const LONGEST_URL_CHARS = 4_096;
 export class TargetResolver {
   readonly #registry: ProfileRegistry;
   readonly #observer: Observer;
+  /** Null = no other chains than the configured ones are served. */
+  readonly #opener: ChainOpener | null;
   // By default profile, then by URL.
   readonly #homes = new Map<string | null, Map<string, Target>>();
   readonly #withins = new Map<string | null, Map<string, Target>>();
@@ -104,9 +119,10 @@ export class TargetResolver {
   #revision: number;
 
   /** A resolver over the chains and profiles of `registry`. */
-  constructor(registry: ProfileRegistry, observer: Observer) {
+  constructor(registry: ProfileRegistry, observer: Observer, opener: ChainOpener | null = null) {
     this.#registry = registry;
     this.#observer = observer;
+    this.#opener = opener;
     this.#revision = registry.revision;
   }
 
@@ -157,7 +173,8 @@ export class TargetResolver {
     const isKeyed = input.defaultProfile !== null;
     const served = this.#profileOf(input.within ?? named, isKeyed, account);
     if ("kind" in served) return served;
-    const chain = this.#registry.chain(parts.chain ?? "");
+    const chain = this.#chainOf(parts.chain ?? "", served.profile);
+    if (chain?.kind === "fault") return chain;
     const tracker = chain === undefined ? undefined : served.trackers.get(chain.chainName);
     if (chain === undefined || tracker === undefined) return this.#unknownChain(served, parts);
     const { defaultStrategy } = served.profile;
@@ -236,6 +253,22 @@ export class TargetResolver {
     });
   }
 
+  /** The chain that a text means; undefined = none. */
+  #chainOf(
+    text: string,
+    profile: Profile,
+  ): (Chain & { readonly kind?: never }) | Fault | undefined {
+    const chain = this.#registry.chain(text);
+    const opener = this.#opener;
+    if (opener === null) return chain;
+    const known = chain === undefined ? opener.known(text, profile) : null;
+    const served = known === null ? chain : this.#registry.chain(String(known.chainId));
+    const { chainName } = served ?? known ?? {};
+    if (chainName === undefined || (served !== undefined && !opener.isOpening(served)))
+      return served;
+    return fault("not_prepared", OPENING, { details: { chain: chainName } });
+  }
+
   #unknownChain(served: ServedProfile, parts: Parts): Fault {
     const known = this.#registry.chains
       .filter((chain) => served.trackers.has(chain.chainName))
@@ -254,6 +287,9 @@ export class TargetResolver {
     this.#revision = this.#registry.revision;
   }
 }
+
+/** Why a call to a chain that is opened on demand is refused. */
+export const OPENING = "the chain is being opened: no provider of it has answered yet";
 
 /** Whether the path belongs to the RPC surface, even if it resolves to no target. */
 export function isRpcPath(url: string): boolean {

@@ -16,7 +16,7 @@ import {
 import {
   matchesFilter,
   needOf,
-  usualVerification,
+  verificationOf,
 } from "../../../src/core/stream/log-verification.ts";
 import { addToBloom, BLOOM_BYTES } from "../../fakes/chain.ts";
 
@@ -167,5 +167,8 @@ test("what is checked under each of the ways", () => {
     [need("off", "yes", false), need("off", "unknown", false, { alarmed: true, chance: 0 })],
     ["none", "none"],
   );
-  assert.deepEqual([usualVerification(1_000), usualVerification(999)], ["strict", "sampled"]);
+  const modes = [1_000, 999].map((blockTimeMs) =>
+    verificationOf({ logVerification: null, chain: { blockTimeMs } }),
+  );
+  assert.deepEqual(modes, ["strict", "sampled"]);
 });

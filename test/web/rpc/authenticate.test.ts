@@ -68,7 +68,7 @@ function createFixture(refusal: Fault | null = null) {
   const told: (Authenticated | Fault)[] = [];
   const ask = (url: string) =>
     authenticate(
-      { resolver, admission, proxies: trustedProxiesOf([]), mark: "none" },
+      { resolver, opener: null, admission, proxies: trustedProxiesOf([]), mark: "none" },
       {
         url,
         directives: { ...readDirectives(url, () => undefined), secret: "s", digest: "d" },

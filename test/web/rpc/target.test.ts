@@ -296,7 +296,7 @@ test("a resolver that has seen a URL before gives the same answer, hints and rel
     before,
     "remembered",
   );
-  registry.replace(config.profiles);
+  registry.replace(config.chains, config.profiles);
   const after = resolver.resolve(
     {
       url: "/rpc/ethereum",

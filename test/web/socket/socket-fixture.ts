@@ -77,6 +77,7 @@ export async function createFixture(
     router: routerOf(runtime, calls, () => it.echo),
     observer,
     budget,
+    opener: null,
     resolver: new TargetResolver(registry, observer),
     admission: null,
     legacyForms,
@@ -153,7 +154,7 @@ export async function createFixture(
   );
   const reload = (next: string): void => {
     config = configOf(next);
-    registry.replace(config.profiles);
+    registry.replace(config.chains, config.profiles);
   };
   const it: ClientSocketFixture = {
     port: server.port,

@@ -23,7 +23,7 @@ import {
   proven,
   trustAt,
 } from "../../../core/stream/log-bloom.ts";
-import type { Need } from "../../../core/stream/log-verification.ts";
+import { type Need, verificationOf } from "../../../core/stream/log-verification.ts";
 import { ALL_LOGS, type LogFilter, logsOfBlock } from "../../../core/stream/subscription.ts";
 import type { Tracker } from "../../health/tracker.ts";
 import { type Allowance, WHOLE_SHARES } from "../../shares.ts";
@@ -423,9 +423,10 @@ export class LogChecks {
     return remaining(this.#fullAtMs, this.#size(tracker), this.#parts.runtime.now());
   }
 
-  #size({ set: { verificationBudget, logVerification, chain } }: Tracker) {
+  #size({ set }: Tracker) {
+    const { verificationBudget, chain } = set;
     const share = this.#shareOf(verificationBudget);
-    const needed = logVerification === "strict" ? this.#callsForBlocks(chain.blockTimeMs) : 0;
+    const needed = verificationOf(set) === "strict" ? this.#callsForBlocks(chain.blockTimeMs) : 0;
     const perSecond = Math.max(LEAST_BUDGET, share.limit / 1_000, needed);
     return { perSecond, burst: Math.max(1, perSecond * BURST_SECONDS) };
   }
@@ -526,7 +527,7 @@ export class LogCheckRegistry {
 
   /** Records a head that a provider pushed. */
   see(tracker: Tracker, provider: Provider, head: Head): void {
-    if (tracker.set.logVerification === "off") return;
+    if (verificationOf(tracker.set) === "off") return;
     for (const checks of this.#byTracker.get(tracker) ?? [])
       checks.see(provider, head.hash, head.raw);
   }

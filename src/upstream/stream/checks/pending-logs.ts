@@ -12,6 +12,7 @@ import {
   type Need,
   needOf,
   type Unconfirmed,
+  verificationOf,
 } from "../../../core/stream/log-verification.ts";
 import type { Subscription } from "../../../core/stream/subscription.ts";
 import type { Runtime } from "../../../runtime.ts";
@@ -185,7 +186,7 @@ export class PendingLogs {
   }
 
   get #mode(): LogVerification {
-    return this.#parts.stream().tracker.set.logVerification;
+    return verificationOf(this.#parts.stream().tracker.set);
   }
 
   #pendingBlockOf(hash: string): PendingBlock | undefined {

@@ -186,6 +186,7 @@ async function serve({ runtime, admission, payments, store }: Serving) {
   const observer = new Observer(pino({ level: "error" }, { write }), runtime);
   const registry = new ProfileRegistry(config.chains, config.profiles, runtime, config.selection);
   const arrival = {
+    opener: null,
     resolver: new TargetResolver(registry, observer),
     admission,
     proxies: trustedProxiesOf(["127.0.0.1"]),
