@@ -435,7 +435,8 @@ const chain = settings({
     ),
 }).describe(
   "A chain this instance serves. The key is its name in URLs; `{}` is enough for a known chain, " +
-    "whose key may also be its id. Fixed until restart.",
+    "whose key may also be its id. Reloaded: chains come, change and go, but no name may get " +
+    "another id until restart.",
 );
 
 const chains = z

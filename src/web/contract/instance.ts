@@ -15,9 +15,9 @@ const instanceChains = record({
       name: is.text.describe("For people."),
       chain_name: is.text.describe("For API paths."),
       supported: is.flag.describe("Always true: others are not listed."),
-    }).meta({ id: "Chain", description: "A configured chain." }),
+    }).meta({ id: "Chain", description: "A chain." }),
   ),
-}).meta({ id: "Chains", description: "The configured chains." });
+}).meta({ id: "Chains", description: "The chains that are served now." });
 
 /** Answer of `getHealth`. */
 const health = record({
@@ -257,8 +257,10 @@ const chainMetrics = record({
 export const INSTANCE_OPERATIONS = operations({ tag: "instance", auth: ["none"] }, {
   listChains: {
     endpoint: "GET /api/chains",
-    summary: "List the configured chains",
-    description: "The list comes from the configuration and does not change until restart.",
+    summary: "List the chains",
+    description:
+      "Those of the configuration, as of the last reload, and those that were opened on demand by " +
+      "the process that answers.",
     answers: { 200: answer("The chains.", instanceChains) },
   },
   getHealth: {

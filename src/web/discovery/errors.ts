@@ -110,7 +110,7 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
     "request or is stopping (HTTP 503). Where waiting cannot help, `error.data.retryable` is " +
     "false and the answer names no time to wait.",
   behind: "No provider has the newest block that the caller has seen.",
-  not_prepared: "The Custom profile is being loaded.",
+  not_prepared: "The Custom profile is being loaded, or the chain is being opened.",
   profile_config_unavailable:
     "The Custom profile cannot be read: it was sealed with a secret that the service does not have.",
   balance_exhausted:
