@@ -1,4 +1,5 @@
-// A block time that no configuration declares is learned from heads, and what depends on it follows.
+// A block time that no configuration declares is learned from heads, and what depends on it
+// follows.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";

@@ -1,5 +1,5 @@
-// A chain that no file names, over real sockets: the first call opens it at its public addresses, by
-// HTTP and by WebSocket, in a batch and for a filter; what is not known, or not open, is not there.
+// A chain that no file names, over real sockets: the first call opens it at its public addresses,
+// by HTTP and by WebSocket, in a batch and for a filter; what is not known opens nothing.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { fakeKnownChain, knownAmong } from "../fakes/known-chains.ts";

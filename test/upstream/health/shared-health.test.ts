@@ -404,6 +404,28 @@ test("a Custom profile is probed by one of those that have it in memory", () => 
     assert.equal(trackerIn(registry, "acct/mine").health(PROVIDERS[0], "http").height, 100);
 });
 
+test("a worker that begins to serve a set later is told the last probes at once", () => {
+  const fixture = createFixture();
+  const { world, workers, probes } = fixture;
+  fixture.begin();
+  const owner = ownerIn(fixture);
+  const late = workers.find(({ id }) => id !== owner) ?? assert.fail("one worker");
+  late.registry.replace([], []);
+  late.health.watch([]);
+  world.advance(20_000);
+  probes.splice(0);
+  late.registry.replace([SET.chain], [PUBLIC]);
+  const tracker = trackerIn(late.registry, "public");
+  let answers = 0;
+  tracker.attend({ answered: () => answers++ });
+  late.health.watch([]);
+  world.advance(10);
+  assert.ok(answers > 0, "a chain that it opens is known to be answered");
+  assert.equal(tracker.health(PROVIDERS[0], "http").height, 100);
+  world.advance(1_000);
+  assert.ok(!probes.some(({ worker }) => worker === late.id), "it does not probe itself");
+});
+
 test("a message that was lost does no lasting harm: everything is told anew", () => {
   const fixture = createFixture();
   fixture.begin();
