@@ -91,6 +91,10 @@ export class ChainsOnDemand implements ChainOpener {
     this.#openings = new AddressLimit(this.#limits.openings, MAX_CALLERS);
   }
 
+  get isOn(): boolean {
+    return this.#parts.config().onDemand !== null;
+  }
+
   known(text: string, { owner, slug }: Profile): KnownChain | null {
     const { config, registry, knownChain } = this.#parts;
     const { onDemand } = config();

@@ -259,8 +259,8 @@ function namesOf(chains: readonly Chain[]): ReadonlySet<string> {
 /** Chains by every name that a URL may use. */
 function chainsBySegment(chains: readonly Chain[]): ReadonlyMap<string, Chain> {
   const bySegment = new Map<string, Chain>();
+  // Aliases of chains that were opened on demand give way to configured names.
   for (const chain of chains)
-    // Aliases of chains that were opened on demand give way to configured names.
     for (const name of [chain.chainName, String(chain.chainId), ...chain.aliases])
       if (!bySegment.has(name)) bySegment.set(name, chain);
   return bySegment;

@@ -89,6 +89,8 @@ const SESSIONS = "/rpc/session/";
 
 /** Opens chains that are known, and not configured, when they are called. */
 export interface ChainOpener {
+  /** Whether any chain is opened that no configuration names. */
+  readonly isOn: boolean;
   /** The chain that a text in a URL means, if a profile may serve it on demand; null = none. */
   known(text: string, profile: Profile): Pick<Chain, "chainId" | "chainName"> | null;
   /** Whether a served chain was opened, and no provider of it has answered yet. */
@@ -275,7 +277,9 @@ export class TargetResolver {
       .map((chain) => chain.chainName);
     const inProfile = parts.profile === undefined ? "" : ` in profile ${served.profile.slug}`;
     return fault("unknown_chain", `no chain has this name or id${inProfile}`, {
-      nextAction: `use one of: ${known.join(", ")}; strategies are ${STRATEGY_NAMES.join(", ")}`,
+      nextAction:
+        `use one of: ${known.join(", ")}${this.#opener?.isOn === true ? OR_ANY : ""}; strategies ` +
+        `are ${STRATEGY_NAMES.join(", ")}`,
       details: { known_chains: known },
     });
   }
@@ -287,6 +291,8 @@ export class TargetResolver {
     this.#revision = this.#registry.revision;
   }
 }
+
+const OR_ANY = " (open now), or the name or decimal id of another public chain";
 
 /** Why a call to a chain that is opened on demand is refused. */
 export const OPENING = "the chain is being opened: no provider of it has answered yet";
