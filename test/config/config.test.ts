@@ -118,6 +118,7 @@ describe("configuration: what is accepted", () => {
       name: "Ethereum Mainnet",
       aliases: ["mainnet", "eth"],
       blockTimeMs: 12_000,
+      learnsBlockTime: true,
       finalityDepth: 64,
     });
     const set = profiles[0]?.chains.get("ethereum");

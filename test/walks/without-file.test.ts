@@ -15,6 +15,16 @@ test("without a file every known chain is served to this machine, and said so", 
   assert.ok(output().includes(`${base}/dashboard`));
   assert.ok(output().includes(join(realpathSync(folder), "svc.yml")), output());
   assert.equal((await fetch(`${base}/api/health`)).status, 200);
+  // Whether its public addresses can be reached is not ours to say; that it is known is.
+  const call = { jsonrpc: "2.0", id: 1, method: "eth_chainId", params: [] };
+  const codeAt = async (chain: string): Promise<unknown> => {
+    const body = JSON.stringify(call);
+    const headers = { "content-type": "application/json" };
+    const answer = await fetch(`${base}/rpc/${chain}`, { method: "POST", headers, body });
+    return ((await answer.json()) as { error?: { data?: { code?: string } } }).error?.data?.code;
+  };
+  assert.ok([undefined, "not_prepared"].includes((await codeAt("100")) as string | undefined));
+  assert.equal(await codeAt("nowhere"), "unknown_chain");
   child.kill("SIGTERM");
   assert.equal(await ended, 0);
 });
