@@ -41,6 +41,25 @@ export const COMMANDS: Commands = {
         "bytes) is needed there with hosted.enabled.",
     ],
   },
+  init: {
+    run: async (input) => (await import("./init.ts")).init(input),
+    does: "Writes a commented svc.yml from your answers, or from options.",
+    options: {
+      config: option("FILE", "the file to write; default: svc.yml"),
+      chains: option(
+        "NAMES",
+        "known chains by name or id, with commas; all = every one; default: all",
+      ),
+      vendors: option(
+        "NAMES",
+        "vendors with commas, each with the variable that holds its key: alchemy=ALCHEMY_KEY",
+      ),
+      port: option("N", "port to listen on; default: 4000"),
+      hosted: option(null, "callers have keys, balances and usage"),
+      yes: option(null, "asks nothing; so it is where the input is no terminal"),
+      force: option(null, "overwrites the file"),
+    },
+  },
   "check-config": {
     run: async (input) => (await import("./read-config.ts")).checkConfig(input),
     operands: "FILE",

@@ -134,7 +134,7 @@ describe("configuration: what is accepted", () => {
         newHeadsTimeoutMs: 42_000,
         maxBackfillBlocks: 100,
         backfillTimeoutMs: 30_000,
-        logVerification: "strict",
+        logVerification: null,
         verificationBudget: 5,
         subscriptionKinds: [],
         providers: [],
