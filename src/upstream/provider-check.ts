@@ -22,6 +22,8 @@ import { type Failure, plainFailure } from "../core/rpc/failure.ts";
 import { methodOf } from "../core/rpc/method.ts";
 import { repeatsSecret } from "./engine/refusal.ts";
 import { HTTP_LIMITS, HttpUpstream } from "./http/http-upstream.ts";
+import type { OnHandshake } from "./http/tls-client.ts";
+import { MemoryBudget } from "./memory-budget.ts";
 import {
   callProvider,
   type ProviderCall,
@@ -77,6 +79,8 @@ export interface CheckBounds {
 /** Dependencies of a check. */
 export interface CheckParts extends Omit<ProviderCallParts, "upstreams"> {
   readonly guard: SsrfGuard;
+  /** Hears of the certificates of HTTP addresses. */
+  readonly onHandshake?: OnHandshake;
 }
 
 /** The bounds used unless a test tightens them. */
@@ -108,11 +112,12 @@ export async function checkProviders(
   profile: Profile,
   bounds: CheckBounds = CHECK_BOUNDS,
 ): Promise<readonly ProviderCheck[]> {
-  const { runtime, timerWheel, guard } = parts;
+  const { runtime, timerWheel, guard, onHandshake } = parts;
   const http = new HttpUpstream(
     runtime,
     { ...HTTP_LIMITS, connectionsPerOrigin: 8, maxWholeBytes: MAX_ANSWER_BYTES },
     guard,
+    { budget: MemoryBudget.unbounded(), timerWheel, ...(onHandshake && { onHandshake }) },
   );
   const socketLimits = { ...SOCKET_LIMITS, maxFrameBytes: MAX_ANSWER_BYTES, closeTimeoutMs: 250 };
   const ws = createSockets({ runtime, timerWheel, guard, limits: socketLimits });
@@ -334,7 +339,8 @@ export async function queryProvider(
   return { kind: "error", error, latencyMs };
 }
 
-function shownMessage(provider: Provider, message: string): string {
+/** The message of a provider without secrets, for an operator. */
+export function shownMessage(provider: Provider, message: string): string {
   const short = message.slice(0, MAX_MESSAGE_CHARS).toWellFormed();
   return repeatsSecret(provider, message) ? HIDDEN : redact(short);
 }
