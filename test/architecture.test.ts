@@ -50,7 +50,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...[...SHARING, "shared/store", "shared/leases", "shared/processes"],
   ],
   cli: [
-    ...["core", "runtime", "config", "devnet", "presets"],
+    ...["core", "runtime", "config", "devnet", "presets", "upstream"],
     ...["shared/processes", "shared/nodes", "app"],
   ],
   main: ["cli", "module-hooks"],

@@ -66,6 +66,48 @@ export const COMMANDS: Commands = {
     does:
       "Checks a configuration without starting. Exit code 1 with every fault and its line; " +
       "warnings leave it at 0.",
+    options: {
+      live: option(
+        null,
+        "also asks every provider: is it there, of the right chain, not behind, and when does its " +
+          "certificate end; exit code 1 where one is not",
+      ),
+    },
+  },
+  import: {
+    run: async (input) => (await import("./import/import.ts")).importConfig(input),
+    operands: "FILE",
+    does:
+      "Makes a svc.yml of a configuration of eRPC, proxyd, Lasso or nodecore. Comments say what is " +
+      "not carried over; keys become references to environment variables.",
+    options: {
+      out: option("FILE", "where to write it, a new file; default: standard output"),
+      keys: option(
+        "FILE",
+        "also writes the keys of the imported file as variables, to a new file that only you can read",
+      ),
+      from: option("FORMAT", "erpc, proxyd, lasso or nodecore; default: as its content tells"),
+      chain: option(
+        "CHAIN",
+        "id or name of the chain of providers whose chain the file does not say (proxyd never " +
+          "says it); default: each is asked for it",
+      ),
+    },
+  },
+  probe: {
+    run: async (input) => (await import("./probe/probe.ts")).probe(input),
+    operands: "URL…",
+    does:
+      "Asks endpoints what they can do: chain, head, history by kind of data, limits of logs, " +
+      "methods, batches, subscriptions and latency. Prints a table and entries for svc.yml. Exit " +
+      "code 1 where one does not answer.",
+    options: { json: option(null, "prints everything as JSON instead") },
+    notes: [
+      "One request at a time, at most 250 an endpoint, 50 ms apart; about one minute each. A ws:// " +
+        "or wss:// URL belongs to the http:// or https:// URL of the same host; without one, the " +
+        "same address is tried.",
+      "No address is printed with its key.",
+    ],
   },
   export: {
     run: async (input) => (await import("./export.ts")).exportStore(input),

@@ -73,10 +73,15 @@ export function requireConfig(
 }
 
 /** Checks the configuration file that the command names. */
-export function checkConfig({ operands: [file = ""], env }: CommandInput): void {
+export async function checkConfig({ operands, flags, env }: CommandInput): Promise<void> {
+  const [file = ""] = operands;
   const { config, warnings } = requireConfig({ flags: { config: file }, env });
   const { chains, profiles, onDemand } = config;
   for (const warning of warnings) console.error(`warning: ${formatFaults([warning])}`);
   const served = `${chains.length} chains${onDemand === null ? "" : " and every known one"}`;
   console.log(`${file}: valid (${served}, ${profiles.length} profiles)`);
+  if (flags["live"] !== "true") return;
+  const { lines, isGood } = await (await import("./probe/live-check.ts")).checkLive(config);
+  for (const line of lines) console.log(line);
+  if (!isGood) process.exitCode = 1;
 }
