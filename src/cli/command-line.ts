@@ -1,7 +1,7 @@
 // Reads a command line by a table of commands; runs or explains the command that it names.
 import { parseArgs } from "node:util";
 import { errorText } from "../core/fields.ts";
-import { type Command, type CommandInput, type Commands, refuse } from "./command.ts";
+import { type CliCommand, type CommandInput, type Commands, refuse } from "./command.ts";
 import { helpOf, inGroup, operandsOf, usageLine, usageOf } from "./usage.ts";
 
 /** A command line and its process. */
@@ -55,7 +55,7 @@ function nameIn(
 /** The operands and options of a command; ends the process where the command takes others. */
 function argumentsOf(
   name: string,
-  command: Command,
+  command: CliCommand,
   args: readonly string[],
 ): Pick<CommandInput, "operands" | "flags"> {
   const { options = {}, operands } = command;

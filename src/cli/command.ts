@@ -1,8 +1,11 @@
 // What a command is, its input, its way to fail, and files that may be absent. Knows no command.
 import { readFileSync } from "node:fs";
 
+/** How a shell starts this program: a clone of the repository runs its sources. */
+export const PROGRAM: string = import.meta.filename.endsWith(".ts") ? "node bin/svc.mjs" : "svc";
+
 /** A command: what it takes and does. Its arguments, help and completion follow. */
-export interface Command {
+export interface CliCommand {
   readonly run: (input: CommandInput) => Promise<void> | void;
   /**
    * The operands as the usage shows them: `FILE`, `[FILE]` where none may be given, `URL…` where
@@ -26,7 +29,7 @@ export interface Option {
 }
 
 /** Commands by name: a word, or two where several belong together (`providers check`). */
-export type Commands = Readonly<Record<string, Command>>;
+export type Commands = Readonly<Record<string, CliCommand>>;
 
 /** The arguments and environment of a command. */
 export interface CommandInput {

@@ -148,6 +148,15 @@ export const COMMANDS: Commands = {
       ),
     },
   },
+  completion: {
+    run: async (input) => (await import("./completion.ts")).printCompletion(COMMANDS, input),
+    operands: "bash|zsh|fish",
+    does: "Prints a script that completes command lines of svc, for the start-up file of a shell.",
+    notes: [
+      'bash and zsh: eval "$(svc completion bash)", eval "$(svc completion zsh)"; fish: svc ' +
+        "completion fish | source",
+    ],
+  },
   version: {
     run: ({ version }) => console.log(version),
     does: "Prints the version and the commit of this build.",

@@ -1,10 +1,11 @@
 // Starts the local chain and the local payment chains of `svc serve` for development. Knows nothing
 // of how the service is built.
 import type { Config } from "../config/config.ts";
+import { errorText } from "../core/fields.ts";
 import { type Devnet, type DevnetOptions, startDevnet, withDevnet } from "../devnet/devnet.ts";
 import { isLoopback } from "../devnet/payments/wallets.ts";
 import { realRuntime } from "../runtime.ts";
-import { refuse } from "./command.ts";
+import { PROGRAM, refuse } from "./command.ts";
 
 /** The local chain of a development instance. */
 export interface LocalChain {
@@ -22,7 +23,9 @@ export async function startLocal(
 ): Promise<LocalChain> {
   const starting = startDevnet({ nodes: config.devnetNodes, onProgress, onProblem });
   const paying = startPaying(config, starting, onProgress);
-  const devnet: Devnet = await starting.catch((error: unknown) => refuse(`svc: ${String(error)}`));
+  const devnet: Devnet = await starting.catch((error: unknown) =>
+    refuse(`svc: ${errorText(error)}`),
+  );
   const payments = await paying;
   return {
     complete: (next) => payments?.into(withDevnet(next, devnet)) ?? withDevnet(next, devnet),
@@ -61,7 +64,7 @@ async function startPaying(
     const forget = leaveLocalRails(config.dataDir, chains.rails);
     return {
       into: (base: Config) => local.withLocalPayments(base, chains),
-      lines: (base: string, chain: string) => local.payingLines(base, chain, chains),
+      lines: (base: string, chain: string) => local.payingLines(PROGRAM, base, chain, chains),
       close: async () => {
         forget();
         await chains.close();

@@ -1,5 +1,5 @@
 // The reference of the command line as Markdown, rendered from the table of commands.
-import type { Command, Commands } from "./command.ts";
+import type { CliCommand, Commands } from "./command.ts";
 import { listed, optionName, usageLine } from "./usage.ts";
 
 const INTRODUCTION = `# Command line
@@ -15,17 +15,18 @@ export function commandReference(commands: Commands): string {
   return `${INTRODUCTION}\n${sections.join("\n")}`;
 }
 
-function section(name: string, command: Command): string {
+function section(name: string, command: CliCommand): string {
   const { does = "", options = {}, notes = [] } = command;
   const rows = Object.entries(options).map(
     ([key, { value, meaning }]) =>
-      `| \`${escaped(optionName(key, value))}\` | ${escaped(meaning)} |`,
+      `| \`${optionName(key, value).replaceAll("|", "\\|")}\` | ${escaped(meaning)} |`,
   );
-  const table = rows.length === 0 ? [] : [["| Option | Meaning |", "|---|---|", ...rows].join("\n")];
+  const table = rows.length === 0 ? [] : ["| Option | Meaning |", "|---|---|", ...rows];
   const usage = `\`\`\`\n${usageLine(name, command)}\n\`\`\``;
-  return `${[`## svc ${name}`, does, usage, ...table, ...notes].join("\n\n")}\n`;
+  const parts = [`## svc ${name}`, does, usage, table.join("\n"), ...notes];
+  return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
 }
 
 function escaped(text: string): string {
-  return text.replaceAll("|", "\\|");
+  return text.replace(/[|*_]/g, "\\$&");
 }

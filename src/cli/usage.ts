@@ -1,5 +1,5 @@
 // What a table of commands says of itself: its usage, and the help of each command.
-import type { Command, Commands } from "./command.ts";
+import type { CliCommand, Commands } from "./command.ts";
 
 /** How many operands a command takes, and which ones; no words = any. */
 export interface Operands {
@@ -8,12 +8,13 @@ export interface Operands {
   readonly words: readonly string[];
 }
 
-/** Reads the notation of `Command.operands`. */
+/** Reads the notation of `CliCommand.operands`. */
 export function operandsOf(notation = ""): Operands {
   const name = notation.replace(/^\[(.*)\]$/, "$1");
+  const atMost = name.endsWith("…") ? Number.POSITIVE_INFINITY : 1;
   return {
     least: name === notation && name !== "" ? 1 : 0,
-    most: name === "" ? 0 : name.endsWith("…") ? Number.POSITIVE_INFINITY : 1,
+    most: name === "" ? 0 : atMost,
     words: name.includes("|") ? name.split("|") : [],
   };
 }
@@ -36,7 +37,7 @@ export function usageOf(commands: Commands): string {
 }
 
 /** How a command is called. */
-export function usageLine(name: string, { operands, options = {} }: Command): string {
+export function usageLine(name: string, { operands, options = {} }: CliCommand): string {
   const given = Object.entries(options).map(([key, { value, isRequired }]) => {
     const shown = optionName(key, value);
     return isRequired ? shown : `[${shown}]`;
@@ -50,7 +51,7 @@ export function optionName(key: string, value: string | null): string {
 }
 
 /** What `--help` prints. */
-export function helpOf(name: string, command: Command): string {
+export function helpOf(name: string, command: CliCommand): string {
   const { does = "", options = {}, notes = [] } = command;
   const rows = Object.entries(options).map(([key, { value, meaning }]) => ({
     left: optionName(key, value),

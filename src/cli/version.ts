@@ -9,20 +9,33 @@ const COMMIT = /^[0-9a-f]{7,64}$/;
 /** Characters of a commit that are shown. */
 const SHOWN_CHARS = 8;
 
+/** The environment of a process. */
+type Env = Readonly<Record<string, string | undefined>>;
+
 /**
- * `0.2.0+1a2b3c4d`: the version of `package.json`, and the commit of `SVC_COMMIT` or, in a clone of
- * the repository, the one that is checked out. Without either the version alone. `root`: the folder
- * that holds `package.json`.
+ * `0.2.0+1a2b3c4d`: the version of `package.json`, and the commit, where it is known. `root`: the
+ * folder that holds `package.json`.
  */
-export function versionOf(
-  env: Readonly<Record<string, string | undefined>>,
-  root: string = ROOT,
-): string {
-  const file = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: unknown };
-  const commits = [env["SVC_COMMIT"], checkedOut(root)];
-  const commit = commits.find((text) => text !== undefined && COMMIT.test(text));
-  const version = String(file.version);
+export function versionOf(env: Env, root: string = ROOT): string {
+  const commit = commitOf(env, root);
+  const version = String(manifestIn(root).version);
   return commit === undefined ? version : `${version}+${commit.slice(0, SHOWN_CHARS)}`;
+}
+
+/**
+ * The commit of `SVC_COMMIT`, of the package's `package.json` or, in a clone of the repository, the
+ * one that is checked out.
+ */
+export function commitOf(env: Env, root: string): string | undefined {
+  const commits = [env["SVC_COMMIT"], manifestIn(root).gitHead, checkedOut(root)];
+  return commits.find((text) => typeof text === "string" && COMMIT.test(text));
+}
+
+function manifestIn(root: string): { readonly version: unknown; readonly gitHead?: string } {
+  return JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    readonly version: unknown;
+    readonly gitHead?: string;
+  };
 }
 
 /** The commit that is checked out; undefined = this is no clone, or it cannot be read. */
