@@ -2,12 +2,14 @@
 // service is ready and has answered its first call, CPU until it is ready, resident memory of its
 // own process ten seconds later, which other processes of the launcher and the bundler are left,
 // and how long other callers wait while the first order loads payments. Started as `npm start`
-// does, by the Node that runs npm. Exit code as in `run.ts`.
+// does, by the Node that runs npm; the plain router also from the installed npm package. Exit code
+// as in `run.ts`.
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { installInto, packInto } from "../test/fakes/package.ts";
 import { endProcess } from "./child.ts";
 import { type Figure, figureOf, median, saveResults } from "./figures.ts";
 import { cpuUs, memoryMb, processTree } from "./procfs.ts";
@@ -38,6 +40,21 @@ interface Start {
   readonly pays: boolean;
 }
 
+/** What starts the service: its launcher, and what its environment has besides. */
+interface Program {
+  readonly launcher: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+const ROUTER: Start = {
+  name: "plain router",
+  file: "svc.production.yml",
+  change: (text) => text.replace("enabled: true", "enabled: false"),
+  mostMb: 110,
+  mostMs: 600,
+  path: "/rpc/ethereum",
+  pays: false,
+};
 const STARTS: readonly Start[] = [
   {
     name: "demonstration",
@@ -48,16 +65,9 @@ const STARTS: readonly Start[] = [
     path: "/rpc/local",
     pays: true,
   },
-  {
-    name: "plain router",
-    file: "svc.production.yml",
-    change: (text) => text.replace("enabled: true", "enabled: false"),
-    mostMb: 110,
-    mostMs: 600,
-    path: "/rpc/ethereum",
-    pays: false,
-  },
+  ROUTER,
 ];
+const PACKED: Start = { ...ROUTER, name: "plain router from the package" };
 
 /** What one start came to. */
 interface Measured {
@@ -75,16 +85,27 @@ interface Measured {
 export async function measureStarts(rounds: number): Promise<number> {
   let code = 0;
   const figures: Figure[] = [];
-  for (const start of STARTS) {
-    // The first start compiles what has changed.
-    await measureStart(start, 0);
-    const all: Measured[] = [];
-    for (let round = 0; round < rounds; round++) all.push(await measureStart(start, IDLE_MS));
-    const rssMb = median(all.map((one) => one.rssMb));
-    const answerMs = median(all.map((one) => one.answerMs));
-    if (rssMb > start.mostMb || answerMs > start.mostMs) code = 1;
-    process.stdout.write(`${start.name}: ${lineOf(start, all, { rssMb, answerMs })}\n`);
-    figures.push(...figuresOf(start, all));
+  const own: Program = { launcher: join(ROOT, "bin/svc.mjs"), env: {} };
+  const folder = mkdtempSync(join(tmpdir(), "svc-bench-"));
+  try {
+    const starts: readonly (readonly [Start, Program])[] = [
+      ...STARTS.map((start) => [start, own] as const),
+      [PACKED, packedIn(folder)],
+    ];
+    for (const [start, program] of starts) {
+      // The first start compiles what has changed.
+      await measureStart(start, program, 0);
+      const all: Measured[] = [];
+      for (let round = 0; round < rounds; round++)
+        all.push(await measureStart(start, program, IDLE_MS));
+      const rssMb = median(all.map((one) => one.rssMb));
+      const answerMs = median(all.map((one) => one.answerMs));
+      if (rssMb > start.mostMb || answerMs > start.mostMs) code = 1;
+      process.stdout.write(`${start.name}: ${lineOf(start, all, { rssMb, answerMs })}\n`);
+      figures.push(...figuresOf(start, all));
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
   saveResults({
     name: "start",
@@ -96,6 +117,15 @@ export async function measureStarts(rounds: number): Promise<number> {
     discarded: [],
   });
   return code;
+}
+
+/** The package of this checkout, installed, with the Node 24 that its launcher would fetch. */
+function packedIn(folder: string): Program {
+  const installed = installInto(join(folder, "app"), packInto(folder));
+  const cache = join(folder, "cache");
+  mkdirSync(join(cache, "svc"), { recursive: true });
+  symlinkSync(join(ROOT, "node_modules/.node24"), join(cache, "svc/.node24"));
+  return { launcher: join(installed, "bin/svc.mjs"), env: { XDG_CACHE_HOME: cache } };
 }
 
 function figuresOf({ name, mostMb, mostMs }: Start, all: readonly Measured[]): readonly Figure[] {
@@ -137,15 +167,19 @@ function lineOf(
   ].join("; ");
 }
 
-async function measureStart(start: Start, idleMs: number): Promise<Measured> {
+async function measureStart(
+  start: Start,
+  { launcher, env }: Program,
+  idleMs: number,
+): Promise<Measured> {
   const dir = mkdtempSync(join(tmpdir(), "svc-bench-"));
   const config = start.change(readFileSync(join(ROOT, start.file), "utf8"));
   writeFileSync(join(dir, "svc.yml"), config);
   const node = process.env["npm_node_execpath"] ?? process.execPath;
   const beganMs = performance.now();
-  const child = spawn(node, [join(ROOT, "bin/svc.mjs"), "serve", "--port", "0"], {
+  const child = spawn(node, [launcher, "serve", "--port", "0"], {
     cwd: dir,
-    env: { ...withoutNpm(), ...ENV },
+    env: { ...withoutNpm(), ...ENV, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   try {

@@ -1,6 +1,6 @@
 // Builds the console (`console/`) into `node_modules/.console/`: files with hashed names,
-// compressed once. `npm start` does so when the sources changed since the last build; the container
-// image carries the result. `node bin/svc.mjs --run bin/build-console.ts` builds in any case.
+// compressed once. `npm start` does so when the sources changed since the last build; the npm
+// package carries the result. `node bin/svc.mjs --run bin/build-console.ts` builds in any case.
 import { createHash } from "node:crypto";
 import {
   existsSync,
@@ -21,7 +21,7 @@ const SOURCE = join(ROOT, "console");
 const TARGET = join(ROOT, "node_modules/.console");
 const MANIFEST = "manifest.json";
 /** Packages that end up in the files. */
-const BUNDLED = ["preact", "uplot", "eventsource-parser", "esbuild"];
+export const CONSOLE_PACKAGES: readonly string[] = ["preact", "uplot", "eventsource-parser"];
 
 /** What a build came to. */
 export interface ConsoleBuild {
@@ -119,7 +119,7 @@ function hashOfSources(): string {
       .update("\0")
       .update(readFileSync(join(SOURCE, path)));
   hash.update(readFileSync(import.meta.filename));
-  for (const name of BUNDLED) hash.update(versionOf(name));
+  for (const name of [...CONSOLE_PACKAGES, "esbuild"]) hash.update(versionOf(name));
   return hash.digest("hex");
 }
 

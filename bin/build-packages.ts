@@ -1,7 +1,6 @@
 // Bundles packages that the service imports into `node_modules/.packages/`: a start reads one file
 // of each instead of up to 1,800 (`src/module-hooks.ts`). `npm start` does so when other versions
-// were installed; the container image carries the result. `node bin/build-packages.ts` builds in
-// any case.
+// were installed. `node bin/build-packages.ts` builds in any case.
 import { existsSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { Plugin } from "esbuild";
@@ -32,7 +31,7 @@ export const BUNDLED: readonly string[] = [
   "zod",
 ];
 /** Packages of CommonJS ask for modules of Node by `require`. */
-const REQUIRE =
+export const REQUIRE: string =
   'import { createRequire as requireOf } from "node:module"; ' +
   "const require = requireOf(import.meta.url);";
 const ROOT = join(import.meta.dirname, "..");
@@ -104,7 +103,7 @@ async function exportedByName(): Promise<Plugin> {
 }
 
 /** The folder in `node_modules` of the package that a file belongs to. */
-function folderOf(path: string): readonly string[] {
+export function folderOf(path: string): readonly string[] {
   const folder = /^node_modules\/(.*node_modules\/)?(@[^/]+\/)?[^/]+/.exec(path)?.[0];
   return folder === undefined ? [] : [folder.replace("node_modules/", "")];
 }

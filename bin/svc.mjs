@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 // The launcher: installs what is missing, then runs the command under Node 24 or newer. Needs Node
-// 20 and no dependency. Knows the commands' file names and nothing of what they do.
+// 20 and no dependency. Knows the commands' file names and nothing of what they do. In an installed
+// package (`bin/build-package.ts`) at most Node 24 is missing, and what is fetched or compiled is
+// kept in the user's cache folder: the package may belong to somebody else.
 import { spawn, spawnSync } from "node:child_process";
 import {
   cpSync,
@@ -15,10 +17,14 @@ import {
   rmSync,
 } from "node:fs";
 import module from "node:module";
-import { delimiter, dirname, join, resolve } from "node:path";
+import { homedir } from "node:os";
+import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
+/** npm never packs a lock file. */
+const IS_PACKAGE = !existsSync(join(ROOT, "package-lock.json"));
+const MAIN = IS_PACKAGE ? "dist/main.js" : "src/main.ts";
 const NODE_MAJOR = 24;
 /**
  * The npm packages that hold a Node binary, by platform and architecture. They have no dependencies
@@ -43,7 +49,7 @@ export class SetupError extends Error {}
  * dependencies are needed.
  */
 export function parseCommand(args) {
-  if (args[0] !== "--run") return { file: "src/main.ts", args, dev: false };
+  if (args[0] !== "--run") return { file: MAIN, args, dev: false };
   if (args[1] === undefined) throw new SetupError("--run needs a file");
   return { file: args[1], args: args.slice(2), dev: true };
 }
@@ -82,22 +88,30 @@ export function nodePackage(platform, arch, musl) {
   };
 }
 
+/** The folder of an installed package for what can be fetched or compiled again. */
+export function cacheFolder({ XDG_CACHE_HOME, LOCALAPPDATA }, platform) {
+  const own = platform === "win32" ? LOCALAPPDATA : XDG_CACHE_HOME;
+  return join(own && isAbsolute(own) ? own : join(homedir(), ".cache"), "svc");
+}
+
 async function main() {
   const command = parseCommand(process.argv.slice(2));
-  const modules = join(ROOT, "node_modules");
+  const kept = IS_PACKAGE ? cacheFolder(process.env, process.platform) : join(ROOT, "node_modules");
   const ownNode = Number(process.versions.node.split(".")[0]) >= NODE_MAJOR;
   const node24 = ownNode ? null : nodePackage(process.platform, process.arch, isMusl());
-  const lacksNode = node24 !== null && !hasNode(join(modules, ".node24"), node24);
-  const missing = missingPackages(
-    readJson(join(ROOT, "package-lock.json")),
-    readJson(join(modules, ".package-lock.json")),
-    command.dev,
-  );
+  const lacksNode = node24 !== null && !hasNode(join(kept, ".node24"), node24);
+  const missing = IS_PACKAGE
+    ? []
+    : missingPackages(
+        readJson(join(ROOT, "package-lock.json")),
+        readJson(join(kept, ".package-lock.json")),
+        command.dev,
+      );
   if (missing.length > 0 || lacksNode)
-    install(modules, missing, lacksNode ? node24 : null, command.dev);
-  if (node24 !== null) return continueUnder(join(modules, ".node24", node24.binary));
+    install(kept, missing, lacksNode ? node24 : null, command.dev);
+  if (node24 !== null) return continueUnder(join(kept, ".node24", node24.binary));
   endWithNpm();
-  return runHere(command);
+  return runHere(command, kept);
 }
 
 /**
@@ -135,7 +149,7 @@ function endWithNpm() {
 }
 
 /** Runs the command in this process, as if it had been started directly. */
-async function runHere({ file, args }) {
+async function runHere({ file, args }, kept) {
   const path = resolve(ROOT, file);
   if (!existsSync(path)) throw new SetupError(`${file} does not exist`);
   process.argv.splice(1, process.argv.length - 1, path, ...args);
@@ -147,14 +161,14 @@ async function runHere({ file, args }) {
   }
   // What Node compiled once is kept: the next start takes half the time. Where nothing can be
   // written all goes on without.
-  module.enableCompileCache(join(ROOT, "node_modules", COMPILE_CACHE));
-  if (file === "src/main.ts" && isServe(args)) await provideBuilt();
+  module.enableCompileCache(join(kept, COMPILE_CACHE));
+  if (file === MAIN && !IS_PACKAGE && isServe(args)) await provideBuilt();
   await import(pathToFileURL(path).href);
   // Else it is written at the end, which a killed service does not come to.
   module.flushCompileCache();
 }
 
-/** Whether a command line starts the service: the default command, also where only options stand. */
+/** Whether a command line starts the service, also where it only has options. */
 function isServe([first = "serve", ...rest]) {
   const isHelp = [first, ...rest].some((arg) => /^(--help|-h|--version)$/.test(arg));
   return !isHelp && (first === "serve" || first.startsWith("-"));
@@ -246,8 +260,8 @@ function runUnder(binary) {
  * killed in the middle leaves nothing half done, and two runs at once do not disturb each other.
  * Node comes first, so that npm already runs under it.
  */
-function install(modules, missing, node24, dev) {
-  const stage = createStage(join(ROOT, ".svc"));
+function install(kept, missing, node24, dev) {
+  const stage = createStage(IS_PACKAGE ? kept : join(ROOT, ".svc"));
   try {
     if (node24 !== null) {
       say(
@@ -265,7 +279,7 @@ function install(modules, missing, node24, dev) {
       if (!hasNode(join(stage, ".node24"), node24))
         throw new SetupError(`${node24.name} was installed but holds no Node ${NODE_MAJOR}`);
     }
-    if (missing.length === 0) return place(join(stage, ".node24"), join(modules, ".node24"), stage);
+    if (missing.length === 0) return place(join(stage, ".node24"), join(kept, ".node24"), stage);
     say(
       `installing ${missing.length === 1 && missing[0] === "node_modules" ? "dependencies" : `dependencies (${missing.length} differ)`}`,
     );
@@ -281,11 +295,11 @@ function install(modules, missing, node24, dev) {
       stage,
       ...(dev ? ["--include=dev"] : []),
     ]);
-    const kept = join(modules, ".node24");
+    const old = join(kept, ".node24");
     if (node24 !== null) renameSync(join(stage, ".node24"), join(stage, "node_modules", ".node24"));
-    else if (existsSync(kept))
-      cpSync(kept, join(stage, "node_modules", ".node24"), { recursive: true });
-    place(join(stage, "node_modules"), modules, stage);
+    else if (existsSync(old))
+      cpSync(old, join(stage, "node_modules", ".node24"), { recursive: true });
+    place(join(stage, "node_modules"), kept, stage);
   } finally {
     rmSync(stage, { recursive: true, force: true });
   }
@@ -293,7 +307,7 @@ function install(modules, missing, node24, dev) {
 
 /** An empty folder of this process; those of processes that are no more are deleted. */
 function createStage(base) {
-  mkdirSync(base, { recursive: true });
+  makeFolder(base);
   for (const name of readdirSync(base)) {
     const pid = /^setup-(\d+)$/.exec(name)?.[1];
     if (pid !== undefined && !isRunning(Number(pid)))
@@ -301,8 +315,19 @@ function createStage(base) {
   }
   const stage = join(base, `setup-${process.pid}`);
   rmSync(stage, { recursive: true, force: true });
-  mkdirSync(stage);
+  makeFolder(stage);
   return stage;
+}
+
+function makeFolder(path) {
+  try {
+    mkdirSync(path, { recursive: true });
+  } catch (error) {
+    const help = IS_PACKAGE
+      ? `. Have XDG_CACHE_HOME name a folder that can be, or install Node ${NODE_MAJOR} or newer`
+      : "";
+    throw new SetupError(`${path} cannot be written (${error.code})${help}`);
+  }
 }
 
 function isRunning(pid) {

@@ -139,8 +139,9 @@ function anvilBinary(): string {
     );
   } catch (cause) {
     throw new Error(
-      `The local chain needs the package ${name}, which is not installed. Run npm ci again, or ` +
-        "set devnet: false.",
+      `the local chain needs anvil (${name}), which is not installed. Beside an installed svc: ` +
+        "npm install --global @foundry-rs/anvil; for npx: npx -p ./svc-….tgz -p " +
+        "@foundry-rs/anvil svc; in a clone: npm install. Or set devnet: false",
       { cause },
     );
   }

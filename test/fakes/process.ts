@@ -28,6 +28,7 @@ export interface Ender {
   after(run: () => Promise<void>): void;
 }
 
+const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
 const READY_MS = 180_000;
 const ONE_PROCESS = { SVC_WORKERS: "1" };
 
@@ -39,15 +40,14 @@ export async function startProcess(
   t: Ender,
   config: string,
   env: Readonly<Record<string, string>> = {},
-  atPort = 0,
+  { atPort = 0, program = MAIN }: { readonly atPort?: number; readonly program?: string } = {},
 ): Promise<ServiceProcess> {
   const directory = await mkdtemp(join(tmpdir(), "svc-walk-"));
   const file = join(directory, "svc.yml");
   await writeFile(file, withHttpVariant(withPlainRouting(config)));
-  const main = new URL("../../src/main.ts", import.meta.url).pathname;
   const child = spawn(
     process.execPath,
-    [main, "serve", "--config", file, "--port", String(atPort)],
+    [program, "serve", "--config", file, "--port", String(atPort)],
     {
       env: { ...process.env, ...(config.includes("workers") ? {} : ONE_PROCESS), ...env },
       stdio: ["ignore", "pipe", "pipe"],

@@ -39,7 +39,7 @@ async function fixture(
   t.after(() => upstream.close());
   const settings = { ...TWO_WORKERS, ...extra };
   const text = configText([{ id: "a", url: upstream.url }], settings, {}, "public");
-  const service = await startProcess(t, text, {}, atPort);
+  const service = await startProcess(t, text, {}, { atPort });
   return { upstream, service, port: Number(new URL(service.url).port) };
 }
 

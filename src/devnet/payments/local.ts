@@ -137,8 +137,9 @@ async function waitForToken(call: NodeCall, address: string, runtime: Runtime): 
   throw new Error("its nodes do not come to the block with the token");
 }
 
-/** Lines for the terminal; empty if nothing can be paid. */
+/** Lines for the terminal; empty if nothing can be paid. `program`: how a shell starts svc. */
 export function payingLines(
+  program: string,
   base: string,
   chainName: string,
   { tempoUrl, evmUrl, standIn }: LocalPayments,
@@ -159,7 +160,7 @@ export function payingLines(
       `session${remark})\n${stock(" --session new", call, `/rpc/session/load-balanced/${chainName}`)}`,
   ];
   const evm =
-    `  # buy a key (MPP evm, EIP-3009)\n  node bin/svc.mjs pay ${base}/api/v1/agent/keys --data ` +
+    `  # buy a key (MPP evm, EIP-3009)\n  ${program} pay ${base}/api/v1/agent/keys --data ` +
     `'${fund}'`;
   const lines = [...(tempoUrl === null ? [] : tempo), ...(evmUrl === null ? [] : [evm])];
   if (lines.length === 0) return "";

@@ -181,7 +181,7 @@ const WALLET =
   "does as well.";
 
 const LOCAL_WALLET =
-  "Money on this development chain is worth nothing: `npm start` prints a wallet that has " +
+  "Money on this development chain is worth nothing: the service prints at its start a wallet that has " +
   "some, `export MPPX_PRIVATE_KEY=0x…` takes it.";
 
 /**

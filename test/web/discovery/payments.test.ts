@@ -279,7 +279,11 @@ test(
     ]) {
       assert.ok(skill.includes(it), it);
     }
-    assert.equal(skill.includes("npm start"), false, "no local wallet where money is real");
+    assert.equal(
+      skill.includes("prints at its start"),
+      false,
+      "no local wallet where money is real",
+    );
     assert.equal(text(HOSTED, "/SKILL.md").includes("## Pay from code"), false);
   },
 );

@@ -41,7 +41,7 @@ function oneNodeOnly(name: string, { tracker }: Target): Outcome | null {
     kind: "fault",
     fault: fault("method_blocked", message, {
       nextAction:
-        "use a chain of one node: `npm start -- --devnet-nodes 1` for the local one, or one " +
+        "use a chain of one node: start with `--devnet-nodes 1` for the local one, or with one " +
         "provider in the configuration",
     }),
   };
