@@ -46,7 +46,7 @@ export function nodeAt(
   for (const step of path) {
     if (node === null) return null;
     value = memberOf(value, step);
-    const record: JsonSchema = recordOf(node) ?? node;
+    const record: JsonSchema = recordWith(node, step) ?? node;
     // The value is a list, or may be one beside `null`.
     const items: JsonSchema | undefined =
       node.items ?? node.anyOf?.find((option) => option.items !== undefined)?.items;
@@ -55,6 +55,11 @@ export function nodeAt(
     node = next == null ? null : variantFor(resolved(root, next), memberOf(value, "kind"));
   }
   return node;
+}
+
+/** The record that a value may be, the first that has a member, if one has. */
+function recordWith(node: JsonSchema, member: string | number): JsonSchema | null {
+  return node.anyOf?.find(({ properties }) => properties?.[member]) ?? recordOf(node);
 }
 
 /** The record that a value is, or may be beside a word such as `off`; null = it is none. */
@@ -84,7 +89,7 @@ export function allowedText(node: JsonSchema | null): string {
   if (node.title !== undefined) return node.title;
   if (node.const !== undefined) return String(node.const);
   if (node.enum !== undefined) return `one of ${node.enum.join(", ")}`;
-  if (node.anyOf !== undefined) return node.anyOf.map(allowedText).join(", or ");
+  if (node.anyOf !== undefined) return [...new Set(node.anyOf.map(allowedText))].join(", or ");
   switch (node.type) {
     case "integer":
       return `a whole number${rangeText(node)}`;

@@ -1,5 +1,6 @@
 // What operators do with providers, over the records of the console: cordons that hold at every
 // worker and node, waits that end, tests and comparisons.
+import { isAskedFor } from "../../core/provider/method-scope.ts";
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
 import {
   type OperatorCordon,
@@ -252,6 +253,8 @@ async function testOn(
   const chain = await queryProvider(parts, { ...channel, method: "eth_chainId" });
   const chainId = quantityOf(chain);
   if (chain.kind === "error") return testOf(transport, chain, { chainId, height: null });
+  if (!isAskedFor(provider, "eth_blockNumber", true))
+    return { ...testOf(transport, chain, { chainId, height: null }), ok: chainId !== null };
   const head = await queryProvider(parts, { ...channel, method: "eth_blockNumber" });
   const height = quantityOf(head);
   const { latencyMs } = head;
@@ -327,5 +330,6 @@ async function comparedAnswer(
 /** Why a provider is not asked; null = it is. */
 function skipReason({ tracker, provider }: Served, methodName: string): string | null {
   if (tracker.cordonOf(provider) !== null) return "cordoned_by_operator";
+  if (!isAskedFor(provider, methodName, true)) return "out_of_scope";
   return tracker.hasRoom(provider, { methodName }) ? null : "limit";
 }

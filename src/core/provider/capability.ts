@@ -346,6 +346,8 @@ const WAIVERS = {
   tag_unsupported: "limit",
   lagging: "lag",
   block_missing: "never",
+  // It is asked for other methods alone, or only where a call pins it.
+  out_of_scope: "never",
   wrong_chain: "never",
   cordoned: "never",
   cordoned_by_operator: "never",

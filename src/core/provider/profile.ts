@@ -6,6 +6,7 @@ import type { LogVerification } from "../stream/log-verification.ts";
 import type { BatchLimits } from "./budget/batch-limits.ts";
 import type { BudgetLimits } from "./budget/budget-limits.ts";
 import type { Chain } from "./chain.ts";
+import type { MethodScope } from "./method-scope.ts";
 import type { RegionPreference } from "./region.ts";
 
 /** How a provider is reached. Breakers, rate-limit state and latency are kept per transport. */
@@ -35,7 +36,7 @@ export interface Provider {
   /** Secret: may carry a key. Never logged or shown. */
   readonly url: string | null;
   readonly wsUrl: string | null;
-  /** Who runs it, as far as its host tells: `operatorOf`. As secret as the URL. */
+  /** Who runs it: a vendor, else as far as its host tells: `operatorOf`. As secret as the URL. */
   readonly operator: string;
   /** Lower is tried first by the `priority` strategy. */
   readonly priority: number;
@@ -43,6 +44,8 @@ export interface Provider {
   readonly weight: number;
   /** Asked only where no other provider can be. */
   readonly backup: boolean;
+  /** Its limits are those of all providers of the profile with this word; absent = its own. */
+  readonly account?: string;
   /** What may be sent to it; null = no limit is declared. */
   readonly budget: BudgetLimits | null;
   /** How calls to it over HTTP are put together; null = each goes alone. */
@@ -52,6 +55,8 @@ export interface Provider {
   /** USD of a million of its credits; null = not declared. */
   readonly price: number | null;
   readonly archival: boolean;
+  /** The calls that it is asked for; absent or null = every call. */
+  readonly scope?: MethodScope | null;
   /** Where it is; null = not stated. */
   readonly region: string | null;
   /** Secret header values sent upstream. */

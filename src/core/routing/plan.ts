@@ -32,6 +32,8 @@ export interface Considered extends Entrant, Channel {
   readonly lacking: boolean;
   /** It is not known to have the block that the call names by number. */
   readonly unsure: boolean;
+  /** The call is of those that it is there for: it stands first in its tier. */
+  readonly preferred: boolean;
   /** A good probe or answer came over its transport at least once. */
   readonly hasAnswered: boolean;
   /** When it last answered anything. */
@@ -217,14 +219,16 @@ export function waitOf(channels: readonly Awaited[], call: Call): number | null 
 }
 
 /**
- * The position of a candidate's tier: 1 to 4; 5 more if it is not known to have the block of the
- * call, 10 if it never answered, 20 if it is a backup, and 40 if it lacks the block.
+ * The position of a candidate's tier: 1 to 4; half of one less if it is there for such calls; 5
+ * more if it is not known to have the block of the call, 10 if it never answered, 20 if it is a
+ * backup, and 40 if it lacks the block.
  */
 export function positionOf(considered: Considered): number {
   const { provider, breaker, limited, stalled, lacking, unsure, hasAnswered } = considered;
   const isBest = breaker.kind === "closed" && !limited && !stalled;
   return (
-    (isBest ? 1 : tierOf(breaker, limited || stalled)) +
+    (isBest ? 1 : tierOf(breaker, limited || stalled)) -
+    (considered.preferred ? PREFERRED : 0) +
     (unsure ? OPEN_TIER : 0) +
     (hasAnswered ? 0 : 2 * OPEN_TIER) +
     (provider.backup ? 4 * OPEN_TIER : 0) +
@@ -233,6 +237,7 @@ export function positionOf(considered: Considered): number {
 }
 
 const OPEN_TIER = 5;
+const PREFERRED = 0.5;
 
 /** The tier of a provider's health, 1 to 4; 5 = open. */
 export function tierOf(breaker: Breaker, limited: boolean): number {

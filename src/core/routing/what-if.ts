@@ -84,6 +84,7 @@ export function positionReason(candidate: Considered, strategy: Strategy, among:
 function tierReasons(candidate: Considered): readonly string[] {
   const { provider, breaker, limited, stalled, lacking, unsure, hasAnswered } = candidate;
   return [
+    ...(candidate.preferred ? ["there for such calls"] : []),
     ...(lacking ? ["lacks the block"] : []),
     ...(provider.backup ? ["backup"] : []),
     ...(hasAnswered ? [] : ["never answered"]),
@@ -114,7 +115,7 @@ function areAllOpen(considered: readonly Considered[]): boolean {
 }
 
 const NEVER_ASKED: ReadonlySet<string> = new Set(
-  "wrong_chain cordoned other_region transport_missing".split(" "),
+  "wrong_chain cordoned other_region transport_missing out_of_scope".split(" "),
 );
 
 function idsOf({ candidates }: Plan): string {

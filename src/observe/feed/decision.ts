@@ -347,7 +347,7 @@ function candidateViews(
     return {
       provider: provider.id,
       transport,
-      tier: positionOf(candidate),
+      tier: Math.ceil(positionOf(candidate)),
       circuit: breaker.kind,
       limited,
       stalled,

@@ -235,7 +235,10 @@ export class ProviderBudgets {
   open(set: string, provider: Provider): ProviderBudget | null {
     const { budget: limits } = provider;
     if (limits === null) return null;
-    const key = `${set} ${provider.id}`;
+    const [profile] = set.split(" ");
+    // No chain is called `*`.
+    const place = provider.account === undefined ? set : `${profile} *`;
+    const key = `${place} ${provider.account ?? provider.id}`;
     const known = this.#byKey.get(key);
     known?.change(limits);
     const budget = known ?? new ProviderBudget(key, limits, this.#parts);

@@ -4,6 +4,7 @@
 
 import type { Channel } from "../../core/provider/attempt.ts";
 import { NEVER_MS } from "../../core/provider/health.ts";
+import { isAskedFor } from "../../core/provider/method-scope.ts";
 import type { Consistency, Transport } from "../../core/provider/profile.ts";
 import { DECISIONS, isMissingBlock } from "../../core/provider-errors/category.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
@@ -36,6 +37,8 @@ const REFUSED_MS = 600_000;
 const HASH_READS_AGAIN_MS = 1_000;
 /** The longest block without its transactions that is read. */
 const MAX_BLOCK_BYTES = 262_144;
+const NAMED = "eth_getBlockByNumber";
+const BALANCE = "eth_getBalance";
 const ANYBODY = "0x0000000000000000000000000000000000000000";
 
 /** The queries to one provider on one transport. */
@@ -91,7 +94,8 @@ export class BackgroundQueries {
     const nowMs = runtime.now();
     const namedAtMs = this.#tracker.stateOf(provider)?.[tag]?.atMs ?? NEVER_MS;
     const isDue = nowMs - namedAtMs >= EVERY_MS;
-    if (nowMs < this.#againAtMs[tag] || !isDue) return;
+    if (nowMs < this.#againAtMs[tag] || !isDue || !isAskedFor(this.target.provider, NAMED, true))
+      return;
     this.#againAtMs[tag] = nowMs + EVERY_MS;
     const cancel = callNumber(this.#parts, this.target, namedCall(tag), (height) => {
       if (typeof height !== "number") {
@@ -111,6 +115,7 @@ export class BackgroundQueries {
     const nowMs = this.#parts.runtime.now();
     const { takesHash = false, hashReadsAtMs = NEVER_MS } = this.#tracker.stateOf(provider) ?? {};
     const isKnown = takesHash || nowMs - hashReadsAtMs < REFUSED_MS;
+    if (!isAskedFor(provider, BALANCE, true)) return;
     const view = blocks.view.current();
     const hash = view?.hash ?? null;
     if (isKnown || nowMs < this.#hashReadsAtMs || this.#asking.has(provider.id)) return;
@@ -138,7 +143,7 @@ function isRefusal({ category, failure }: FailedProbeCall): boolean {
 
 function namedCall(tag: NamedTag): NumberCall {
   return {
-    method: "eth_getBlockByNumber",
+    method: NAMED,
     params: `["${tag}",false]`,
     timeoutMs: TIMEOUT_MS,
     read: (result) => (result.length > MAX_BLOCK_BYTES ? null : (readHead(result)?.number ?? null)),
@@ -147,7 +152,7 @@ function namedCall(tag: NamedTag): NumberCall {
 
 function balanceAt(blockHash: string): NumberCall {
   return {
-    method: "eth_getBalance",
+    method: BALANCE,
     params: JSON.stringify([ANYBODY, { blockHash }]),
     timeoutMs: TIMEOUT_MS,
     read: (result) => (/^"0x[0-9a-fA-F]{1,64}"$/.test(result.toString("latin1", 0, 70)) ? 1 : null),

@@ -25,6 +25,7 @@ import {
   NEVER_MS,
 } from "../../core/provider/health.ts";
 import { type Reading, reading, STALE_MS, usualMs } from "../../core/provider/latency.ts";
+import { isAskedFor, type MethodScope } from "../../core/provider/method-scope.ts";
 import {
   type Provider,
   type ProviderSet,
@@ -122,7 +123,7 @@ export class Plans extends ProviderRecords {
     }
     const considered = this.#considerAll(query);
     const plan = planOf(considered, call, strategy, draw);
-    const isPanic = plan.candidates.length === 0 && this.#allOpen(query.view.nowMs);
+    const isPanic = plan.candidates.length === 0 && this.#allOpen(call, query.view.nowMs);
     const made = isPanic ? (panicPlanOf(considered, call) ?? plan) : plan;
     if (prefer !== null) return preferring(made, considered, prefer);
     if (drawn === null) return made;
@@ -177,7 +178,7 @@ export class Plans extends ProviderRecords {
     const states =
       pin === null ? this.states : [this.stateOf(pin)].filter((state) => state !== null);
     const transports: readonly Transport[] = transport === null ? ["http", "ws"] : [transport];
-    const isPanic = pin === null && this.#allOpen(query.view.nowMs);
+    const isPanic = pin === null && this.#allOpen(call, query.view.nowMs);
     return waitOf(
       states.flatMap((state) =>
         transports.map((way) => this.#awaitedOn(state, way, query, isPanic)),
@@ -288,6 +289,7 @@ export class Plans extends ProviderRecords {
     return (
       !provider.backup &&
       region.reason === null &&
+      isAskedFor(provider, call.methodName) &&
       this.hasRoom(provider, call) &&
       transportsOf(provider).some((transport) =>
         this.mayBeAskedBeside({ provider, transport }, call.method),
@@ -369,12 +371,16 @@ export class Plans extends ProviderRecords {
   #considerOn(state: ProviderState, transport: Transport, query: PlanQuery): Considered {
     const { provider, region } = state;
     const { regionRank } = region;
+    const { scope = null } = provider;
     const health = state[transport];
     if (health === null) return { ...ABSENT, provider, transport, regionRank };
     const { call, minCalls, at } = query;
     const { nowMs } = query.view;
     const condition = this.#conditionOf(state, transport, health, query);
     const reason =
+      (scope === null || isAskedFor(provider, call.methodName, query.pinned)
+        ? null
+        : OUT_OF_SCOPE) ??
       (query.pinned
         ? unreachable(provider, condition)
         : (region.reason ?? capability(provider, call, query.view, condition))) ??
@@ -405,6 +411,7 @@ export class Plans extends ProviderRecords {
           ? at !== null && this.blocks.view.lacks(state, at, nowMs)
           : presence === "lacks"),
       unsure: presence === "unknown",
+      preferred: scope !== null && isGivenFirst(scope, call),
       hasAnswered: health.hasAnswered,
       heardAtMs: health.heardAtMs,
       lagBlocks: condition.lagBlocks,
@@ -468,9 +475,11 @@ export class Plans extends ProviderRecords {
     // the provider.
     const now = this.#conditionOf(state, transport, health, query);
     const condition = { ...now, wrongChain: false, cordoned: false };
-    const reason = pinned
-      ? unreachable(state.provider, condition)
-      : (state.region.reason ?? capability(state.provider, call, view, condition));
+    const reason =
+      (isAskedFor(state.provider, call.methodName, pinned) ? null : OUT_OF_SCOPE) ??
+      (pinned
+        ? unreachable(state.provider, condition)
+        : (state.region.reason ?? capability(state.provider, call, view, condition)));
     const wrongChainMs = health.wrongChain ? this.set.probeIntervalMs : 0;
     const excluded = health.cordon === null ? wrongChainMs : CORDON_PROBE_MS;
     const untilProbeMs =
@@ -491,9 +500,12 @@ export class Plans extends ProviderRecords {
    * Whether only circuits keep all providers from being asked: some providers may be asked but for
    * their circuits, and all these circuits are open.
    */
-  #allOpen(nowMs: number): boolean {
+  #allOpen({ methodName }: Call, nowMs: number): boolean {
     const askable = this.states
-      .filter(({ region, cordon }) => region.reason === null && cordon === null)
+      .filter(
+        ({ provider, region, cordon }) =>
+          region.reason === null && cordon === null && isAskedFor(provider, methodName),
+      )
       .flatMap(({ http, ws }) => [http, ws])
       .filter((health) => health !== null && !health.wrongChain && health.cordon === null);
     return (
@@ -556,9 +568,17 @@ interface PlanQuery {
   readonly at: View | null;
 }
 
+/** Whether a provider is there for such calls. */
+function isGivenFirst({ first }: MethodScope, { method }: Call): boolean {
+  return first === "all" || (first === "logs" && method.resource === "logs");
+}
+
+const OUT_OF_SCOPE = "out_of_scope";
+
 const ABSENT = {
   lacking: false,
   unsure: false,
+  preferred: false,
   hasAnswered: false,
   reason: "transport_missing",
   reading: null,

@@ -3,6 +3,7 @@
 
 import type { Channel } from "../../core/provider/attempt.ts";
 import { NEVER_MS } from "../../core/provider/health.ts";
+import { isAskedFor } from "../../core/provider/method-scope.ts";
 import { type Provider, transportsOf } from "../../core/provider/profile.ts";
 import { DECISIONS } from "../../core/provider-errors/category.ts";
 import { isAnswer } from "../../core/rpc/failure.ts";
@@ -109,7 +110,7 @@ class SetProbes {
       return new ProbeLoop(parts, tracker, queries, firstMs);
     });
     const { sockets } = parts;
-    const pushing = isOurs ? providers.filter(({ wsUrl }) => wsUrl !== null) : [];
+    const pushing = isOurs ? providers.filter(mayPush) : [];
     this.#heads =
       sockets === undefined
         ? []
@@ -164,6 +165,11 @@ class SetProbes {
     });
     this.#cancelChecks.set(`${transport} ${provider.id}`, cancel);
   }
+}
+
+/** Whether a provider may be asked for its heads over a socket. */
+function mayPush(provider: Provider): boolean {
+  return provider.wsUrl !== null && isAskedFor(provider, "eth_subscribe", true);
 }
 
 function targetsOf(provider: Provider): readonly Channel[] {
@@ -251,7 +257,7 @@ class ProbeLoop {
     this.#isOut = true;
     this.#cancelProbe = probeOnce(
       this.#parts,
-      this.target,
+      { ...this.target, declared: this.#tracker.set.chain.chainId },
       isUrgent ? OUTAGE_MS : TIMEOUT_MS,
       (found, latencyMs) => {
         if (this.#stopped) return;
@@ -295,20 +301,26 @@ class ProbeLoop {
 
 /**
  * Queries chain id and height within `timeoutMs`; `done` gets the result and the latency of the
- * second answer. Returns the function that cancels.
+ * last answer. A provider for a few methods is asked for no height unless that is one of them, and
+ * has the `declared` chain id where it does not tell one. Returns the function that cancels.
  */
 function probeOnce(
   parts: HealthParts,
-  target: Channel,
+  target: Channel & { readonly declared: number },
   timeoutMs: number,
   done: (result: Probe["result"], latencyMs: number) => void,
 ): () => void {
   const { runtime } = parts;
+  const { scope = null } = target.provider;
   const beganAtMs = runtime.now();
   const chainIdCall = { ...CHAIN_ID, timeoutMs, read: readQuantity };
-  let cancel = callNumber(parts, target, chainIdCall, (chainId) => {
+  let cancel = callNumber(parts, target, chainIdCall, (answer) => {
+    const isRefused = typeof answer !== "number" && answer.category === "method_unsupported";
+    const chainId = isRefused && scope !== null ? target.declared : answer;
     if (typeof chainId !== "number") return done(failedProbe(chainId), 0);
     const startedAtMs = runtime.now();
+    if (!isAskedFor(target.provider, "eth_blockNumber", true))
+      return done({ kind: "ok", chainId, height: null }, startedAtMs - beganAtMs);
     const call = {
       method: "eth_blockNumber",
       params: "[]",

@@ -25,6 +25,7 @@ import {
   recordVerdict,
 } from "../../core/provider/health.ts";
 import { type MethodReport, methodReadings } from "../../core/provider/latency.ts";
+import { generalOf } from "../../core/provider/method-scope.ts";
 import {
   type Provider,
   type ProviderSet,
@@ -113,6 +114,8 @@ export class ProviderRecords {
   readonly blocks: KnownBlocks;
   protected readonly runtime: Runtime;
   protected readonly states: readonly ProviderState[];
+  /** Those that make the chain usable. */
+  readonly #general: readonly ProviderState[];
   /** Unlisted methods that some provider served. */
   protected readonly served: ServedNames = new Map();
   protected readonly listeners = new Set<Partial<TrackerListener>>();
@@ -137,6 +140,7 @@ export class ProviderRecords {
       const pace = set.chain.learnsBlockTime === true ? (before?.pace ?? new BlockPace()) : null;
       return new ProviderState(provider, { region, budget, cordon, pace }, before);
     });
+    this.#general = generalOf(this.states, ({ provider }) => provider);
     const finalized = previous?.blocks.finalized() ?? null;
     this.blocks = new KnownBlocks(set, runtime, this.states, finalized);
   }
@@ -201,7 +205,7 @@ export class ProviderRecords {
     // would never end.
     const other = transport === "http" ? state.ws : state.http;
     if (other !== null && other.probedAtMs === NEVER_MS) other.cordon = null;
-    if (isHeight(result.height) && state.cordon === null) {
+    if (result.height !== null && isHeight(result.height) && state.cordon === null) {
       this.#sample(state, { height: result.height, atMs: health.probedAtMs, polled: true });
       this.#compare(state, result.height);
     }
@@ -393,11 +397,12 @@ export class ProviderRecords {
 
   /**
    * Whether some provider is usable: its circuit is not open, and neither its chain, its
-   * credentials, its region nor an operator excludes it.
+   * credentials, its region nor an operator excludes it. One that is there for a few methods counts
+   * only beside others like it.
    */
   isUsable(): boolean {
     const nowMs = this.runtime.now();
-    return this.states.some((state) => state.isUsable(nowMs));
+    return this.#general.some((state) => state.isUsable(nowMs));
   }
 
   /** Why this node asks the provider only if a call pins it; null = the provider needs no pin. */
@@ -460,7 +465,7 @@ export class ProviderRecords {
 
   /** Whether another provider may be asked, on a transport for which `isSo` holds. */
   protected hasOther({ id }: Provider, nowMs: number, isSo = isUsable): boolean {
-    return this.states.some((state) => state.provider.id !== id && state.isUsable(nowMs, isSo));
+    return this.#general.some((state) => state.provider.id !== id && state.isUsable(nowMs, isSo));
   }
 
   /**

@@ -19,8 +19,8 @@ export type BlockForm = "tag" | "number" | "hash";
 /** The result of one probe. */
 export interface Probe extends Channel {
   readonly latencyMs: number;
-  readonly result:
-    | { readonly kind: "ok"; readonly chainId: number; readonly height: number }
+  readonly result: /** `height` null = it is not asked for one. */
+    | { readonly kind: "ok"; readonly chainId: number; readonly height: number | null }
     | {
         readonly kind: "failed";
         readonly category: string;

@@ -138,7 +138,7 @@ const comparison = record({
     transport,
     outcome: oneOf(["answer", "error", "skipped"]),
     skipped: is.textOrNull.describe(
-      "Why it was not asked: `cordoned_by_operator`, `limit` or `time`.",
+      "Why it was not asked: `cordoned_by_operator`, `out_of_scope`, `limit` or `time`.",
     ),
     latency_ms: is.amountOrNull,
     bytes: is.intOrNull.describe("Of the result."),

@@ -3,6 +3,7 @@
 import type { z } from "zod";
 import type { ClusterHealth } from "../../core/cluster-health.ts";
 import type { Chain } from "../../core/provider/chain.ts";
+import { generalOf } from "../../core/provider/method-scope.ts";
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
 import { COUNTED_KINDS } from "../../core/stream/subscription.ts";
 import type { CurrentIncidents } from "../../observe/incidents/current-incidents.ts";
@@ -101,7 +102,7 @@ export function readyDocument(
 
 function chainReadiness(served: ServedProfile, tracker: Tracker): ReadyDocument["chains"][number] {
   const { providers, chain } = tracker.set;
-  const usable = providers.filter(
+  const usable = generalOf(providers, (provider) => provider).filter(
     (provider) =>
       tracker.refusalOf(provider) === null &&
       tracker.cordonOf(provider) === null &&

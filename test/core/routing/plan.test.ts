@@ -60,6 +60,7 @@ function considered(index: number, overrides: Partial<Considered> = {}): Conside
     stalled: false,
     lacking: false,
     unsure: false,
+    preferred: false,
     hasAnswered: true,
     heardAtMs: 0,
     lagBlocks: null,

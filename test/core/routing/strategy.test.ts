@@ -57,6 +57,7 @@ function entrant(
     stalled: false,
     lacking: false,
     unsure: false,
+    preferred: false,
     hasAnswered: true,
     heardAtMs: 0,
     lagBlocks: null,

@@ -238,3 +238,17 @@ test("a call that is sent again counts again, in the place that it has", () => {
   budget.release();
   assert.equal(budget.report().concurrency?.used, 0);
 });
+
+test("providers of one account share its limits, in one profile and on all its chains", () => {
+  const runtime = simulatedWorld(1);
+  const budgets = new ProviderBudgets({ runtime, quotas: NO_QUOTAS });
+  const limits = { budget: { ...NO_LIMITS, rps: 2 } };
+  const shared = [0, 1].map((index) => ({ ...fakeProvider(index, limits), account: "vendor" }));
+  const [first, second] = shared.map((each, n) => budgets.open(`team chain${n}`, each));
+  assert.equal(first, second);
+  assert.deepEqual([first?.take("eth_call"), second?.take("eth_call")], [null, null]);
+  assert.equal(second?.take("eth_call"), "rps_limit");
+  const [one = assert.fail()] = shared;
+  assert.notEqual(budgets.open("other chain0", one), first, "another profile");
+  assert.notEqual(budgets.open("team chain0", fakeProvider(0, limits)), first, "without account");
+});

@@ -13,8 +13,10 @@ export interface BudgetLimits {
   readonly monthly: number | null;
   /** The day on which a month begins, 1 to 28. */
   readonly resetsOn: number;
-  /** What a request of a method costs; 1 where silent. */
+  /** What a request of a method costs. */
   readonly credits: ReadonlyMap<string, number>;
+  /** What one costs that `credits` does not name; absent = 1. */
+  readonly defaultCredits?: number;
 }
 
 const SHORTAGES = ["rps_limit", "concurrency_limit", "daily_limit", "monthly_limit"] as const;
@@ -32,6 +34,9 @@ export function isCreditShortage(reason: string): boolean {
 }
 
 /** What a request of a method costs at a provider. */
-export function creditsOf({ credits }: Pick<BudgetLimits, "credits">, methodName: string): number {
-  return credits.size === 0 ? 1 : (credits.get(methodName) ?? 1);
+export function creditsOf(
+  { credits, defaultCredits = 1 }: Pick<BudgetLimits, "credits" | "defaultCredits">,
+  methodName: string,
+): number {
+  return credits.size === 0 ? defaultCredits : (credits.get(methodName) ?? defaultCredits);
 }

@@ -3,6 +3,7 @@
 // block, and are asked again where a provider lacks that block. Answers above the view are held
 // back.
 import type { Abandoned } from "../../../core/billing/charging.ts";
+import { isAskedFor } from "../../../core/provider/method-scope.ts";
 import { isAboutForm, isMissingBlock } from "../../../core/provider-errors/category.ts";
 import { HEADS_SOURCE } from "../../../core/routing/answer-source.ts";
 import { haveProvidersFailed } from "../../../core/routing/failover.ts";
@@ -192,10 +193,13 @@ class ViewRun extends LayerRun<ViewParts> {
   }
 
   #mayHaveIt(): boolean {
-    const { tracker } = this.context.request;
+    const { tracker, call } = this.context.request;
     const { blocks, set } = tracker;
     return set.providers.some(
-      (provider) => this.#avoid?.has(provider.id) !== true && !blocks.lacks(provider, this.#view),
+      (provider) =>
+        this.#avoid?.has(provider.id) !== true &&
+        isAskedFor(provider, call.methodName) &&
+        !blocks.lacks(provider, this.#view),
     );
   }
 

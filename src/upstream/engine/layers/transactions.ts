@@ -2,6 +2,7 @@
 // Answers with the transaction's hash or receipt where a node has the transaction, hands it to
 // another provider where one does not answer, and names the hash where its fate is unknown.
 import { type Abandoned, abandonedAfter } from "../../../core/billing/charging.ts";
+import { isAskedFor } from "../../../core/provider/method-scope.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
 import type { FailedAttempt } from "../../../core/routing/failover.ts";
 import { policyOf } from "../../../core/routing/policy.ts";
@@ -109,7 +110,10 @@ class Submission extends LayerRun {
     const isEnough = this.#handed >= MAX_HANDED || this.#isLookingUp || deadlineMs <= 0;
     if (isEnough || request.pin !== null || policy.transaction === "other") return;
     const avoid = this.#asked();
-    if (request.tracker.set.providers.every(({ id }) => avoid.has(id))) return;
+    const { methodName } = request.call;
+    const mayHave = (each: Provider): boolean =>
+      !avoid.has(each.id) && isAskedFor(each, methodName);
+    if (!request.tracker.set.providers.some(mayHave)) return;
     this.#begin(null);
     const context = this.callFurther({ policy, avoid, deadlineMs }, (answer, { failed }) =>
       this.#judge(answer, failed.at(-1)),

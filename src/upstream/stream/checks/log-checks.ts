@@ -110,6 +110,7 @@ const LASTING: ReadonlySet<ExclusionReason> = new Set([
   "method_unsupported",
   "category_unsupported",
   "cordoned_by_operator",
+  "out_of_scope",
 ]);
 
 /** Reasons for not checking a block: how each is counted, and the text of the log line. */
