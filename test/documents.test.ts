@@ -34,7 +34,9 @@ const MAPS = DOCUMENTS.filter(
 );
 /** Stands for what the examples take from the environment. */
 const EXAMPLE_ENVIRONMENT = {
-  VENDOR_KEY: "example",
+  ALCHEMY_KEY: "example",
+  DRPC_KEY: "example",
+  QUICKNODE_ETHEREUM_URL: "https://example.com/token",
   SVC_OPERATOR_TOKEN: "example-operator-token-of-a-length",
   BASE_RPC_URL: "https://base.example.com",
   SVC_WALLET_KEY: `0x${"11".repeat(32)}`,

@@ -70,11 +70,15 @@ export function tableFaults(
           message: unknownKey(key, Object.keys((node && recordOf(node))?.properties ?? {})),
         }));
       case "invalid_union": {
-        // The faults inside a setting that may be a record and is one.
-        const within = issue.errors.find((inner) =>
-          inner.some(({ path, code }) => path.length > 0 || code === "unrecognized_keys"),
-        );
-        if (within === undefined) return fault(must);
+        // The faults inside a setting that may be a record and is one: of the record that it comes
+        // closest to.
+        const [within] = issue.errors
+          .filter((inner) =>
+            inner.some(({ path, code }) => path.length > 0 || code === "unrecognized_keys"),
+          )
+          .sort((a, b) => unknownKeys(a) - unknownKeys(b));
+        if (within === undefined)
+          return fault(`${isRecordAlone(node) ? kindText(valueAt(data, path), node) : ""}${must}`);
         const inside = within.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }));
         return tableFaults(inside, schema, data);
       }
@@ -88,6 +92,19 @@ export function tableFaults(
         return fault(`${must}${otherUrlHint(path.at(-1), valueAt(data, path))}`);
     }
   });
+}
+
+/** Whether a setting may be several records, and nothing else. */
+function isRecordAlone(node: JsonSchema | null): boolean {
+  return node?.anyOf?.every(({ properties }) => properties !== undefined) === true;
+}
+
+/** How many settings a record has that are unknown in a table. */
+function unknownKeys(issues: readonly z.core.$ZodIssue[]): number {
+  return issues.reduce(
+    (sum, issue) => sum + (issue.code === "unrecognized_keys" ? issue.keys.length : 0),
+    0,
+  );
 }
 
 /** A hint if the value belongs in the provider's other URL setting. */

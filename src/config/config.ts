@@ -22,6 +22,7 @@ import {
   flags as flagTable,
   profile as profileTable,
 } from "./schema.ts";
+import { type VendorUse, vendorUses } from "./vendor-providers.ts";
 import { warningsOf } from "./warnings.ts";
 
 /** Input of a configuration. */
@@ -38,7 +39,13 @@ export interface ConfigInput {
 /** A configuration, or all of its faults. */
 export type ConfigResult =
   /** `warnings`: settings that are valid but probably mistakes. */
-  | { readonly ok: true; readonly config: Config; readonly warnings: readonly ConfigFault[] }
+  | {
+      readonly ok: true;
+      readonly config: Config;
+      readonly warnings: readonly ConfigFault[];
+      /** The entries of vendors, where they stand. */
+      readonly vendors: readonly (VendorUse & { readonly line: number; readonly column: number })[];
+    }
   | { readonly ok: false; readonly faults: readonly ConfigFault[] };
 
 /** Milliseconds a call may take, all attempts together, by class of method. */
@@ -77,11 +84,12 @@ export function loadConfig(input: ConfigInput): ConfigResult {
     return { ok: false, faults };
   const doubts = warningsOf(document.data, file.data);
   const warnings = doubts.map((doubt) => placed(input.file, document, doubt));
-  return {
-    ok: true,
-    config: frozen(configOf(file.data, env.data, flag.data, production)),
-    warnings,
-  };
+  const config = frozen(configOf(file.data, env.data, flag.data, production));
+  const vendors = vendorUses(file.data, config.chains).map((use) => ({
+    ...use,
+    ...document.valueAt(use.path),
+  }));
+  return { ok: true, config, warnings, vendors };
 }
 
 const MAX_FAULTS = 1_000;

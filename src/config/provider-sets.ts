@@ -3,6 +3,7 @@
 // the file, and for chains that are opened when somebody calls them.
 import { parse as lookUpSuffix } from "tldts";
 import type { Chain } from "../core/provider/chain.ts";
+import { scopeOf } from "../core/provider/method-scope.ts";
 import { operatorOf } from "../core/provider/operator.ts";
 import type { HedgeSettings, Provider, ProviderSet } from "../core/provider/profile.ts";
 import type { KnownChain } from "../presets/chains.ts";
@@ -10,6 +11,7 @@ import { chainOfFacts } from "./chains.ts";
 import { named } from "./kinds.ts";
 import { type ConfigFile, providerSet, provider as providerTable } from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
+import { type ProviderFile, providersOn, vendorOfDomain } from "./vendor-providers.ts";
 
 /** The profile of URLs that name none, of those with these slugs. */
 export function defaultProfile(slugs: readonly string[]): string {
@@ -36,7 +38,6 @@ export interface ServedChain {
 
 type ProfileFile = ConfigFile["profiles"][string];
 type SetFile = ProfileFile["chains"][string];
-type ProviderFile = NonNullable<SetFile["providers"]>[number];
 
 /** The providers of every profile on one chain, by slug; profiles that have none are left out. */
 export function providerSets(
@@ -46,7 +47,8 @@ export function providerSets(
   const entries = profiles.map(({ slug, settings }) => {
     const name = Object.keys(settings.chains).find(served.isNamed);
     const set = name === undefined ? undefined : settings.chains[name];
-    return { slug, settings, set, providers: set?.providers ?? [] };
+    const providers = providersOn(served.chain, set?.providers ?? [], settings.providers);
+    return { slug, settings, set, providers };
   });
   const ofPublic = defaultProfile(profiles.map(({ slug }) => slug));
   const areNamed = entries.some(({ providers }) => providers.length > 0);
@@ -55,7 +57,8 @@ export function providerSets(
     const found = usesPublic ? publicProviders(served.known) : providers;
     if (found.length === 0) return [];
     const sharedSettings = ofProfile(settings, served.isCached);
-    return [[slug, { ...setOf(served.chain, set, found), ...sharedSettings }] as const];
+    const own = setOf(served.chain, set, found, settings.transactions === "relays");
+    return [[slug, { ...own, ...sharedSettings }] as const];
   });
   return new Map(sets);
 }
@@ -120,7 +123,12 @@ function operatorNameOf(url: string): string {
   return label;
 }
 
-function setOf(chain: Chain, set: SetFile, providers: readonly ProviderFile[]): ProviderSet {
+function setOf(
+  chain: Chain,
+  set: SetFile,
+  providers: readonly ProviderFile[],
+  usesRelays: boolean,
+): ProviderSet {
   const aliases = aliasesOf(providers);
   const { kinds, log_verification, ...subscriptions } = set.subscriptions;
   return {
@@ -130,9 +138,10 @@ function setOf(chain: Chain, set: SetFile, providers: readonly ProviderFile[]): 
     ...named(subscriptions),
     logVerification: log_verification ?? null,
     subscriptionKinds: kinds,
-    providers: providers.map((provider, index) =>
-      providerOf(provider, index, aliases[index] ?? `p${index + 1}`),
-    ),
+    providers: providers.map((provider, index) => ({
+      ...providerOf(provider, index, aliases[index] ?? `p${index + 1}`),
+      scope: scopeOf({ ...provider, methods: provider.methods ?? null, usesRelays }),
+    })),
   };
 }
 
@@ -154,7 +163,8 @@ function aliasesOf(providers: readonly ProviderFile[]): readonly string[] {
 }
 
 function providerOf(provider: ProviderFile, index: number, alias: string): Provider {
-  const { capabilities, limits, batch, url, ws_url, name, region, headers, ...plain } = provider;
+  const { capabilities, limits, batch, url, ws_url, name, region, headers, ...rest } = provider;
+  const { operator, kind: _, methods: __, ...plain } = rest;
   const { limits: blocks, error_rules, ...lacks } = capabilities;
   const http = url === undefined ? null : splitCredentials(url);
   const ws = ws_url === undefined ? null : splitCredentials(ws_url);
@@ -167,7 +177,7 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
     index,
     name: name ?? plain.id,
     alias,
-    operator: operatorOf(addresses, lookUpSuffix),
+    operator: operator ?? vendorOfDomain(operatorOf(addresses, lookUpSuffix)),
     budget:
       limits === undefined
         ? null

@@ -57,6 +57,8 @@ const RULES = `## Rules across settings
 - Names and aliases of chains lead to one chain only, letter case ignored; a decimal one may not be another chain's id; none may be a
   strategy, \`all\`, or a word of the URL grammar (\`fastest\`, \`rpc\`, \`ws\`, \`k\`, …).
 - Provider ids are unique per chain and profile; so are aliases, also against the ids of others.
+- An entry of a vendor names a known vendor and plan, has a \`key\` where the vendor's addresses hold one, and names in \`chains\` only
+  chains that the vendor serves. Two entries of one vendor on a chain have an \`id\` each.
 - Every provider has \`url\`, \`ws_url\` or both. Credentials in a URL (\`https://user:password@host\`) are sent as an \`Authorization\`
   header, so \`headers\` may not have that header as well, and \`url\` and \`ws_url\` must carry the same ones.
 - A profile names only chains that are configured, or known ones with \`chains: all\`. At least one chain is configured, or
@@ -122,8 +124,8 @@ function innersOf(node: JsonSchema): readonly InnerRecord[] {
   const values = valuesOf(record ?? node);
   const value = values === null ? null : recordOf(values);
   const named = value === null ? [] : [{ node: value, suffix: ".NAME" }];
-  const item = node.items?.properties === undefined ? [] : [{ node: node.items, suffix: "[]" }];
-  return [...own, ...named, ...item];
+  const item = node.items === undefined ? null : recordOf(node.items);
+  return [...own, ...named, ...(item === null ? [] : [{ node: item, suffix: "[]" }])];
 }
 
 function environmentSection(): string {

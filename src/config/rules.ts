@@ -11,6 +11,7 @@ import { namedChains, servesAll } from "./chains.ts";
 import type { TableFault } from "./config-fault.ts";
 import { found, type ReportFault, type RuleInput, type RulePath, valueAt } from "./rule.ts";
 import { splitCredentials } from "./url-credentials.ts";
+import { isVendorEntry, vendorRules } from "./vendor-rules.ts";
 
 /** Every broken rule of a configuration file. */
 export function brokenRules(data: unknown, around: RuleInput["around"]): readonly TableFault[] {
@@ -32,6 +33,7 @@ const RULES: readonly ((report: ReportFault, input: RuleInput) => void)[] = [
   methodRules,
   profileRules,
   providerRules,
+  vendorRules,
   cacheRules,
   hedgeRules,
 ];
@@ -160,7 +162,7 @@ function providerRules(report: ReportFault, { data }: RuleInput): void {
       );
     nameRules(report, path, providers);
     for (const [index, provider] of providers.entries()) {
-      if (!isRecord(provider)) continue;
+      if (!isRecord(provider) || isVendorEntry(provider)) continue;
       endpointRules(report, [...path, index], provider);
       limitRules(report, [...path, index, "limits"], provider);
     }

@@ -5,6 +5,7 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 import { DEFAULT_FINALITY_DEPTH } from "../core/provider/blocks/finality.ts";
+import { PROVIDER_KINDS } from "../core/provider/method-scope.ts";
 import { CONSISTENCIES, DEFAULT_CONSISTENCY } from "../core/provider/profile.ts";
 import { REGION_PREFERENCES } from "../core/provider/region.ts";
 import { ERROR_CATEGORIES } from "../core/provider-errors/category.ts";
@@ -34,6 +35,7 @@ import {
   whole,
 } from "./kinds.ts";
 import { splitCredentials } from "./url-credentials.ts";
+import { vendorEntryOf } from "./vendor-entry.ts";
 
 /** The deadline classes, as spelled in the file. */
 const DEADLINES = ["cheap", "standard", "default", "trace_tx", "trace_block"] as const;
@@ -161,7 +163,10 @@ const budget = settings({
     .refine((prices) => Object.keys(prices).length <= MAX_PRICES)
     .meta({ title: `a map of up to ${MAX_PRICES} method names to whole numbers up to 1000000` })
     .default({})
-    .describe("What a request of a method costs, in credits; methods that are not named: 1."),
+    .describe("What a request of a method costs, in credits."),
+  default_credits: whole(0, 1_000_000)
+    .default(1)
+    .describe("What a request of a method costs that `credits` does not name."),
 })
   .optional()
   .describe(
@@ -189,6 +194,7 @@ const batch = settings({
       "hour.",
   );
 
+/** One upstream endpoint. */
 export const provider = settings({
   id: word.describe("Identifier in pins, logs and metrics; unique per chain and profile."),
   name: label.optional().describe("Human-readable name. Default: the id."),
@@ -235,6 +241,29 @@ export const provider = settings({
         "request costs as many as `limits.credits` says, else one. `null` = not declared: asked " +
         "after those with a price.",
     ),
+  operator: word
+    .optional()
+    .describe(
+      "Who runs it: providers of one operator count as one voice where two must agree. Default: " +
+        "the vendor, else the registrable domain of its address.",
+    ),
+  kind: oneOf(PROVIDER_KINDS, "node").describe(
+    "What it is for. `bundler`: user operations (ERC-4337), for which it is asked before nodes. " +
+      "`logs`: logs, for which it is asked before nodes, and blocks. `relay`: transactions that " +
+      "must not spread; it is asked only where a call pins it, or the profile says `transactions: " +
+      "relays`. All of these are asked for nothing else.",
+  ),
+  methods: z
+    .array(methodName)
+    .min(1)
+    .max(500)
+    .meta({ title: "a list of 1 to 500 method names" })
+    .optional()
+    .describe(
+      "All that it is asked for, beside `eth_chainId`; where that is refused, it is taken to be " +
+        "on its chain. Without `eth_blockNumber` its height is not known, and its answers are not " +
+        "kept. Default: all methods, or those of its `kind`.",
+    ),
   archival: flag(false).describe(
     "Serves state, proofs and traces of any block, however old. Old blocks, transactions, " +
       "receipts and logs are asked of others as well, logs after those that have an archive or a " +
@@ -249,6 +278,13 @@ export const provider = settings({
   capabilities,
 }).describe("One upstream endpoint.");
 
+/** A vendor's entry in place of a provider. */
+const vendorEntry = vendorEntryOf(
+  provider.shape,
+  url(["http:", "https:", "ws:", "wss:"], "an http://, https://, ws:// or wss:// URL"),
+);
+
+/** The providers of one profile on one chain. */
 export const providerSet = settings({
   selection: section({
     max_lag_blocks: count(0, 1_000_000, 5).describe(
@@ -302,14 +338,16 @@ export const providerSet = settings({
     ),
   }).describe("Shared WebSocket subscriptions."),
   providers: z
-    .array(provider)
+    .array(z.union([provider, vendorEntry]))
     .min(1)
     .max(MAX_PROVIDERS)
     .optional()
     .meta({ title: `a list of 1 to ${MAX_PROVIDERS} providers` })
     .describe(
-      "The upstream endpoints. May be left out in the profile that serves URLs without one, where " +
-        "the public addresses of a known chain are to be used.",
+      "The upstream endpoints. An item may also be an entry of a vendor, as in `providers` of the " +
+        "profile, for this chain. May be left out where vendors of the profile join, and in the " +
+        "profile that serves URLs without one, where the public addresses of a known chain are " +
+        "used.",
     ),
 }).describe("The providers of one profile on one chain. The key is the chain's name.");
 
@@ -397,6 +435,13 @@ export const profile = settings({
   cache: profileCache,
   routing: routing.prefault({}).describe("How calls are routed that say nothing of it."),
   chains: byName(word, providerSet).describe("By chain name, as under `chains`."),
+  providers: list(vendorEntry, MAX_PROVIDERS).describe(
+    "Vendors by one line each, for all chains of the file that they serve: `{ vendor: alchemy, " +
+      'key: "…" }`. Which vendors and plans there are: docs/vendors.md.',
+  ),
+  transactions: oneOf(["nodes", "relays"], "nodes").describe(
+    "Who transactions are handed to: nodes, or providers of `kind: relay` alone.",
+  ),
   hedge: hedge.optional().describe("As `hedge` at the top. Default: that one."),
   consistency: consistency.optional().describe("As `consistency` at the top. Default: that one."),
 }).describe(

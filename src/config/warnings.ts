@@ -1,10 +1,12 @@
 // Warnings about settings that are valid but probably mistakes. Names settings and never shows
 // values, which may be secrets.
-import { chainWords, namedChains } from "./chains.ts";
+import { VENDORS } from "../presets/vendors.ts";
+import { chainOf, chainWords, namedChains } from "./chains.ts";
 import type { TableFault } from "./config-fault.ts";
 import { bytesOf } from "./kinds.ts";
 import { publicProviders } from "./provider-sets.ts";
 import type { ConfigFile } from "./schema.ts";
+import { providersOn, vendorUses } from "./vendor-providers.ts";
 
 /** Text that stands for a key in documentation, such as `YOUR_API_KEY` or `<api-key>`. */
 const PLACEHOLDER =
@@ -24,6 +26,7 @@ export function warningsOf(data: unknown, file: ConfigFile): readonly TableFault
   warnOfCache(warn, file);
   warnOfSales(warn, file);
   warnOfFailover(warn, file);
+  warnOfVendors(warn, file);
   return found;
 }
 
@@ -107,11 +110,14 @@ function warnOfFailover(warn: Warn, file: ConfigFile): void {
   const named = namedChains(file);
   const words = chainWords(named);
   const provided = new Set(
-    Object.values(file.profiles).flatMap(({ chains }) =>
-      Object.entries(chains).flatMap(([name, { providers }]) =>
+    Object.values(file.profiles).flatMap(({ chains, providers: joining }) => [
+      ...Object.entries(chains).flatMap(([name, { providers }]) =>
         providers === undefined ? [] : [words.get(name.toLowerCase())],
       ),
-    ),
+      ...named.flatMap((each) =>
+        providersOn(chainOf(each, words), [], joining).length === 0 ? [] : [each.chainName],
+      ),
+    ]),
   );
   for (const { key, chainName, known } of named)
     if (!provided.has(chainName) && publicProviders(known).length === 1)
@@ -119,4 +125,28 @@ function warnOfFailover(warn: Warn, file: ConfigFile): void {
         ["chains", key],
         "has no failover: one public address is known of it, and no profile names a provider",
       );
+}
+
+/** What is not known of the vendors that a profile names, and where they join nothing. */
+function warnOfVendors(warn: Warn, file: ConfigFile): void {
+  const named = namedChains(file);
+  const words = chainWords(named);
+  const chains = named.map((each) => chainOf(each, words));
+  for (const { path, vendor: word, isNarrow, lacks } of vendorUses(file, chains)) {
+    const vendor = VENDORS.get(word);
+    if (vendor === undefined || isNarrow) continue;
+    const { name } = vendor;
+    if (vendor.chains === "any")
+      warn(path, `joins every chain: which ones ${name} serves is not known; \`chains\` says it`);
+    else if (vendor.chains === "endpoints" && lacks.length > 0)
+      warn(path, `joins no chain without an address: it has none for ${namesOf(lacks)}`);
+    else if (lacks.length === chains.length && chains.length > 0)
+      warn(path, `has no effect: ${name} serves no chain of this file, as far as is known`);
+  }
+}
+
+const MAX_NAMES = 20;
+
+function namesOf(names: readonly string[]): string {
+  return names.slice(0, MAX_NAMES).join(", ") + (names.length > MAX_NAMES ? ", …" : "");
 }

@@ -165,6 +165,7 @@ describe("configuration: what is accepted", () => {
       blockAgeMethods: new Set(),
       errorRules: [],
       guarded: false,
+      scope: null,
     });
   });
 
@@ -287,6 +288,7 @@ limits: { max_attempts: 5 }
         monthly: 20_000,
         resetsOn: 15,
         credits: new Map([["eth_getLogs", 75]]),
+        defaultCredits: 1,
       },
       price: 0.4,
       archival: true,
@@ -299,6 +301,7 @@ limits: { max_attempts: 5 }
       blockAgeMethods: new Set(["eth_call"]),
       errorRules: [{ code: 30, messageContains: ["free tier"], category: "rate_limit" }],
       guarded: false,
+      scope: null,
     });
   });
 
