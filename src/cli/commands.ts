@@ -35,7 +35,7 @@ export const COMMANDS: Commands = {
       ),
     },
     notes: [
-      "Signals: SIGHUP reads providers and limits again, SIGTERM and SIGINT finish what was " +
+      "Signals: SIGHUP reads chains, providers and limits again, SIGTERM and SIGINT finish what was " +
         "accepted and end (a second one ends at once).",
       "Environment: NODE_ENV=production refuses development settings; SVC_SECRET (at least 32 " +
         "bytes) is needed there with hosted.enabled.",
@@ -108,6 +108,13 @@ export const COMMANDS: Commands = {
         "same address is tried.",
       "No address is printed with its key.",
     ],
+  },
+  "providers check": {
+    run: async (input) => (await import("./providers-check.ts")).checkProviders(input),
+    operands: "[FILE]",
+    does:
+      "Tells which vendors of a configuration close or have closed, which facts are more than a " +
+      "year old, and which addresses are not known. Exit code 1 where one closes within 90 days.",
   },
   export: {
     run: async (input) => (await import("./export.ts")).exportStore(input),
