@@ -1,10 +1,12 @@
 // Writes what is known of chains (`src/presets/chains.tsv`) from `viem/chains`, with corrections. A
-// test compares the committed file with it. The public addresses of `svc.yml` come first.
+// test compares the committed file with it. The public addresses of `svc.yml` come first, then
+// those of vendors that need no key.
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Chain } from "viem";
 import * as definitions from "viem/chains";
 import { parse } from "yaml";
 import { KNOWN_CHAINS_FILE, type KnownChain, wordOf } from "../src/presets/chains.ts";
+import { vendorProviders } from "../src/presets/vendors.ts";
 
 /** Names in URLs where the usual one does not follow from viem's. */
 const SLUGS: Readonly<Record<string, string>> = {
@@ -102,6 +104,9 @@ const ONE_NETWORK: Readonly<Record<number, string>> = {
   200901: "bitlayer",
 };
 
+/** Vendors that serve a list of chains without a key. */
+const KEYLESS_VENDORS = ["publicnode", "1rpc"];
+
 const TEST_WORDS = /\b(?:testnet|devnet|sepolia|goerli|holesky|hoodi|previewnet)\b/i;
 const ROOT = new URL("../", import.meta.url);
 
@@ -122,7 +127,12 @@ export function chainList(): string {
   const taken = new Set(drafts.map(({ slug }) => wordOf(slug)));
   const configured = configuredUrls();
   const lines = drafts
-    .map((draft) => knownOf(draft, drafts, { taken, urls: configured.get(draft.slug) ?? [] }))
+    .map((draft) =>
+      knownOf(draft, drafts, {
+        taken,
+        urls: [...(configured.get(draft.slug) ?? []), ...vendorUrls(draft.chain)],
+      }),
+    )
     .sort((a, b) => a.chainId - b.chainId || (a.chainName < b.chainName ? -1 : 1))
     .map(lineOf);
   return `${HEADER}${lines.join("\n")}\n`;
@@ -231,6 +241,14 @@ function configuredUrls(): ReadonlyMap<string, readonly string[]> {
       providers.flatMap(({ url, ws_url }) => [url ?? "", ws_url ?? ""]),
     ]),
   );
+}
+
+/** The addresses of vendors that need no key. */
+function vendorUrls({ id: chainId }: Chain): readonly string[] {
+  return KEYLESS_VENDORS.flatMap((vendor) => {
+    const { url, ws_url } = vendorProviders({ vendor }, { chainId }) ?? {};
+    return [url, ws_url].filter((address) => typeof address === "string");
+  });
 }
 
 /** What is read of the shipped configuration. */

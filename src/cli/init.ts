@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import { stdin, stdout } from "node:process";
 import { createInterface } from "node:readline/promises";
 import { knownChain } from "../presets/chains.ts";
+import { VENDORS } from "../presets/vendors.ts";
 import { type CommandInput, codeOf, refuse } from "./command.ts";
 import { DEFAULT_FILE } from "./read-config.ts";
 
@@ -130,30 +131,23 @@ function vendorsIn(text: string): readonly ChosenVendor[] | string {
   const chosen: ChosenVendor[] = [];
   for (const part of partsOf(text)) {
     const [vendor = "", variable] = part.split("=");
-    const needsKey = INIT_VENDORS.get(vendor);
-    if (needsKey === undefined)
+    const row = INIT_VENDORS.get(vendor);
+    if (row === undefined)
       return `vendors are named ${[...INIT_VENDORS.keys()].join(", ")}, each with =VARIABLE for its key`;
     if (variable !== undefined && !VARIABLE.test(variable))
       return (
         `what follows ${vendor}= must be the name of an environment variable, such as ` +
         `${variableOf(vendor)}: keys do not go into the file`
       );
-    const isNeeded = needsKey || variable !== undefined;
+    const isNeeded = row.key === "required" || variable !== undefined;
     chosen.push({ vendor, variable: isNeeded ? (variable ?? variableOf(vendor)) : null });
   }
   return chosen;
 }
 
-/** Vendors whose addresses follow from a chain and a key. */
-const KEYED =
-  "alchemy ankr blockdaemon blockpi drpc dwellir etherspot goldsky infura nodereal onfinality " +
-  "routemesh tenderly";
-/** The same where a key may be left out, or none is needed. */
-const KEYLESS = "1rpc envio pimlico publicnode thirdweb";
-
-/** By name, whether each needs a key. */
-export const INIT_VENDORS: ReadonlyMap<string, boolean> = new Map(
-  [KEYED, KEYLESS].flatMap((names) => names.split(" ").map((name) => [name, names === KEYED])),
+/** The vendors that are open, and whose addresses follow from a chain and a key. */
+export const INIT_VENDORS: typeof VENDORS = new Map(
+  [...VENDORS].filter(([, { sunset, chains }]) => sunset === undefined && chains !== "endpoints"),
 );
 
 /** In capitals: what looks otherwise may be a key. */

@@ -1,7 +1,6 @@
 // `svc init`: what answers mean, and that every file it can write is valid and holds no key.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parse } from "yaml";
 import { choicesOf, configText, INIT_VENDORS, type InitChoices } from "../../src/cli/init.ts";
 import { load } from "../config/config-fixture.ts";
 
@@ -16,30 +15,25 @@ test("answers become choices; ids and aliases become names", () => {
 });
 
 test("a vendor that needs a key has a variable of its name", () => {
-  for (const [vendor, needsKey] of INIT_VENDORS) {
+  for (const [vendor, { key }] of INIT_VENDORS) {
     const [{ variable } = { variable: null }] = chosen({ vendors: vendor }).vendors;
-    if (needsKey) assert.match(variable ?? "", /^[A-Z][A-Z0-9_]*_KEY$/, vendor);
+    if (key === "required") assert.match(variable ?? "", /^[A-Z][A-Z0-9_]*_KEY$/, vendor);
     else assert.equal(variable, null, vendor);
   }
 });
 
-test("every file that it writes is valid", () => {
+test("every file that it writes is valid, with the keys of all vendors in the environment", () => {
   for (const chains of ["all", "base,ethereum"])
-    for (const hosted of ["yes", "no"]) {
-      const result = load(configText(chosen({ chains, hosted })));
-      assert.ok(result.ok, JSON.stringify(result.ok ? [] : result.faults));
-      assert.equal(result.config.onDemand === null, chains !== "all");
-      assert.equal(result.config.hosted === null, hosted === "no");
-    }
-});
-
-test("vendors are entries of the profile of URLs that name none, with the names of variables", () => {
-  const { profiles } = parse(configText(chosen({ vendors: "drpc,1rpc,infura=OUR_INFURA_KEY" })));
-  assert.deepEqual(profiles.public.providers, [
-    { vendor: "drpc", key: "$" + "{DRPC_KEY}" },
-    { vendor: "1rpc" },
-    { vendor: "infura", key: "$" + "{OUR_INFURA_KEY}" },
-  ]);
+    for (const hosted of ["yes", "no"])
+      for (const vendors of ["", [...INIT_VENDORS.keys()].join(",")]) {
+        const choices = chosen({ chains, hosted, vendors });
+        const variables = choices.vendors.flatMap(({ variable }) => variable ?? []);
+        const env = Object.fromEntries(variables.map((name) => [name, "0123456789abcdef"]));
+        const result = load(configText(choices), env);
+        assert.ok(result.ok, JSON.stringify(result.ok ? [] : result.faults));
+        assert.equal(result.config.onDemand === null, chains !== "all");
+        assert.equal(result.config.hosted === null, hosted === "no");
+      }
 });
 
 function chosen(answers: Readonly<Record<string, string>>): InitChoices {

@@ -65,7 +65,7 @@ test("package: the service answers from it, and changes nothing in its folder", 
   const config = `
 server: { workers: 2 }
 data_dir: ${JSON.stringify(join(home, "data"))}
-chains: { ethereum: { chain_id: 1, name: Ethereum } }
+chains: { ethereum: {} }
 profiles:
   public: { chains: { ethereum: { providers: [{ id: a, url: ${upstream.url} }] } } }
 `;

@@ -9,7 +9,7 @@ import { until } from "../fakes/service-fixture.ts";
 test("without a file every known chain is served to this machine, and said so", async (t) => {
   const folder = emptyFolder(t);
   const { child, output, ended } = runCommand(t, folder, ["--port", "0"]);
-  await until("the greeting", () => output().includes("svc init"));
+  await until("the greeting", () => output().includes("init` writes it"));
   const base = /svc is ready at (http:\/\/127\.0\.0\.1:\d+)/.exec(output())?.[1] ?? "";
   assert.match(output(), new RegExp(`curl -s ${base}/rpc/ethereum `));
   assert.ok(output().includes(`${base}/dashboard`));
