@@ -3,9 +3,11 @@
 // the file, and for chains that are opened when somebody calls them.
 import { parse as lookUpSuffix } from "tldts";
 import type { Chain } from "../core/provider/chain.ts";
+import { readBound } from "../core/provider/history.ts";
 import { scopeOf } from "../core/provider/method-scope.ts";
 import { operatorOf } from "../core/provider/operator.ts";
 import type { HedgeSettings, Provider, ProviderSet } from "../core/provider/profile.ts";
+import { RESOURCES } from "../core/rpc/method.ts";
 import type { KnownChain } from "../presets/chains.ts";
 import { chainOfFacts } from "./chains.ts";
 import { named } from "./kinds.ts";
@@ -166,6 +168,10 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
   const { capabilities, limits, batch, url, ws_url, name, region, headers, ...rest } = provider;
   const { operator, kind: _, methods: __, ...plain } = rest;
   const { limits: blocks, error_rules, ...lacks } = capabilities;
+  const bounds = RESOURCES.flatMap((resource) => {
+    const bound = readBound(lacks[resource] ?? "");
+    return bound === null ? [] : [[resource, bound] as const];
+  });
   const http = url === undefined ? null : splitCredentials(url);
   const ws = ws_url === undefined ? null : splitCredentials(ws_url);
   const authorization = http?.authorization ?? ws?.authorization ?? null;
@@ -185,6 +191,7 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
     batch: batch === undefined ? null : named(batch),
     region: region ?? null,
     headers: authorization === null ? headers : { ...headers, Authorization: authorization },
+    history: Object.fromEntries(bounds),
     unsupportedMethods: new Set(lacks.unsupported_methods),
     unsupportedCategories: new Set(lacks.unsupported_categories),
     blockAgeMethods: new Set(blocks.block_age_methods),

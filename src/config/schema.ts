@@ -5,13 +5,14 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 import { DEFAULT_FINALITY_DEPTH } from "../core/provider/blocks/finality.ts";
+import { BOUND_WORDS, byResource } from "../core/provider/history.ts";
 import { PROVIDER_KINDS } from "../core/provider/method-scope.ts";
 import { CONSISTENCIES, DEFAULT_CONSISTENCY } from "../core/provider/profile.ts";
 import { REGION_PREFERENCES } from "../core/provider/region.ts";
 import { ERROR_CATEGORIES } from "../core/provider-errors/category.ts";
 import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
 import { DEFAULT_STRATEGY, STRATEGY_SPELLINGS } from "../core/routing/strategy.ts";
-import { CATEGORIES } from "../core/rpc/method.ts";
+import { CATEGORIES, type Resource } from "../core/rpc/method.ts";
 import { LOG_VERIFICATIONS } from "../core/stream/log-verification.ts";
 import { VENDOR_KINDS } from "../core/stream/subscription.ts";
 import { DEFAULT_BLOCK_TIME_MS } from "./chains.ts";
@@ -128,10 +129,36 @@ const providerLimits = section({
   ),
   block_age_methods: methodNames
     .default([])
-    .describe("Methods that `max_block_age` binds; empty = every method with a block parameter."),
+    .describe(
+      "Methods that `max_block_age` binds; empty = every method that reads something of which " +
+        "`capabilities` does not say how far back it goes.",
+    ),
 }).describe("Declared limits. Calls beyond them go to other providers first.");
 
+/** How far back a provider has one kind of data. */
+const historyBound = z
+  .union([whole(0, Number.MAX_SAFE_INTEGER), z.string().regex(BOUND_WORDS)])
+  .meta({ title: "the number of the oldest block, `last N` blocks behind the head, or `none`" })
+  .optional();
+
+const RESOURCE_TEXTS: Readonly<Record<Resource, string>> = {
+  state: "balances, code, storage and calls",
+  transactions: "transactions by hash or place",
+  receipts: "receipts",
+  logs: "logs",
+  blocks: "blocks",
+  proofs: "proofs of state",
+  traces: "traces",
+};
+
 const capabilities = section({
+  ...byResource((resource) =>
+    historyBound.describe(
+      `How far back it has ${RESOURCE_TEXTS[resource]}: the number of the oldest block (\`0\` = ` +
+        "all), `last N` (so many blocks behind the head), or `none`. Default: as `archival`, " +
+        "`limits.max_block_age` or the node itself says.",
+    ),
+  ),
   unsupported_methods: methodNames.default([]).describe("Methods this provider does not serve."),
   unsupported_categories: list(z.enum([...CATEGORIES]), 50).describe(
     "Method categories this provider does not serve.",
@@ -265,9 +292,10 @@ export const provider = settings({
         "kept. Default: all methods, or those of its `kind`.",
     ),
   archival: flag(false).describe(
-    "Serves state, proofs and traces of any block, however old. Old blocks, transactions, " +
-      "receipts and logs are asked of others as well, logs after those that have an archive or a " +
-      "`max_block_age`.",
+    "Serves state, proofs and traces of any block, however old; of blocks, transactions, receipts " +
+      "and logs the same is assumed, unless `capabilities` or the node says otherwise. `false`: " +
+      "state, proofs and traces as far back as `archival_threshold`, unless they say otherwise. " +
+      "Old logs are asked first of providers that are known to have them.",
   ),
   region: word
     .optional()

@@ -158,6 +158,7 @@ function providerOf({ id, url, wsUrl }: Devnet["providers"][number], index: numb
     pipelining: false,
     price: null,
     archival: false,
+    history: {},
     region: null,
     headers: {},
     unsupportedMethods: new Set(),

@@ -156,6 +156,7 @@ describe("configuration: what is accepted", () => {
       pipelining: false,
       price: null,
       archival: false,
+      history: {},
       region: null,
       headers: {},
       unsupportedMethods: new Set(),
@@ -215,6 +216,9 @@ profiles:
             capabilities:
               unsupported_methods: [eth_getProof]
               unsupported_categories: [trace, debug]
+              state: last 128
+              logs: 15537394
+              traces: none
               limits: { max_block_range: 10000, max_block_age: 128, block_age_methods: [eth_call] }
               error_rules: [ { code: 30, message_contains: ["Free Tier"], category: rate_limit } ]
 hosted: { enabled: false }
@@ -292,6 +296,11 @@ limits: { max_attempts: 5 }
       },
       price: 0.4,
       archival: true,
+      history: {
+        state: { oldest: 0, window: 128 },
+        logs: { oldest: 15_537_394, window: Number.POSITIVE_INFINITY },
+        traces: { oldest: Number.POSITIVE_INFINITY, window: Number.POSITIVE_INFINITY },
+      },
       region: "eu-west",
       headers: { Authorization: "Bearer x" },
       unsupportedMethods: new Set(["eth_getProof"]),

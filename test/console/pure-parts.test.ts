@@ -86,6 +86,7 @@ const PROVIDER: ProviderMetrics = {
   id: "a",
   name: "a",
   region: null,
+  capabilities: [],
   state: "good",
   state_since: null,
   cause: null,

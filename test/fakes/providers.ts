@@ -50,6 +50,7 @@ export function fakeProvider(index: number, overrides: Partial<Provider> = {}): 
     pipelining: false,
     price: null,
     archival: false,
+    history: {},
     region: null,
     headers: {},
     unsupportedMethods: new Set(),

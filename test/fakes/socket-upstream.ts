@@ -5,7 +5,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocket, WebSocketServer } from "ws";
-import { isFinalityProbe } from "./upstream.ts";
+import { isFinalityProbe, NO_METHOD } from "./upstream.ts";
 
 /** One JSON-RPC request that reached the provider. */
 export interface SocketAsked {
@@ -267,6 +267,8 @@ class Peer implements SocketPeer {
     const id = /"id"\s*:\s*("(?:[^"\\]|\\.)*"|[^,}\s]+)/.exec(body)?.[1] ?? "null";
     if (isFinalityProbe({ method, params }))
       return this.send(`{"jsonrpc":"2.0","id":${id},"result":null}`);
+    if (method === "eth_capabilities")
+      return this.send(`{"jsonrpc":"2.0","id":${id},"error":${NO_METHOD}}`);
     const asked: SocketAsked = { method, id, params, body };
     this.#node.asked.push(asked);
     const reply: SocketReplier = {

@@ -50,6 +50,8 @@ export interface ScriptedUpstream {
   script(next: Script): void;
   /** What probes are told; null = probes are answered by the script as well. */
   probesSay(facts: { chainId: number; height: number } | null): void;
+  /** What it reports by `eth_capabilities`; null = it refuses the method, as at first. */
+  reports(next: unknown): void;
   close(): Promise<void>;
 }
 
@@ -59,6 +61,9 @@ export interface ScriptedUpstream {
  */
 export const KEPT_OPEN_MS = 600_000;
 const PROBES = new Set(["eth_chainId", "eth_blockNumber"]);
+
+/** The error of a node that does not know a method. */
+export const NO_METHOD = '{"code":-32601,"message":"the method does not exist"}';
 
 /** Whether a request is the prober's, for the finalized block: scripted providers know of none. */
 export function isFinalityProbe(asked: {
@@ -81,6 +86,7 @@ export async function scriptedUpstream(
 ): Promise<ScriptedUpstream> {
   let script = first;
   let facts: { chainId: number; height: number } | null = { chainId: 1, height: 100 };
+  let history: unknown = null;
   let probes = 0;
   const asked: Asked[] = [];
   const sockets = new Set<Socket>();
@@ -121,6 +127,9 @@ export async function scriptedUpstream(
         return;
       }
       if (facts !== null && isFinalityProbe(parsed)) return reply.result("null");
+      if (facts !== null && parsed.method === "eth_capabilities") {
+        return history === null ? reply.error(NO_METHOD) : reply.result(JSON.stringify(history));
+      }
       const one: Asked = {
         path: request.url ?? "/",
         method: parsed.method,
@@ -151,6 +160,9 @@ export async function scriptedUpstream(
     },
     probesSay(next) {
       facts = next;
+    },
+    reports(next) {
+      history = next;
     },
     async close() {
       for (const socket of sockets) socket.destroy();

@@ -140,6 +140,7 @@ test("a full node has old blocks and logs; logs of unknown age are asked of an a
 
 /** Results that are no list. */
 const RESULTS = new Map([
+  ["eth_getBlockReceipts", "[{}]"],
   ["eth_getBalance", '"0x1"'],
   ["eth_getBlockByNumber", "{}"],
 ]);

@@ -10,7 +10,7 @@ const METHODS = [
   "eth_sendUserOperation",
   "zks_estimateFee",
   "eth_getStorageValues",
-  "eth_capabilities",
+  "eth_config",
   "vendor_doSomething",
 ];
 const MADE_UP = 200;

@@ -16,7 +16,7 @@ import { ProviderGraphs } from "../../components/provider-graphs.tsx";
 import { METHOD_COLUMNS, type MethodRow, ProviderTable } from "../../components/provider-table.tsx";
 import { MAX_POINTS, RangePicker, useRange } from "../../components/range-picker.tsx";
 import { TableCard } from "../../components/table.tsx";
-import { plural, textList } from "../../format/text.ts";
+import { count, plural, textList } from "../../format/text.ts";
 import { pollMsOf } from "../../health/ranges.ts";
 import { type ProviderPlace, stateWord, worstPlaces } from "../../health/states.ts";
 
@@ -85,6 +85,7 @@ function ProviderView({ places, changed }: ViewProps) {
       </ForOperator>
       <IncidentCard incidents={incidents} />
       <ProviderTable title="Where it is used" places={places} by="place" changed={changed} />
+      <HistoryTable places={places} />
       <MethodsTable places={places} />
       <div class="page-head">
         <h2>Over time</h2>
@@ -153,6 +154,49 @@ function StateSentence({ places }: Pick<ViewProps, "places">) {
     </span>
   );
 }
+
+/** How far back it has what calls read, and where that is known from. */
+function HistoryTable({ places }: Pick<ViewProps, "places">) {
+  const rows = places.flatMap((place) =>
+    place.provider.capabilities.map((capability) => ({ ...capability, place })),
+  );
+  type Row = (typeof rows)[number];
+  return (
+    <TableCard
+      title="How far back"
+      lead="What it has of old blocks. Of what is not listed nothing is known."
+      name="history"
+      columns={[
+        column.text<Row>("resource", "What", ({ resource }) => resource),
+        column.text<Row>("chain", "Chain", ({ place }) => place.chain),
+        column.text<Row>("oldest", "Oldest block", oldestText, {
+          kind: "number",
+          value: ({ oldest_block: oldest }) => oldest,
+        }),
+        column.number<Row>("window", "Blocks kept", ({ window_blocks: window }) => window),
+        column.text<Row>("source", "Known from", ({ source }) => KNOWN_FROM[source]),
+      ]}
+      rows={rows}
+      keyOf={({ place, resource }) => `${place.profile} ${place.chain} ${resource}`}
+      textOf={({ place, resource }) => `${place.chain} ${resource}`}
+      order="resource"
+      empty="Nothing is known of old blocks"
+    />
+  );
+}
+
+type Capability = ProviderPlace["provider"]["capabilities"][number];
+
+function oldestText({ disabled, oldest_block: oldest }: Capability): string {
+  return disabled ? "none" : count(oldest);
+}
+
+const KNOWN_FROM: Readonly<Record<Capability["source"], string>> = {
+  learned: "its refusals",
+  declared: "the configuration",
+  reported: "the node",
+  assumed: "an assumption",
+};
 
 interface PlaceMethod extends MethodRow {
   readonly place: ProviderPlace;

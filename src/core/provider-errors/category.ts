@@ -32,7 +32,7 @@ export type ErrorGroup = (typeof ERROR_GROUPS)[number];
 export type CategoryDecision = readonly [
   replaySafe: Step,
   otherwise: Step,
-  effect: Effect | "cooldown" | "learn_range",
+  effect: Effect | "cooldown" | "learn_range" | "learn_pruned",
   group: ErrorGroup,
 ];
 
@@ -68,14 +68,15 @@ const TABLE = {
   batch: ["return", "return", IGNORED, "too_large"],
 
   // This node cannot serve the request, another may. It has certainly done nothing, so the next
-  // provider may be sent a write as well.
+  // provider may be sent a write as well. `learn_pruned` takes the oldest block that is left, if
+  // the provider names it.
   method_unsupported: ["next", "next", { kind: "learn", what: "method" }, "unsupported"],
   subscription_unsupported: ["next", "next", SUBSCRIPTION, "unsupported"],
   tag_unsupported: ["next", "return", { kind: "learn", what: "tag" }, "unsupported"],
   dialect: ["next", "return", IGNORED, "unsupported"],
   block_missing: ["next", "return", IGNORED, "behind"],
   block_ahead: ["next", "return", IGNORED, "behind"],
-  pruned: ["next", "return", { kind: "learn", what: "pruned" }, "behind"],
+  pruned: ["next", "return", "learn_pruned", "behind"],
   trace_state: ["next", "return", IGNORED, "behind"],
   not_indexed: ["next", "return", IGNORED, "behind"],
   lagging: ["next", "next", { kind: "lag" }, "behind"],
@@ -142,11 +143,17 @@ export function decisionOf(category: string): CategoryDecision {
 
 /**
  * The group of a category. Categories that no rule names are given by the service: `integrity` to
- * an answer to another question, all others to attempts that it ended.
+ * an answer to another question, `unconfirmed` to an empty answer of a provider that may have
+ * dropped what was asked for, all others to attempts that it ended.
  */
 export function errorGroupOf(category: string): ErrorGroup {
-  return DECISIONS.get(category)?.[3] ?? (category === "integrity" ? "server" : "cut");
+  return DECISIONS.get(category)?.[3] ?? GROUPS_OF_OURS.get(category) ?? "cut";
 }
+
+const GROUPS_OF_OURS: ReadonlyMap<string, ErrorGroup> = new Map([
+  ["integrity", "server"],
+  ["unconfirmed", "behind"],
+]);
 
 /** Categories by which a node says that it does not have, or does not have yet, a block. */
 const MISSING_BLOCK: ReadonlySet<string> = new Set([

@@ -356,6 +356,10 @@ function effectOf(effect: CategoryDecision[2], shape: Shape, wallMs: number): Ef
         what: "range",
         maxBlockRange: rangeIn(shape.text) ?? rangeIn(shape.dataText),
       };
+    case "learn_pruned": {
+      const oldest = oldestIn(shape.text) ?? oldestIn(shape.dataText);
+      return { kind: "learn", what: "pruned", ...(oldest === null ? {} : { oldest }) };
+    }
     default:
       return effect;
   }
@@ -479,4 +483,13 @@ function rangeIn(text: string): number | null {
 function asRange(digits: string, thousand: string | undefined): number | null {
   const range = Number(digits.replaceAll(",", "")) * (thousand === undefined ? 1 : 1_000);
   return range >= 1 && range <= 1_000_000_000 ? range : null;
+}
+
+const OLDEST =
+  /\b(?:(?:oldest|earliest|lowest|first)\b(?: (?:available|known|stored|supported|block|height|number|state|history|is|at|of)\b)*|available (?:from|since|starting (?:at|from))(?: (?:block|height|number))*)[ :=#]{1,3}(0x[0-9a-f]{1,12}|\d{1,15})\b/;
+
+/** The oldest block that the text says is left; null = it names none. */
+function oldestIn(text: string): number | null {
+  const named = OLDEST.exec(text)?.[1];
+  return named === undefined ? null : Number(named);
 }

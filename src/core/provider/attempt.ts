@@ -33,7 +33,14 @@ export type Effect =
    */
   | {
       readonly kind: "learn";
-      readonly what: "method" | "subscription" | "tag" | "pruned";
+      readonly what: "method" | "subscription" | "tag";
+      readonly brief?: true;
+    }
+  | {
+      readonly kind: "learn";
+      readonly what: "pruned";
+      /** The oldest block that it has, as its error names it; absent = it names none. */
+      readonly oldest?: number;
       readonly brief?: true;
     }
   | {

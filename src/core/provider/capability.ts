@@ -6,6 +6,7 @@ import { type BlockRef, type Call, OPTIONAL_TAGS, type OptionalTag } from "../rp
 import { isKnownByName, METHODS, type Method, RESOURCES, type Resource } from "../rpc/method.ts";
 import type { Effect } from "./attempt.ts";
 import type { Shortage } from "./budget/budget-limits.ts";
+import { ARCHIVED, isBeyond, type KnownHistory, WHOLE } from "./history.ts";
 import type { Provider, Transport } from "./profile.ts";
 
 /** Facts that apply to every provider of a set at one moment. */
@@ -29,6 +30,8 @@ export interface Condition {
   /** Null = unknown, which excludes nobody. */
   readonly lagBlocks: number | null;
   readonly facts: LearnedFacts | null;
+  /** How far back it has what calls read. */
+  readonly history: KnownHistory;
   /**
    * The provider said that it does not serve this method, and the method has no row in the table.
    */
@@ -73,7 +76,7 @@ export function capability(
     unsupported(provider, call, view, condition) ??
     (call.block.kind === "none" || call.block.kind === "tag"
       ? null
-      : beyondLimits(provider, call, view, condition.facts)) ??
+      : beyondLimits(provider, call, view, condition)) ??
     (condition.behind || (condition.lagBlocks !== null && condition.lagBlocks > view.maxLagBlocks)
       ? "lagging"
       : null)
@@ -94,6 +97,9 @@ export function waiverOf(reason: ExclusionReason, block: BlockRef): Waiver {
   return reason === "archival_required" && block.kind === "earliest" ? "never" : WAIVERS[reason];
 }
 
+/** What of a call says which old blocks it reads. */
+type OldRead = Pick<Call, "method" | "block">;
+
 /** The block that an attempt read, and the head and time at its end. */
 export interface CallEnding {
   readonly block: BlockRef;
@@ -109,6 +115,8 @@ export class LearnedFacts {
   readonly #tagAtMs = new Float64Array(METHODS.length * OPTIONAL_TAGS.length).fill(NEVER);
   /** By resource. */
   readonly #prunedAtMs = new Float64Array(RESOURCES.length).fill(NEVER);
+  /** By resource: the oldest block that is left, as the refusal named it; infinite = not named. */
+  readonly #oldestLeft = new Float64Array(RESOURCES.length).fill(Number.POSITIVE_INFINITY);
   /** By method index: old blocks were said to be gone in a refusal of this method alone. */
   readonly #prunedMethodAtMs = new Float64Array(METHODS.length).fill(NEVER);
   #maxBlockRange = 0;
@@ -136,7 +144,7 @@ export class LearnedFacts {
         return;
       case "pruned":
         // What the method reads, and nothing else, was dropped for old blocks.
-        if (!isBrief) this.#prunedAtMs[RESOURCES.indexOf(method.resource)] = nowMs;
+        if (!isBrief) this.#learnPruned(method.resource, effect.oldest ?? null, block, nowMs);
         else if (hasOwnRow) this.#prunedMethodAtMs[method.index] = nowMs;
         return;
       // A range binds every method that reads logs.
@@ -148,6 +156,14 @@ export class LearnedFacts {
       case "subscription":
         return;
     }
+  }
+
+  /** A number that does not explain the refusal of this block counts as none. */
+  #learnPruned(resource: Resource, named: number | null, block: BlockRef, nowMs: number): void {
+    const at = RESOURCES.indexOf(resource);
+    const isPlausible = named !== null && isBeyond(block, { ...WHOLE, oldest: named }, null, 0);
+    this.#prunedAtMs[at] = nowMs;
+    this.#oldestLeft[at] = isPlausible ? named : Number.POSITIVE_INFINITY;
   }
 
   /**
@@ -180,12 +196,25 @@ export class LearnedFacts {
     return isFresh(this.#tagAtMs[tagCell(method, tag)], FACT_MS, nowMs);
   }
 
-  /** Whether old blocks of what a method reads are gone. */
-  isPruned({ resource, index }: Pick<Method, "resource" | "index">, nowMs: number): boolean {
-    return (
-      isFresh(this.#prunedAtMs[RESOURCES.indexOf(resource)], FACT_MS, nowMs) ||
-      isFresh(this.#prunedMethodAtMs[index], BRIEF_MS, nowMs)
-    );
+  /** Whether a call reads old blocks of something that was said to be gone. */
+  isPruned(call: OldRead, view: SetView): boolean {
+    const { method, block } = call;
+    const { nowMs, head, archivalThreshold } = view;
+    const isBrief = isFresh(this.#prunedMethodAtMs[method.index], BRIEF_MS, nowMs);
+    const left = isBrief ? Number.POSITIVE_INFINITY : this.oldestLeft(method.resource, nowMs);
+    if (left === null) return false;
+    return left === Number.POSITIVE_INFINITY
+      ? readsOldBlocks(call, view)
+      : isBeyond(block, { ...WHOLE, oldest: left }, head, archivalThreshold);
+  }
+
+  /**
+   * The oldest block that refusals left of a resource; infinite = old ones are gone, null = none
+   * was refused.
+   */
+  oldestLeft(resource: Resource, nowMs: number): number | null {
+    const at = RESOURCES.indexOf(resource);
+    return isFresh(this.#prunedAtMs[at], FACT_MS, nowMs) ? (this.#oldestLeft[at] ?? null) : null;
   }
 
   /** The largest block range, if still valid; null = none. */
@@ -200,7 +229,7 @@ export class LearnedFacts {
 
   /** What was dropped for old blocks. */
   pruned(nowMs: number): readonly Resource[] {
-    return RESOURCES.filter((_, at) => isFresh(this.#prunedAtMs[at], FACT_MS, nowMs));
+    return RESOURCES.filter((resource) => this.oldestLeft(resource, nowMs) !== null);
   }
 }
 
@@ -232,12 +261,13 @@ export function rangeLimit(
 }
 
 /**
- * Whether nobody knows if the provider still has the logs that a call searches: it is no archive,
- * and declares no age of blocks.
+ * Whether a call reads old blocks of which the provider is not known to have what is asked for: an
+ * empty answer may mean that it was dropped.
  */
-export function mayLackOldLogs(provider: Provider, call: Call, view: SetView): boolean {
-  if (provider.archival || call.method.resource !== "logs") return false;
-  return provider.maxBlockAge === null && readsOldBlocks(call, view);
+export function mayLack(history: KnownHistory, call: Call, view: SetView): boolean {
+  if (!readsOldBlocks(call, view)) return false;
+  const bound = history[call.method.resource];
+  return bound === null || isBeyond(call.block, bound, view.head, view.archivalThreshold);
 }
 
 /** Whether block range limits apply to a method: to log queries and filters, not to traces. */
@@ -274,34 +304,23 @@ function beyondLimits(
   provider: Provider,
   call: Call,
   view: SetView,
-  facts: LearnedFacts | null,
+  { facts, history }: Pick<Condition, "facts" | "history">,
 ): ExclusionReason | null {
   if (call.block.kind === "range") {
     const span = blockSpan(call.method, call.block, view.head);
     const limit = rangeLimit(provider, call.method, facts, view.nowMs);
     if (span !== null && span > limit) return "block_range_limit";
   }
-  if (!keeps(provider, call.method, facts, view.nowMs) && readsOldBlocks(call, view))
-    return "archival_required";
+  const { resource } = call.method;
+  const bound = history[resource];
+  if (bound !== null && isBeyond(call.block, bound, view.head, view.archivalThreshold))
+    return ARCHIVED.has(resource) && bound.source !== "declared"
+      ? "archival_required"
+      : "block_age_limit";
+  if (facts?.isPruned(call, view) === true) return "archival_required";
+  if (provider.maxBlockAge === null || !provider.blockAgeMethods.has(call.methodName)) return null;
   const age = blockAge(call.block, view.head);
-  const bound =
-    provider.blockAgeMethods.size === 0 || provider.blockAgeMethods.has(call.methodName);
-  return provider.maxBlockAge !== null && bound && age !== null && age > provider.maxBlockAge
-    ? "block_age_limit"
-    : null;
-}
-
-/** What only nodes with an archive keep for old blocks. */
-const ARCHIVED: ReadonlySet<Resource> = new Set(["state", "proofs", "traces"]);
-
-/** Whether a provider has what a method reads, of old blocks as well. */
-function keeps(
-  { archival }: Provider,
-  method: Method,
-  facts: LearnedFacts | null,
-  nowMs: number,
-): boolean {
-  return (archival || !ARCHIVED.has(method.resource)) && facts?.isPruned(method, nowMs) !== true;
+  return age !== null && age > provider.maxBlockAge ? "block_age_limit" : null;
 }
 
 /**
@@ -309,7 +328,7 @@ function keeps(
  * is young, while the block itself is everywhere; old blocks, and state by the hash of a block, if
  * the head is known.
  */
-function readsOldBlocks({ method, block }: Call, { head, archivalThreshold }: SetView): boolean {
+function readsOldBlocks({ method, block }: OldRead, { head, archivalThreshold }: SetView): boolean {
   if (block.kind === "earliest")
     return ARCHIVED.has(method.resource) && (head === null || head > archivalThreshold);
   if (head === null) return block.kind === "range" && block.from === 0;

@@ -6,6 +6,7 @@ import type { LogVerification } from "../stream/log-verification.ts";
 import type { BatchLimits } from "./budget/batch-limits.ts";
 import type { BudgetLimits } from "./budget/budget-limits.ts";
 import type { Chain } from "./chain.ts";
+import type { StatedHistory } from "./history.ts";
 import type { MethodScope } from "./method-scope.ts";
 import type { RegionPreference } from "./region.ts";
 
@@ -54,9 +55,12 @@ export interface Provider {
   readonly pipelining: boolean;
   /** USD of a million of its credits; null = not declared. */
   readonly price: number | null;
+  /** It has state, proofs and traces of any block. */
   readonly archival: boolean;
   /** The calls that it is asked for; absent or null = every call. */
   readonly scope?: MethodScope | null;
+  /** How far back it has single resources, as declared. */
+  readonly history: StatedHistory;
   /** Where it is; null = not stated. */
   readonly region: string | null;
   /** Secret header values sent upstream. */
@@ -67,7 +71,7 @@ export interface Provider {
   readonly maxBlockRange: number | null;
   /** Blocks behind the head that are still served; null = not declared. */
   readonly maxBlockAge: number | null;
-  /** Methods that `maxBlockAge` binds; empty = every method with a block parameter. */
+  /** Methods that `maxBlockAge` binds; empty = every resource that is not in `history`. */
   readonly blockAgeMethods: ReadonlySet<string>;
   readonly errorRules: readonly ErrorRule[];
   /** Its addresses come from a user: connections to it are allowed to public addresses only. */

@@ -374,6 +374,7 @@ function providerOf(
     pipelining: false,
     price: null,
     archival: limits.archival,
+    history: {},
     region: region ?? null,
     headers,
     unsupportedMethods: new Set(limits.methods_blocked),

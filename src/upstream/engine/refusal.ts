@@ -49,6 +49,8 @@ export const CROWDED: Verdict = ignored("no_connection", "next");
 export const LEFT: Verdict = ignored("circuit_open", "next");
 /** It answered another question. A quirk of its chain looks alike, so it is not blamed. */
 export const INTEGRITY: Verdict = ignored("integrity", "next");
+/** Its answer was empty, and may be so since it has dropped what was asked for. */
+export const UNCONFIRMED: Verdict = ignored("unconfirmed", "next");
 /** Its answer could not be gathered. */
 const NO_ROOM: Verdict = ignored("no_room", "return");
 

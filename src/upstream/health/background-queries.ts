@@ -1,13 +1,15 @@
 // What a provider is asked from time to time after a good probe: which blocks it calls finalized
-// and safe, and whether it reads state by the hash of a block. A refusal is no failure of the
+// and safe, whether it reads state by the hash of a block, and how far back it has what calls read.
+// A refusal is no failure of the
 // provider. Sends no probes.
 
 import type { Channel } from "../../core/provider/attempt.ts";
 import { NEVER_MS } from "../../core/provider/health.ts";
+import { readReport, type StatedHistory } from "../../core/provider/history.ts";
 import { isAskedFor } from "../../core/provider/method-scope.ts";
-import type { Consistency, Transport } from "../../core/provider/profile.ts";
-import { DECISIONS, isMissingBlock } from "../../core/provider-errors/category.ts";
-import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
+import type { Consistency, Provider, Transport } from "../../core/provider/profile.ts";
+import { DECISIONS, errorGroupOf, isMissingBlock } from "../../core/provider-errors/category.ts";
+import { type Failure, isAnswer, plainFailure } from "../../core/rpc/failure.ts";
 import { readHead } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
 import { rpcCall, verdictOn } from "../rpc-call.ts";
@@ -21,7 +23,7 @@ import type { Tracker } from "./tracker.ts";
 export interface HealthParts extends ProbeCallParts {
   /** Absent = heads are not heard. */
   readonly sockets?: Sockets;
-  /** True = providers are also asked for their finalized block. */
+  /** True = providers are also asked for their finalized block, and for their history. */
   readonly finality?: boolean;
   /** Which view callers get of sets that say nothing of it; absent = `off`. */
   readonly consistency?: (() => Consistency) | undefined;
@@ -33,6 +35,9 @@ const TIMEOUT_MS = 5_000;
 /** How often a provider is asked for a named block, at most; and the same after a refusal. */
 const EVERY_MS = 30_000;
 const REFUSED_MS = 600_000;
+/** How often a provider is asked how far back it has what calls read; and after it refused. */
+export const REPORT_EVERY_MS = 600_000;
+const REPORT_REFUSED_MS = 21_600_000;
 /** Between two tries to read state by hash, of which the first brought nothing. */
 const HASH_READS_AGAIN_MS = 1_000;
 /** The longest block without its transactions that is read. */
@@ -48,11 +53,11 @@ export class BackgroundQueries {
   readonly target: Channel;
   /** When the block of a tag may be asked for again. */
   readonly #againAtMs: Record<NamedTag, number> = { safe: NEVER_MS, finalized: NEVER_MS };
-  /** Ids of providers that are being asked for state by hash, on either transport. */
+  /** Ids of providers that are being asked for state by hash or history, on either transport. */
   readonly #asking: Set<string>;
   #hashReadsAtMs = Number.NEGATIVE_INFINITY;
   readonly #stopListening: () => void;
-  readonly #cancels = new Map<NamedTag | "hash reads", () => void>();
+  readonly #cancels = new Map<NamedTag | "hash reads" | "history", () => void>();
 
   constructor(parts: HealthParts, tracker: Tracker, target: Channel, asking: Set<string>) {
     this.#parts = parts;
@@ -68,7 +73,10 @@ export class BackgroundQueries {
 
   /** Sends what is due. */
   run(): void {
-    if (this.#parts.finality === true) this.#askFor("finalized");
+    if (this.#parts.finality === true) {
+      this.#askFor("finalized");
+      this.#askForHistory();
+    }
     if (!this.#hasView()) return;
     this.#askFor("safe");
     this.#askByHash();
@@ -85,6 +93,7 @@ export class BackgroundQueries {
     for (const cancel of this.#cancels.values()) cancel();
     this.#cancels.clear();
     this.#asking.delete(this.target.provider.id);
+    this.#asking.delete(historyOf(this.target));
   }
 
   /** Asks for the block that a tag names, unless it was reported lately, on either transport. */
@@ -106,6 +115,29 @@ export class BackgroundQueries {
       tell?.(this.#tracker, provider, { kind: "named", tag, height });
     });
     this.#cancels.set(tag, cancel);
+  }
+
+  /** Asks how far back it has what calls read. */
+  #askForHistory(): void {
+    const { provider } = this.target;
+    const { runtime, tell } = this.#parts;
+    const asking = historyOf(this.target);
+    const dueAtMs = this.#tracker.stateOf(provider)?.reportDueAtMs ?? NEVER_MS;
+    if (runtime.now() < dueAtMs || this.#asking.has(asking) || !mayBeAsked(provider)) return;
+    this.#asking.add(asking);
+    let reported: StatedHistory | null = null;
+    const read = (result: Buffer): number | null => {
+      reported = readReport(result);
+      return reported === null ? null : 1;
+    };
+    const cancel = callNumber(this.#parts, this.target, { ...CAPABILITIES, read }, (result) => {
+      this.#asking.delete(asking);
+      const isRefused = typeof result !== "number" && isLasting(result);
+      const dueInMs = isRefused ? REPORT_REFUSED_MS : REPORT_EVERY_MS;
+      this.#tracker.recordHistory(provider, reported, dueInMs);
+      if (reported !== null) tell?.(this.#tracker, provider, { kind: "history", reported });
+    });
+    this.#cancels.set("history", cancel);
   }
 
   /** Asks for state at the tip, by its hash, of a provider that has it. */
@@ -131,6 +163,21 @@ export class BackgroundQueries {
     });
     this.#cancels.set("hash reads", cancel);
   }
+}
+
+const CAPABILITIES = { method: "eth_capabilities", params: "[]", timeoutMs: TIMEOUT_MS } as const;
+
+function historyOf({ provider }: Channel): string {
+  return `history ${provider.id}`;
+}
+
+/** Whether the provider will answer so again: it was reached, and had no need to limit calls. */
+function isLasting({ category, failure }: FailedProbeCall): boolean {
+  return isAnswer(failure.kind) && errorGroupOf(category) !== "rate_limit";
+}
+
+function mayBeAsked({ unsupportedMethods, unsupportedCategories }: Provider): boolean {
+  return !unsupportedMethods.has(CAPABILITIES.method) && !unsupportedCategories.has("core");
 }
 
 /** Whether the provider refused the form of the call: it was well, and did not lack the block. */

@@ -4,6 +4,7 @@
 
 import { FULL_MS, take } from "../../core/billing/gcra.ts";
 import { setNewest } from "../../core/newest.ts";
+import type { StatedHistory } from "../../core/provider/history.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { Head } from "../../core/stream/chain-event.ts";
 import type { Topic } from "../../core/workers/bus.ts";
@@ -21,6 +22,8 @@ export type HealthFact =
   | { readonly kind: "named"; readonly tag: NamedTag; readonly height: number }
   /** Whether it reads state by the hash of a block. */
   | { readonly kind: "hash_reads"; readonly served: boolean }
+  /** What it reports of its history. */
+  | { readonly kind: "history"; readonly reported: StatedHistory }
   /** Whether every head of it is heard. */
   | { readonly kind: "listening"; readonly listening: boolean }
   /** What calls have taught. */

@@ -12,7 +12,7 @@ import { type Breaker, CLOSED, openRemainingMs } from "../../core/provider/break
 import {
   type Condition,
   capability,
-  mayLackOldLogs,
+  mayLack,
   rangeLimit,
   type SetView,
   unreachable,
@@ -199,20 +199,24 @@ export class Plans extends ProviderRecords {
     const first = block.kind === "range" && block.from !== null ? block.from : 0;
     const least = { ...call, block: { kind: "range", from: first, to: first } } as const;
     const query = this.#queryOf(least, { strategy: "priority", transport: null, pin: null });
-    const usable: ProviderState[] = [];
+    let usable: ProviderState[] = [];
     const lagging: ProviderState[] = [];
+    const unsure = new Set<ProviderState>();
     let isSure = false;
     for (const state of this.states) {
-      const { reason, breaker } = this.#consider(state, query);
+      const { reason, breaker, lacking } = this.#consider(state, query);
       if (breaker.kind === "open") continue;
+      if (lacking) unsure.add(state);
       if (reason === null) usable.push(state);
       else if (reason === "lagging") lagging.push(state);
       isSure ||= reason === null && breaker.kind === "closed";
     }
     // As in a plan: lagging providers are asked only if no other provider has a closed circuit.
     if (!isSure) usable.push(...lagging);
-    // A backup is not preferred for a larger limit: backups count only if no other provider is
-    // usable.
+    // Neither a provider that may lack old logs nor a backup is preferred for a larger limit: they
+    // count only if no other provider is usable.
+    if (usable.some((state) => !unsure.has(state)))
+      usable = usable.filter((state) => !unsure.has(state));
     const usual = usable.filter(({ provider }) => !provider.backup);
     const limits = (usual.length === 0 ? usable : usual).map(({ provider, http, ws }) => {
       const facts = http?.facts ?? ws?.facts ?? null;
@@ -283,6 +287,36 @@ export class Plans extends ProviderRecords {
       if (height === head) best.add(id);
     }
     return best.size === 0 ? null : { head, best, others };
+  }
+
+  /**
+   * For an object of unknown age that `provider` lacks: which healthy providers have all of what
+   * the method reads, while it is not known to. Null = there is none.
+   */
+  beyondReachOf(provider: Provider, call: Call) {
+    const { resource } = call.method;
+    const hasAll = ({ history: { [resource]: bound } }: ProviderState): boolean =>
+      bound !== null && bound.oldest === 0 && bound.window === Number.POSITIVE_INFINITY;
+    const asked = this.stateOf(provider);
+    if (asked === null || hasAll(asked)) return null;
+    const best = this.states.filter((state) => hasAll(state) && this.#isInBestHealth(state, call));
+    if (best.length === 0) return null;
+    const ids = new Set(best.map((state) => state.provider.id));
+    const rest = this.states.map((state) => state.provider.id).filter((id) => !ids.has(id));
+    return { best: ids, others: new Set(rest) };
+  }
+
+  /** Whether a provider has the old blocks that a call reads; `has` as well if it reads none. */
+  presenceOfOld(provider: Provider, call: Call): "has" | "lacks" | "unknown" {
+    const state = this.stateOf(provider);
+    if (state === null) return "unknown";
+    const { archivalThreshold, maxLagBlocks } = this.set;
+    const nowMs = this.runtime.now();
+    const view = { nowMs, head: this.head(nowMs), archivalThreshold, maxLagBlocks };
+    const { history, http, ws } = state;
+    if (http?.facts?.isPruned(call, view) || ws?.facts?.isPruned(call, view)) return "lacks";
+    if (!mayLack(history, call, view)) return "has";
+    return history[call.method.resource] === null ? "unknown" : "lacks";
   }
 
   #isInBestHealth({ provider, region }: ProviderState, call: Call): boolean {
@@ -406,7 +440,7 @@ export class Plans extends ProviderRecords {
       limited,
       stalled,
       lacking:
-        (call.method.resource === "logs" && mayLackOldLogs(provider, call, query.view)) ||
+        (call.method.resource === "logs" && mayLack(state.history, call, query.view)) ||
         (presence === null
           ? at !== null && this.blocks.view.lacks(state, at, nowMs)
           : presence === "lacks"),
@@ -453,6 +487,7 @@ export class Plans extends ProviderRecords {
       behind: lacking || (health.behindAtMs !== NEVER_MS && isBehind(health, nowMs)),
       lagBlocks: lag,
       facts: health.facts,
+      history: state.history,
       unserved,
     };
   }

@@ -24,6 +24,7 @@ import {
   recordGoodProbe,
   recordVerdict,
 } from "../../core/provider/health.ts";
+import type { KnownHistory, StatedHistory } from "../../core/provider/history.ts";
 import { type MethodReport, methodReadings } from "../../core/provider/latency.ts";
 import { generalOf } from "../../core/provider/method-scope.ts";
 import {
@@ -42,6 +43,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { BudgetReport } from "../budget/provider-budget.ts";
 import { type HealthReport, reportOf, summaryOf } from "./health-report.ts";
 import { KnownBlocks } from "./known-blocks.ts";
+import { historyNow } from "./known-history.ts";
 import {
   isUsable,
   type Probe,
@@ -138,7 +140,9 @@ export class ProviderRecords {
       const cordon = cordons?.of(this.key, provider) ?? null;
       const before = previous?.inherit(provider) ?? null;
       const pace = set.chain.learnsBlockTime === true ? (before?.pace ?? new BlockPace()) : null;
-      return new ProviderState(provider, { region, budget, cordon, pace }, before);
+      const { archivalThreshold } = set;
+      const placement = { region, budget, cordon, pace, archivalThreshold };
+      return new ProviderState(provider, placement, before);
     });
     this.#general = generalOf(this.states, ({ provider }) => provider);
     const finalized = previous?.blocks.finalized() ?? null;
@@ -344,6 +348,27 @@ export class ProviderRecords {
     if (state === null) return;
     state.takesHash = served;
     state.hashReadsAtMs = this.runtime.now();
+  }
+
+  /**
+   * Records what a provider reports of its history, and in how long (ms) it may be asked again;
+   * null = it told nothing, and what it told before still holds.
+   */
+  recordHistory(provider: Provider, reported: StatedHistory | null, dueInMs: number): void {
+    const state = this.stateOf(provider);
+    if (state === null) return;
+    if (reported !== null) state.report(reported);
+    state.reportDueAtMs = this.runtime.now() + dueInMs;
+  }
+
+  /** How far back a provider has what calls read, as far as is known now. */
+  history(provider: Provider): KnownHistory {
+    return historyNow(this.stateOf(provider), this.set, this.runtime.now());
+  }
+
+  /** Whether a provider may be asked now. */
+  isLiving(provider: Provider): boolean {
+    return this.stateOf(provider)?.isUsable(this.runtime.now()) === true;
   }
 
   /** The consensus height; null = unknown. */

@@ -7,7 +7,8 @@ import type { FinalitySample } from "../../core/provider/blocks/finality.ts";
 import type { HeadSample } from "../../core/provider/blocks/head.ts";
 import { LearnedRate } from "../../core/provider/budget/learned-rate.ts";
 import { type Cordon, circuitOf, Health, NEVER_MS } from "../../core/provider/health.ts";
-import type { Provider, Transport } from "../../core/provider/profile.ts";
+import { historyOf, type KnownHistory, type StatedHistory } from "../../core/provider/history.ts";
+import type { Provider, ProviderSet, Transport } from "../../core/provider/profile.ts";
 import type { RegionPlacement } from "../../core/provider/region.ts";
 import { UnservedMethods } from "../../core/provider/unserved-methods.ts";
 import type { ProviderBudget, ProviderBudgets } from "../budget/provider-budget.ts";
@@ -50,7 +51,8 @@ export interface RecordSettings {
 }
 
 /** What belongs to a provider beside its past. */
-type Placement = Pick<ProviderState, "region" | "budget" | "cordon" | "pace">;
+type Placement = Pick<ProviderState, "region" | "budget" | "cordon" | "pace"> &
+  Pick<ProviderSet, "archivalThreshold">;
 
 /** The record of one provider. */
 export class ProviderState {
@@ -95,6 +97,13 @@ export class ProviderState {
   takesHash: boolean;
   /** When it was last found whether it does; -Infinity = never. */
   hashReadsAtMs: number;
+  /** What it reports of its history; null = nothing. */
+  reported: StatedHistory | null;
+  /** When it may be asked for that again; -Infinity = it was not asked yet. */
+  reportDueAtMs: number;
+  /** How far back it has what calls read, before its refusals. */
+  history: KnownHistory;
+  readonly #archivalThreshold: number;
   /** The blocks that it has pushed. */
   readonly branch: BranchView = new BranchView();
   /** When it last pushed a head (ms). */
@@ -131,6 +140,16 @@ export class ProviderState {
     this.neededTagAtMs = past?.neededTagAtMs ?? NEVER_MS;
     this.takesHash = past?.takesHash === true;
     this.hashReadsAtMs = past?.hashReadsAtMs ?? NEVER_MS;
+    this.reported = past?.reported ?? null;
+    this.reportDueAtMs = past?.reportDueAtMs ?? NEVER_MS;
+    this.#archivalThreshold = placement.archivalThreshold;
+    this.history = historyOf(provider, this.#archivalThreshold, this.reported);
+  }
+
+  /** Takes over what it reports of its history. */
+  report(reported: StatedHistory): void {
+    this.reported = reported;
+    this.history = historyOf(this.provider, this.#archivalThreshold, reported);
   }
 
   /** This node may ask it without a pin, and no operator took it out of use. */

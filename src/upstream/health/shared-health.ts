@@ -8,6 +8,7 @@ import type { Head } from "../../core/stream/chain-event.ts";
 import type { Bus, WorkerId } from "../../core/workers/bus.ts";
 import { ownerAmong } from "../../core/workers/rendezvous.ts";
 import type { Runtime } from "../../runtime.ts";
+import { REPORT_EVERY_MS } from "./background-queries.ts";
 import {
   FACTS,
   FactLimit,
@@ -202,6 +203,8 @@ export class SharedHealth {
         return tracker.recordNamed(provider, fact.tag, fact.height);
       case "hash_reads":
         return tracker.recordHashReads(provider, fact.served);
+      case "history":
+        return tracker.recordHistory(provider, fact.reported, REPORT_EVERY_MS);
       case "listening":
         return tracker.listen(provider, fact.listening);
       case "hint":
@@ -268,7 +271,7 @@ export class SharedHealth {
     for (const key of added) {
       const shared = this.#sets.get(key);
       if (shared === undefined || !this.#isOurs(shared)) continue;
-      this.#tellHashReads(shared);
+      this.#tellRareFacts(shared);
       // Chains open while workers run: a worker that opens one waits for a good probe.
       this.#tellProbes(shared);
     }
@@ -292,12 +295,13 @@ export class SharedHealth {
     }
   }
 
-  /** Providers are asked once, so a worker that serves the set later would not hear of it. */
-  #tellHashReads({ tracker }: SharedSet): void {
+  /** Providers are asked rarely, so a worker that serves the set later would not hear of it. */
+  #tellRareFacts({ tracker }: SharedSet): void {
     for (const provider of tracker.set.providers) {
-      const { takesHash: served = false, hashReadsAtMs = NEVER_MS } =
-        tracker.stateOf(provider) ?? {};
+      const state = tracker.stateOf(provider);
+      const { takesHash: served = false, hashReadsAtMs = NEVER_MS, reported = null } = state ?? {};
       if (hashReadsAtMs !== NEVER_MS) this.tell(tracker, provider, { kind: "hash_reads", served });
+      if (reported !== null) this.tell(tracker, provider, { kind: "history", reported });
     }
   }
 

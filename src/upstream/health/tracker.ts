@@ -1,7 +1,13 @@
 // The routing state of one provider set: the only mutable state of routing. `plans.ts` makes plans
 // from it, `provider-records.ts` records events other than attempts, and this file admits attempts
 // and records their start and end. Sends nothing.
-import { type Attempt, type Counting, counted, type Effect } from "../../core/provider/attempt.ts";
+import {
+  type Attempt,
+  type Channel,
+  type Counting,
+  counted,
+  type Effect,
+} from "../../core/provider/attempt.ts";
 import { admitted } from "../../core/provider/breaker.ts";
 import {
   type AttemptEnding,
@@ -266,6 +272,20 @@ export class Tracker extends Plans {
     channel.askedAtMs = nowMs;
     for (const listener of [...this.listeners])
       listener.quiet?.(channel.provider, channel.transport);
+  }
+
+  /** Records that a provider has dropped what a call reads: it found nothing, and another did. */
+  foundPruned(channel: Channel, { methodName, block }: Call): void {
+    const watched = this.channelOf(channel);
+    if (watched === null) return;
+    const effect: Effect = { kind: "learn", what: "pruned" };
+    this.recordHint(channel.provider, channel.transport, {
+      kind: "observed",
+      effect,
+      methodName,
+      block,
+    });
+    this.#observe(watched, effect, { methodName, block });
   }
 
   #observe(channel: WatchedChannel, effect: Effect, about: Omit<Observation, "effect">): void {

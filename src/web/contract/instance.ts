@@ -1,6 +1,7 @@
 // The instance itself: its chains, health and figures. Also the two forms of refusals.
 
 import { z } from "zod";
+import { BOUND_SOURCES } from "../../core/provider/history.ts";
 import { RESOURCES } from "../../core/rpc/method.ts";
 import { instant } from "../../hosted/keys/key-fields.ts";
 import { PROVIDER_STATES } from "../../observe/incidents/judge.ts";
@@ -173,6 +174,18 @@ const provider = openRecord({
   id: is.text,
   name: is.text,
   region: is.textOrNull.describe("Where it is; null = not stated."),
+  capabilities: rows({
+    resource: oneOf(RESOURCES),
+    disabled: is.flag.describe("It has none."),
+    oldest_block: is.intOrNull.describe("The oldest one that it has; null = not known."),
+    window_blocks: is.intOrNull.describe(
+      "How many blocks behind the head it keeps; null = none is dropped with time.",
+    ),
+    source: oneOf(BOUND_SOURCES).describe(
+      "Where that is known from: its refusals, the configuration, its own `eth_capabilities`, or " +
+        "`archival`.",
+    ),
+  }).describe("How far back it has what calls read; a resource that is left out is not known."),
   limits: record({
     rps: used,
     concurrency: used,

@@ -3,8 +3,10 @@
 import type { z } from "zod";
 import type { ClusterHealth } from "../../core/cluster-health.ts";
 import type { Chain } from "../../core/provider/chain.ts";
+import { oldestAt } from "../../core/provider/history.ts";
 import { generalOf } from "../../core/provider/method-scope.ts";
 import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
+import { RESOURCES } from "../../core/rpc/method.ts";
 import { COUNTED_KINDS } from "../../core/stream/subscription.ts";
 import type { CurrentIncidents } from "../../observe/incidents/current-incidents.ts";
 import type { JudgedState } from "../../observe/incidents/incident-book.ts";
@@ -195,6 +197,7 @@ function profileMetrics(
       id: shown(provider),
       name: isPublic ? provider.alias : provider.name,
       region: provider.region,
+      capabilities: capabilitiesDocument(tracker, provider),
       cordon: cordonDocument(tracker.cordonOf(provider), facts.realIds),
       ...stateDocument(
         facts.incidents.stateOf(slug, chain.chainName, provider.id),
@@ -239,6 +242,27 @@ function stateDocument(judged: JudgedState | null, cordon: ProviderCordon | null
     return { state: null, state_since: null, cause: null, ...answered };
   const { state, sinceMs, words } = judged;
   return { state, state_since: new Date(sinceMs).toISOString(), cause: words, ...answered };
+}
+
+/** How far back a provider has what calls read, as far as that is known. */
+function capabilitiesDocument(tracker: Tracker, provider: Provider): readonly unknown[] {
+  const history = tracker.history(provider);
+  const head = tracker.head();
+  return RESOURCES.flatMap((resource) => {
+    const bound = history[resource];
+    if (bound === null) return [];
+    const { oldest, window, source } = bound;
+    const isFixed = window === Number.POSITIVE_INFINITY;
+    const disabled = oldest === Number.POSITIVE_INFINITY;
+    const oldestBlock = head === null ? oldest : oldestAt(bound, head);
+    return {
+      resource,
+      disabled,
+      oldest_block: disabled || (head === null && !isFixed) ? null : oldestBlock,
+      window_blocks: isFixed ? null : window,
+      source,
+    };
+  });
 }
 
 /** When the certificate of a provider ends, as HTTP/1.1 last proved it; null = it proved none. */

@@ -45,6 +45,10 @@ const RULES: Readonly<Record<string, Rule>> = {
   rate_limited_for_ms: "max",
   rate_limited_methods: "union",
   cordoned: "now",
+  disabled: "now",
+  oldest_block: "max",
+  window_blocks: "min",
+  source: "now",
   pruned: "now",
   pruned_resources: "union",
   requests_per_second: "sum",
@@ -74,7 +78,13 @@ const RULES: Readonly<Record<string, Rule>> = {
   count: "count",
 };
 /** Members that identify the objects of a list. */
-const IDENTITIES: readonly (readonly string[])[] = [["profile"], ["id"], ["transport"], ["method"]];
+const IDENTITIES: readonly (readonly string[])[] = [
+  ["profile"],
+  ["id"],
+  ["transport"],
+  ["method"],
+  ["resource"],
+];
 const CIRCUITS: readonly Json[] = ["closed", "recovered", "never_answered", "half_open", "open"];
 const MAX_CONCATENATED = 100;
 

@@ -167,8 +167,14 @@ function effectOf(row: Row): Effect {
       return { kind: "learn", what: "method" };
     case "tag learn":
       return { kind: "learn", what: "tag" };
-    case "bound learn":
-      return { kind: "learn", what: "pruned" };
+    case "bound learn": {
+      const oldest = /lowest height is (\d+)/i.exec(row.message)?.[1];
+      return {
+        kind: "learn",
+        what: "pruned",
+        ...(oldest === undefined ? {} : { oldest: Number(oldest) }),
+      };
+    }
     case "sub learn":
       return { kind: "learn", what: "subscription" };
     case "lag":
@@ -521,6 +527,25 @@ describe("traps between neighbouring shapes", () => {
       what: "range",
       maxBlockRange: 2000,
     });
+  });
+
+  it("learns the oldest block that a refusal of old ones names", () => {
+    for (const [message, oldest] of [
+      ["height 123 is not available, lowest height is 100", 100],
+      ["block 5000 has been pruned; earliest available is 1000000", 1_000_000],
+      [
+        "old data not available due to pruning: history is available from block 22000000",
+        22_000_000,
+      ],
+      ["state of block 0x5 was pruned, the oldest available block is 0x1f4", 500],
+      ["block 5 has been pruned", undefined],
+      ["the earliest blocks have been pruned", undefined],
+    ] as const)
+      assert.deepEqual(
+        judge(error(-32000, message), "eth_getBlockReceipts").effect,
+        { kind: "learn", what: "pruned", ...(oldest === undefined ? {} : { oldest }) },
+        message,
+      );
   });
 
   it("never blames the provider's credentials, quota or chain for words that came from the caller", () => {

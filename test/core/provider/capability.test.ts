@@ -8,12 +8,13 @@ import {
   type ExclusionReason,
   FACT_MS,
   LearnedFacts,
-  mayLackOldLogs,
+  mayLack,
   RANGE_FACT_MS,
   type SetView,
   unreachable,
   waiverOf,
 } from "../../../src/core/provider/capability.ts";
+import { historyOf, type StatedHistory, WHOLE } from "../../../src/core/provider/history.ts";
 import type { Provider } from "../../../src/core/provider/profile.ts";
 import type { BlockRef } from "../../../src/core/rpc/call.ts";
 import { type Method, methodOf, RESOURCES, type Resource } from "../../../src/core/rpc/method.ts";
@@ -29,6 +30,7 @@ const WELL: Condition = {
   behind: false,
   lagBlocks: null,
   facts: null,
+  history: historyOf(fakeProvider(0), VIEW.archivalThreshold, null),
   unserved: false,
 };
 const EARLIEST: BlockRef = { kind: "earliest" };
@@ -63,6 +65,7 @@ interface Asked {
   readonly provider?: Partial<Provider>;
   readonly view?: Partial<SetView>;
   readonly condition?: Partial<Condition>;
+  readonly reported?: StatedHistory;
 }
 
 function reasonOf({
@@ -71,12 +74,15 @@ function reasonOf({
   provider = {},
   view = {},
   condition = {},
+  reported,
 }: Asked): ExclusionReason | null {
+  const known = fakeProvider(0, provider);
+  const history = historyOf(known, VIEW.archivalThreshold, reported ?? null);
   return capability(
-    fakeProvider(0, provider),
+    known,
     fakeCall(method, block),
     { ...VIEW, ...view },
-    { ...WELL, ...condition },
+    { ...WELL, history, ...condition },
   );
 }
 
@@ -169,15 +175,77 @@ test("archival: a full node has old blocks, receipts, transactions and logs", ()
     assert.equal(reasonOf({ method, block: at(1) }), "archival_required", method);
 });
 
-test("old logs: of a full node without a declared age nobody knows what it has", () => {
-  const mayLack = (block: BlockRef, provider: Partial<Provider> = {}, method = "eth_getLogs") =>
-    mayLackOldLogs(fakeProvider(0, provider), fakeCall(method, block), VIEW);
+test("old blocks: of a full node without a bound nobody knows what it has", () => {
+  const mayLackAt = (
+    block: BlockRef,
+    provider: Partial<Provider> = {},
+    method = "eth_getLogs",
+    reported: StatedHistory | null = null,
+  ): boolean => {
+    const history = historyOf(fakeProvider(0, provider), VIEW.archivalThreshold, reported);
+    return mayLack(history, fakeCall(method, block), VIEW);
+  };
   const old = range(HEAD - 500, null);
-  assert.equal(mayLack(old), true);
-  assert.equal(mayLack(range(HEAD - 5, null)), false);
-  assert.equal(mayLack(old, { archival: true }), false);
-  assert.equal(mayLack(old, { maxBlockAge: 1_000 }), false);
-  assert.equal(mayLack(at(1), {}, "eth_getBlockByNumber"), false);
+  assert.equal(mayLackAt(old), true);
+  assert.equal(mayLackAt(range(HEAD - 5, null)), false);
+  assert.equal(mayLackAt(old, { archival: true }), false);
+  assert.equal(mayLackAt(old, { maxBlockAge: 1_000 }), false);
+  assert.equal(mayLackAt(old, { maxBlockAge: 499 }), true);
+  assert.equal(mayLackAt(old, { history: { logs: { ...WHOLE, oldest: HEAD - 500 } } }), false);
+  assert.equal(mayLackAt(old, {}, "eth_getLogs", { logs: { ...WHOLE, oldest: 1 } }), false);
+  assert.equal(mayLackAt(old, {}, "eth_getLogs", { receipts: WHOLE }), true);
+  assert.equal(mayLackAt(at(1), {}, "eth_getBlockByNumber"), true);
+});
+
+test("a bound excludes from older blocks of its resource, and from nothing else", () => {
+  const provider = { archival: true, history: { logs: { ...WHOLE, oldest: 4_000 } } };
+  const logs = "eth_getLogs";
+  assert.equal(reasonOf({ method: logs, block: range(4_000, 4_100), provider }), null);
+  assert.equal(reasonOf({ method: logs, block: range(3_999, 9_000), provider }), "block_age_limit");
+  assert.equal(
+    reasonOf({ method: logs, block: range(0, 1), provider, view: { head: null } }),
+    "block_age_limit",
+  );
+  assert.equal(reasonOf({ method: "eth_getBlockReceipts", block: at(1), provider }), null);
+  assert.equal(reasonOf({ block: at(1), provider }), null);
+});
+
+test("what a node reports takes the place of assumptions, and not of what is declared", () => {
+  const window = { oldest: 0, window: 2_000 };
+  const [inside, outside] = [at(HEAD - 2_000), at(HEAD - 2_001)];
+  const reported = { state: window, receipts: window };
+  assert.equal(reasonOf({ block: inside, reported }), null);
+  assert.equal(reasonOf({ block: outside, reported }), "archival_required");
+  assert.equal(reasonOf({ block: HASH, reported }), null, "most blocks named by hash are young");
+  assert.equal(reasonOf({ block: outside, reported, provider: { archival: true } }), null);
+  const receipts = "eth_getBlockReceipts";
+  const archive = { archival: true };
+  assert.equal(
+    reasonOf({ method: receipts, block: outside, reported, provider: archive }),
+    "block_age_limit",
+  );
+  assert.equal(reasonOf({ method: "eth_getProof", block: inside, reported }), "archival_required");
+});
+
+test("a refusal that names the oldest block bounds its resource there", () => {
+  const learned = (oldest: number | undefined, block = at(100)): LearnedFacts => {
+    const facts = new LearnedFacts();
+    const effect = { kind: "learn", what: "pruned", ...(oldest === undefined ? {} : { oldest }) };
+    facts.learn(methodOf("eth_getBlockReceipts"), effect as never, refused(block, 0));
+    return facts;
+  };
+  const receipts = (block: BlockRef, facts: LearnedFacts, nowMs = 0) =>
+    reasonOf({ method: "eth_getBlockReceipts", block, condition: { facts }, view: { nowMs } });
+  const named = learned(5_000);
+  assert.equal(receipts(at(4_999), named), "archival_required");
+  assert.equal(receipts(at(5_000), named), null);
+  assert.equal(receipts(at(4_999), named, FACT_MS), null);
+  assert.equal(
+    reasonOf({ method: "eth_getLogs", block: range(1, 2), condition: { facts: named } }),
+    null,
+  );
+  for (const facts of [learned(undefined), learned(100), learned(50)])
+    assert.equal(receipts(at(5_000), facts), "archival_required", "a number that explains nothing");
 });
 
 test("archival: with an unknown head only the earliest block needs an archive", () => {

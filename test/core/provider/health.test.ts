@@ -17,6 +17,7 @@ import {
   recordSilence,
   recordVerdict,
 } from "../../../src/core/provider/health.ts";
+import { historyOf } from "../../../src/core/provider/history.ts";
 import { usualMs } from "../../../src/core/provider/latency.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { fakeCall, fakeProvider, verdict } from "../../fakes/providers.ts";
@@ -263,12 +264,13 @@ test("what a caller's words may have taught holds for their method alone, and fo
   const health = new Health();
   const learn = (what: "pruned" | "method"): void =>
     record(health, { kind: "learn", what, brief: true }, 1_000);
+  const provider = fakeProvider(0, { archival: true });
   const reasonAt = (nowMs: number, name = METHOD.name): string | null =>
     capability(
-      fakeProvider(0, { archival: true }),
+      provider,
       fakeCall(name, { kind: "number", number: 5 }),
       { nowMs, head: 1_000_000, archivalThreshold: 128, maxLagBlocks: 5 },
-      { ...WELL, facts: health.facts },
+      { ...WELL, facts: health.facts, history: historyOf(provider, 128, null) },
     );
   for (const [what, reason] of [
     ["pruned", "archival_required"],

@@ -1,7 +1,9 @@
 // What providers are asked besides probes, in simulated time: for their safe block beside the
-// finalized one, and once whether they read state by the hash of a block.
+// finalized one, once whether they read state by the hash of a block, and rarely how far back they
+// have what calls read.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { historyOf } from "../../../src/core/provider/history.ts";
 import type { Consistency, ProviderSet } from "../../../src/core/provider/profile.ts";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
@@ -14,6 +16,7 @@ import { simulatedWorld } from "../../fakes/runtime.ts";
 
 const HASH = `0x${"a".repeat(64)}`;
 const REFUSED = { ...plainFailure("error", "invalid argument 1: cannot unmarshal"), code: -32602 };
+const NO_METHOD = { ...plainFailure("error", "method not found"), code: -32601 };
 const MISSING = { ...plainFailure("error", "header not found"), code: -32000 };
 const LIMITED = { ...plainFailure("error", "rate limit exceeded"), code: -32005 };
 
@@ -22,17 +25,20 @@ interface Options {
   readonly set?: Partial<ProviderSet>;
   /** Whether the tip is known by its hash. */
   readonly isPushed?: boolean;
+  readonly unsupportedMethods?: ReadonlySet<string>;
 }
 
 /** One provider with both transports that is probed from now on. */
-function createFixture({ service = "tip", set = {}, isPushed = true }: Options = {}) {
+function createFixture(options: Options = {}) {
+  const { service = "tip", set = {}, isPushed = true, unsupportedMethods } = options;
   const runtime = simulatedWorld(3);
-  const provider = fakeProvider(0);
+  const provider = fakeProvider(0, unsupportedMethods === undefined ? {} : { unsupportedMethods });
   const tracker = new Tracker(fakeSet([provider], set), runtime, SELECTION);
   const asked: string[] = [];
   const probes = new Set<boolean>();
-  const says: { balance: string | Failure; safe: string | Failure } = {
+  const says: Record<"balance" | "safe" | "history", string | Failure> = {
     balance: '"0x0"',
+    history: NO_METHOD,
     safe: `{"number":"0x5f","hash":"${HASH}","parentHash":"${HASH}"}`,
   };
   const answerTo = (text: string): string | Failure => {
@@ -40,6 +46,7 @@ function createFixture({ service = "tip", set = {}, isPushed = true }: Options =
     if (text.includes("eth_blockNumber")) return '"0x64"';
     asked.push(/"method":"(\w+)","params":(.*?),"id"|.*/.exec(text)?.[0] ?? "");
     if (text.includes("eth_getBalance")) return says.balance;
+    if (text.includes("eth_capabilities")) return says.history;
     return text.includes("finalized") ? says.safe.toString().replace("0x5f", "0x50") : says.safe;
   };
   const upstream: Pick<Upstream, "send"> = {
@@ -152,4 +159,51 @@ test("without the hash of a tip nobody is asked", () => {
   const { pass, count } = createFixture({ isPushed: false });
   pass(120_000);
   assert.equal(count("eth_getBalance"), 0);
+});
+
+const HOUR_MS = 3_600_000;
+const OLD_STATE =
+  '{"head":{"number":"0x64","hash":"0x0"},"state":{"disabled":false,"oldestBlock":"0x5"}}';
+
+test("a provider is asked for its history once, and again every ten minutes", () => {
+  const { tracker, provider, says, pass, count } = createFixture();
+  says.history = OLD_STATE;
+  pass(590_000);
+  assert.equal(count("eth_capabilities"), 1, "on one transport");
+  const { state, proofs } = tracker.history(provider);
+  assert.deepEqual(state, { oldest: 5, window: Number.POSITIVE_INFINITY, source: "reported" });
+  assert.deepEqual(proofs, historyOf(provider, 128, null).proofs);
+  says.history = OLD_STATE.replace("0x5", "0x6");
+  pass(HOUR_MS);
+  assert.ok(count("eth_capabilities") >= 5 && count("eth_capabilities") <= 7);
+  assert.equal(tracker.history(provider).state?.oldest, 6);
+});
+
+test("a provider that refuses to tell its history is left alone for hours, and counts as well", () => {
+  for (const refusal of [NO_METHOD, REFUSED, "[]", "null", '{"state":1}']) {
+    const { tracker, provider, says, pass, count } = createFixture();
+    says.history = refusal;
+    pass(5 * HOUR_MS);
+    assert.equal(count("eth_capabilities"), 1, JSON.stringify(refusal));
+    assert.deepEqual(tracker.history(provider), historyOf(provider, 128, null));
+    const { breaker, calls, outcomes } = tracker.health(provider, "http");
+    assert.deepEqual([breaker, calls, outcomes.failed], ["closed", 0, 0]);
+    pass(2 * HOUR_MS);
+    assert.equal(count("eth_capabilities"), 2);
+  }
+});
+
+test("one that did not answer, or was asked too often, is asked again after ten minutes", () => {
+  for (const failure of [LIMITED, plainFailure("network", "gone"), plainFailure("timeout", "")]) {
+    const { says, pass, count } = createFixture();
+    says.history = failure;
+    pass(HOUR_MS);
+    assert.ok(count("eth_capabilities") >= 5 && count("eth_capabilities") <= 7, failure.message);
+  }
+});
+
+test("who serves no core methods is not asked for its history", () => {
+  const { pass, count } = createFixture({ unsupportedMethods: new Set(["eth_capabilities"]) });
+  pass(HOUR_MS);
+  assert.equal(count("eth_capabilities"), 0);
 });

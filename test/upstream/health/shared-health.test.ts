@@ -48,6 +48,8 @@ function createFixture(consistency: Consistency = "off") {
   const heads: string[] = [];
   /** Providers that were asked for a balance, by worker. */
   const balances: string[] = [];
+  /** Providers that were asked for their history, by worker. */
+  const histories: string[] = [];
   let isWell = true;
   let isRefusing = false;
   const workers = IDS.map((id) => {
@@ -60,7 +62,10 @@ function createFixture(consistency: Consistency = "off") {
       const isBlock = consistency !== "off" && text.includes("eth_getBlockByNumber");
       if (text.includes("eth_getBalance")) balances.push(`${id} ${provider.id}`);
       const quantity = isChainId ? '"0x1"' : '"0x64"';
-      const answer = Buffer.from(isBlock ? blockText(text.includes("safe") ? 90 : 100) : quantity);
+      const isHistory = text.includes("eth_capabilities");
+      if (isHistory) histories.push(`${id} ${provider.id}`);
+      const block = blockText(text.includes("safe") ? 90 : 100);
+      const answer = Buffer.from(isHistory ? HISTORY : isBlock ? block : quantity);
       if (isWell)
         world.after(5, () => {
           if (!isCut && isRefusing)
@@ -133,9 +138,11 @@ function createFixture(consistency: Consistency = "off") {
   const setMute = (id: string, isMute: boolean): void => {
     bus.worker(id).isMute = isMute;
   };
-  const seen = { probes, listeners, heads, balances };
+  const seen = { probes, listeners, heads, balances, histories };
   return { bus, world, workers, ...seen, begin, push, kill, setWell, setRefusing, setMute };
 }
+
+const HISTORY = '{"logs":{"disabled":false,"oldestBlock":"0x32"}}';
 
 function blockText(number: number): string {
   const hash = `0x${number.toString(16).padStart(64, "0")}`;
@@ -240,6 +247,26 @@ test("what the view needs is asked by one worker, and known to all and to those 
   kill(owner);
   world.advance(120_000);
   assert.equal(balances.length, first + 2, "nor asked again by the next worker that probes");
+});
+
+test("how far back a provider goes is asked by one worker, and known to all and to those that come later", () => {
+  const fixture = createFixture();
+  fixture.begin();
+  const owner = ownerIn(fixture);
+  const { workers, histories, world, kill } = fixture;
+  const first = histories.length;
+  assert.ok(first >= 2 && first < 8, String(histories));
+  const logsOf = (tracker: Tracker) =>
+    PROVIDERS.map((provider) => tracker.history(provider).logs?.oldest);
+  for (const { tracker } of workers) assert.deepEqual(logsOf(tracker), [50, 50]);
+  const late = workers.find(({ id }) => id !== owner) ?? assert.fail("there is one worker alone");
+  late.registry.put(CUSTOM);
+  late.health.watch([]);
+  world.advance(120_000);
+  kill(owner);
+  world.advance(120_000);
+  assert.ok(histories.length <= first + PROVIDERS.length, String(histories));
+  assert.deepEqual(logsOf(trackerIn(late.registry, "acct/mine")), [50, 50]);
 });
 
 test("when the worker that probes dies, another one probes and listens within a second", () => {

@@ -40,10 +40,12 @@ import {
   panicIsFull,
   returned,
   shownOf,
+  UNCONFIRMED,
   verdictOf,
 } from "../refusal.ts";
 import type { AttemptOwner, AttemptParts, PendingAttempt } from "./attempt.ts";
 import { CapacityWait } from "./capacity-wait.ts";
+import { isEmptyAt, OldEmpties } from "./old-empties.ts";
 import { Candidates, costOf, OpenAttempts } from "./open-attempts.ts";
 
 /** A refusal of the method by hash, which was sent instead, says nothing of the caller's method. */
@@ -124,6 +126,8 @@ class FailoverRun implements AttemptOwner, RunningCall {
   readonly #candidates: Candidates;
   readonly #open: OpenAttempts;
   readonly #contradictions: Contradiction[] = [];
+  /** Null = there was no empty answer about old blocks. */
+  #empties: OldEmpties | null = null;
   #over = false;
 
   constructor(parts: AttemptParts, context: CallContext, listener: StageListener) {
@@ -155,10 +159,26 @@ class FailoverRun implements AttemptOwner, RunningCall {
       pool?.recycle(body);
       return this.#contradicted(pending, why);
     }
+    if (!this.#over && this.#isDoubted(pending, result)) {
+      pool?.recycle(body);
+      const failure = plainFailure("body", "it may have dropped what it says there is none of");
+      return this.#end(pending, UNCONFIRMED, failure, null);
+    }
     if (!this.#wins(pending)) return pool?.recycle(body);
     if (!this.#context.isContradicted && !isNullResult(body, result))
       this.#noteBlock(pending.provider, result);
     this.#finish({ outcome: result, source: { kind: "provider", provider: pending.provider } });
+  }
+
+  /** Whether a result is empty since its provider may have dropped what was asked for. */
+  #isDoubted(channel: Channel, { body, start, end }: Result): boolean {
+    const { call } = this.#context.request;
+    if (!isEmptyAt(call, body, { start, end })) {
+      this.#empties?.disprove();
+      return false;
+    }
+    this.#empties ??= new OldEmpties(this.#context, this.#candidates);
+    return this.#empties.doubts(channel, Buffer.from(body.subarray(start, end)));
   }
 
   /** What may be kept is read to its end: a lie in the middle would be given to others. */
@@ -208,9 +228,10 @@ class FailoverRun implements AttemptOwner, RunningCall {
     if (why !== null) {
       stream.cut();
       this.#contradicted(pending, why);
-    } else if (this.#wins(pending))
+    } else if (this.#wins(pending)) {
+      this.#empties?.disprove();
       this.#finish(providerAnswer({ kind: "stream", stream }, pending.provider));
-    else stream.cut();
+    } else stream.cut();
   }
 
   /** The answer counted as a success when it began; what it became counts as well. */
@@ -362,7 +383,10 @@ class FailoverRun implements AttemptOwner, RunningCall {
   #noneLeft(): void {
     if (this.#open.waitForBeside()) return;
     if (this.#addReserve()) this.#tryNext();
-    else this.#finish(this.#unusual() ?? exhausted(this.#context, this.#open.isLate));
+    else
+      this.#finish(
+        this.#unusual() ?? this.#empties?.answer() ?? exhausted(this.#context, this.#open.isLate),
+      );
   }
 
   /** An answer of another form than usual, which nobody has corrected; null = there is none. */
@@ -373,9 +397,14 @@ class FailoverRun implements AttemptOwner, RunningCall {
     return providerAnswer(wholeResult(unusual.said), unusual.provider);
   }
 
-  /** Those that lag are asked as well, where all others failed by themselves. */
+  /**
+   * Those that lag are asked as well, where all others failed by themselves, or found nothing and
+   * may have dropped it.
+   */
   #addReserve(): boolean {
-    if (!this.#open.mayTryMore || !haveProvidersFailed(this.#context.failed)) return false;
+    const isDoubtful = this.#empties?.any === true;
+    if (!this.#open.mayTryMore) return false;
+    if (!isDoubtful && !haveProvidersFailed(this.#context.failed)) return false;
     return this.#candidates.addReserve();
   }
 

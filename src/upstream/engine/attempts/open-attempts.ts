@@ -215,6 +215,17 @@ export class Candidates {
     return reserve !== undefined && lagWaived !== true;
   }
 
+  /** Those of whom this holds are asked first from now on; false = it holds of nobody. */
+  prefer(isPreferred: (provider: Provider) => boolean): boolean {
+    const left = [...(this.#passedOver ?? []), ...this.#channels.slice(this.#cursor)];
+    const preferred = left.filter(({ provider }) => isPreferred(provider));
+    if (preferred.length === 0) return false;
+    this.#channels = [...preferred, ...left.filter((channel) => !preferred.includes(channel))];
+    this.#cursor = 0;
+    this.#passedOver = null;
+    return true;
+  }
+
   /** The reserve of the plan is asked as well, once nobody else is left; false = there is none. */
   addReserve(): boolean {
     const { plan } = this.#context;

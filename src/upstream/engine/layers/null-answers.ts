@@ -2,7 +2,8 @@
 // "Not found" for a transaction, receipt or block may come from a provider that is a block behind:
 // it is asked once more of one whose head is higher, before the caller is told: once in vain for
 // each call and head, within a budget, and never for long. One who told of it a few blocks ago is
-// asked also where nobody is ahead.
+// asked also where nobody is ahead. What is named by its hash may be old, and dropped: it is asked
+// once of one that has all such objects, where the budget leaves enough for the others.
 
 import { setNewest } from "../../../core/newest.ts";
 import type { Chain } from "../../../core/provider/chain.ts";
@@ -43,6 +44,10 @@ const MAX_REQUEST_BYTES = 1_024;
 /** Calls that are remembered, for one head or at all, and callers for one second. */
 const MAX_KEYS = 4_096;
 const PER_CALLER_AND_SECOND = 10;
+/** How long what was found nowhere is not old, however often it is asked for. */
+const ABSENT_MS = 600_000;
+/** Rechecks that are left for what may be new. */
+const KEPT_RECHECKS = 5;
 
 /**
  * What is remembered of one provider set: what was asked again in vain since the head moved, for
@@ -54,6 +59,8 @@ class RecheckMemory {
   readonly #callers = new Map<string, number>();
   #second = Number.NaN;
   readonly #known = new Map<string, { readonly id: string; readonly untilMs: number }>();
+  /** What nobody has who has all: until when it is not asked for again. */
+  readonly #absent = new Map<string, number>();
 
   /** Whether a call may be asked again at this height. */
   mayRecheck(key: string, head: number): boolean {
@@ -65,6 +72,16 @@ class RecheckMemory {
   /** It was asked again in vain. */
   add(key: string): void {
     this.#keys.add(key);
+  }
+
+  /** Whether providers with all old objects did not lack it a short while ago. */
+  mayBeOld(key: string, nowMs: number): boolean {
+    return nowMs >= (this.#absent.get(key) ?? Number.NEGATIVE_INFINITY);
+  }
+
+  /** A provider with all old objects lacks it. */
+  addAbsent(key: string, nowMs: number): void {
+    setNewest(this.#absent, key, nowMs + ABSENT_MS, MAX_KEYS);
   }
 
   /** Counts a recheck of a caller; false = these are too many. */
@@ -94,7 +111,7 @@ class RecheckMemory {
 /** A call that may be asked again. */
 class RecheckRun extends LayerRun<LayerParts & { readonly memory: RecheckMemory }> {
   /** The call for which the recheck was taken from the budget; null = it was not. */
-  #taken: string | null = null;
+  #taken: { readonly key: string; readonly isOld: boolean } | null = null;
 
   protected judge(answer: Answer): void {
     const isMissing = isNull(answer.outcome);
@@ -136,14 +153,27 @@ class RecheckRun extends LayerRun<LayerParts & { readonly memory: RecheckMemory 
       this.context.overBudget = true;
       return null;
     }
+    const holders = call.block.kind === "none" ? tracker.beyondReachOf(provider, call) : null;
+    if (holders !== null && this.#mayTakeOld(key, nowMs)) {
+      this.#taken = { key, isOld: true };
+      return { avoid: holders.others, prefer: holders.best };
+    }
     const ahead = tracker.aheadOf(provider, call);
     if (ahead === null || !memory.mayRecheck(key, ahead.head)) return null;
     if (!memory.count(caller, nowMs) || !tracker.rechecks.take(1)) {
       this.context.overBudget = true;
       return null;
     }
-    this.#taken = key;
+    this.#taken = { key, isOld: false };
     return { avoid: ahead.others, prefer: ahead.best };
+  }
+
+  /** Takes a recheck of what may be old; false = it is not, or the budget does not allow it. */
+  #mayTakeOld(key: string, nowMs: number): boolean {
+    const { memory } = this.parts;
+    const { tracker, caller } = this.context.request;
+    if (!memory.mayBeOld(key, nowMs) || tracker.rechecks.credits < KEPT_RECHECKS + 1) return false;
+    return memory.count(caller, nowMs) && tracker.rechecks.take(1);
   }
 
   /**
@@ -152,8 +182,11 @@ class RecheckRun extends LayerRun<LayerParts & { readonly memory: RecheckMemory 
    */
   #settle(isFound: boolean, hasAnswer: boolean): void {
     if (this.#taken === null) return;
+    const { memory, runtime } = this.parts;
     if (isFound) this.context.request.tracker.rechecks.giveBack(1);
-    else if (hasAnswer) this.parts.memory.add(this.#taken);
+    else if (!hasAnswer) return;
+    else if (this.#taken.isOld) memory.addAbsent(this.#taken.key, runtime.now());
+    else memory.add(this.#taken.key);
   }
 
   /** Remembers who told of a block or transaction near the served tip. */

@@ -1,7 +1,8 @@
-// Answers calls that need no provider, from the configuration alone.
+// Answers calls that need no provider: from the configuration, and what is known of providers.
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
+import { unionOf, writtenReport } from "../../../core/provider/history.ts";
 import { changesOneNode, type Method, reasonForBlocking } from "../../../core/rpc/method.ts";
-import type { Outcome } from "../../../upstream/engine/answer.ts";
+import { type Outcome, wholeResult } from "../../../upstream/engine/answer.ts";
 import type { Target } from "../target.ts";
 
 /**
@@ -15,10 +16,9 @@ export function answerHere(method: Method, name: string, target: Target): Outcom
     case "filter":
       return null;
     case "local": {
+      if (name === "eth_capabilities") return capabilities(target);
       const body = localResult(name, target);
-      return body === null
-        ? null
-        : { kind: "result", body, start: 0, end: body.length, idAt: null };
+      return body === null ? null : wholeResult(body);
     }
     case "blocked":
       return { kind: "fault", fault: blockedFault(name) };
@@ -31,6 +31,26 @@ export function answerHere(method: Method, name: string, target: Target): Outcom
       };
   }
 }
+
+/** What the living providers, or the pinned one, have together, as a node would report it. */
+function capabilities({ tracker, pin }: Target): Outcome {
+  const { providers } = pin === null ? tracker.set : { providers: [pin] };
+  const living = providers.filter((provider) => tracker.isLiving(provider));
+  const head = tracker.head();
+  if (head === null || living.length === 0) return { kind: "fault", fault: HEADLESS };
+  const view = tracker.blocks.view.current();
+  const hash = view?.number === head ? view.hash : tracker.blocks.agreedHash(head);
+  const union = unionOf(
+    living.map((provider) => tracker.history(provider)),
+    head,
+  );
+  return wholeResult(writtenReport(union, head, hash));
+}
+
+const HEADLESS = fault("unavailable", "the head of this chain is not known now", {
+  status: 200,
+  details: { reason: "no_head", upstream_attempts: 0 },
+});
 
 /** Refuses calls that would change only one of several development nodes of the same chain. */
 function oneNodeOnly(name: string, { tracker }: Target): Outcome | null {
