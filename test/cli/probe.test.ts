@@ -65,13 +65,19 @@ test("two endpoints of a chain and one that refuses: a table, entries and JSON w
       id: "provider",
       url: `${nodes[1]?.url}/v2/\${PROVIDER_KEY}`,
       capabilities: {
+        state: "last 193",
+        transactions: 0,
+        receipts: 0,
+        logs: 0,
+        blocks: 0,
+        proofs: 0,
         unsupported_categories: ["debug", "trace"],
         limits: { max_block_range: 1_000 },
       },
     },
   ]);
   const text = JSON.stringify({
-    chains: { ethereum: {} },
+    chains: { ethereum: { chain_id: 1 } },
     profiles: { own: { chains: { ethereum: { providers: second } } } },
   });
   const loaded = loadConfig({ file: "", text, env: { PROVIDER_KEY: KEY }, flags: {} });

@@ -1,12 +1,16 @@
 // The entry for `svc.yml` that says what a probe has found. What looks like a key is a reference.
 import { stringify } from "yaml";
-import { METHODS, methodOf } from "../../core/rpc/method.ts";
+import type { Fields } from "../../core/fields.ts";
+import { METHODS, methodOf, RESOURCES, type Resource } from "../../core/rpc/method.ts";
 import { knownChain } from "../../presets/chains.ts";
 import type { ProbeFindings } from "../../upstream/probe/probe.ts";
 import { given, idOfUrl, section } from "../import/draft.ts";
 import { Secrets } from "../import/secrets.ts";
 import type { Probed } from "./probed.ts";
 import { namespaceOf } from "./table.ts";
+
+/** What `archival` says of a provider, beside its state. */
+const ARCHIVED: readonly Resource[] = ["proofs", "traces"];
 
 /** The text of the entry, with the chain that it belongs under; null = nothing was found. */
 export function entryOf({ endpoint, result }: Probed): string | null {
@@ -22,6 +26,7 @@ export function entryOf({ endpoint, result }: Probed): string | null {
     archival: isArchive(result) ? true : null,
     batch: result.batch === true ? {} : null,
     ...section("capabilities", {
+      ...historyOf(result),
       ...unserved(result),
       ...section("limits", { max_block_range: rangeOf(result) }),
     }),
@@ -31,9 +36,24 @@ export function entryOf({ endpoint, result }: Probed): string | null {
   return `# Under the providers of ${chain}:\n${variables}${stringify([settings], { lineWidth: 0 })}`;
 }
 
-/** State, proofs and traces of any block. */
+/** State, proofs and traces of any block, as far as they were seen. */
 function isArchive({ oldest }: ProbeFindings): boolean {
-  return oldest.state === 0 && (oldest.proofs === 0 || oldest.proofs === null);
+  return oldest.state === 0 && ARCHIVED.every((resource) => (oldest[resource] ?? 0) === 0);
+}
+
+/**
+ * How far back it has each kind of data, beside what `archival` says. As a window, since most nodes
+ * drop old data as the chain goes on.
+ */
+function historyOf(found: ProbeFindings): Fields {
+  const { oldest, head } = found;
+  const isWhole = isArchive(found);
+  const said = RESOURCES.map((resource) => {
+    const block = oldest[resource];
+    if (block === 0) return [resource, isWhole ? null : 0] as const;
+    return [resource, block === null ? null : `last ${Math.max(1, head - block)}`] as const;
+  });
+  return Object.fromEntries(said);
 }
 
 function rangeOf({ logs }: ProbeFindings): number | null {
