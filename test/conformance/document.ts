@@ -6,7 +6,7 @@ import type { DocumentFacts } from "../../src/web/discovery/facts.ts";
 import { openApiDocument } from "../../src/web/discovery/openapi.ts";
 import { HOSTED, ROUTER, SITE } from "../web/discovery/facts-fixture.ts";
 import { type ExchangeResult, WAYS, type Way } from "./exchange-run.ts";
-import { type Exchange, isRefused } from "./exchanges.ts";
+import { type Exchange, isOfAll, isRefused, servedOf } from "./exchanges.ts";
 
 /** Where the document is. */
 export const DOCUMENT = new URL("../../CONFORMANCE.md", import.meta.url);
@@ -28,6 +28,7 @@ export async function conformanceDocument(
   result: ExchangeResult,
 ): Promise<string> {
   const refused = exchanges.filter(isRefused);
+  const ofAll = exchanges.filter(isOfAll);
   return `# Conformance
 
 Written by \`npm run conformance\`; \`npm test\` fails where it is out of date.
@@ -38,7 +39,7 @@ The exchanges of [ethereum/execution-apis](https://github.com/ethereum/execution
 
 ${exchangeTable(exchanges, result)}
 
-Not served: ${refused.length} requests of \`testing_*\`, which are for nodes under test and are refused as \`method_blocked\`.
+Not served: ${refused.length} requests of \`testing_*\`, which are for nodes under test and are refused as \`method_blocked\`. Answered with what all providers have together, in the form of the exchange: ${ofAll.length} request of \`eth_capabilities\`.
 
 ## Stock clients
 
@@ -53,7 +54,7 @@ ${await openApiTable()}
 }
 
 function exchangeTable(exchanges: readonly Exchange[], { differences }: ExchangeResult): string {
-  const served = exchanges.filter((exchange) => !isRefused(exchange));
+  const served = servedOf(exchanges);
   const line = (name: string, those: readonly Exchange[]): string => {
     const unchanged = WAYS.map((way) => {
       const others = differences.filter(

@@ -6,13 +6,12 @@ import { test } from "node:test";
 import { serviceFixture } from "../fakes/service-fixture.ts";
 import { conformanceDocument, DOCUMENT } from "./document.ts";
 import { runExchanges } from "./exchange-run.ts";
-import { isRefused, readExchanges } from "./exchanges.ts";
+import { isOfAll, isRefused, readExchanges, servedOf } from "./exchanges.ts";
 
 const EXCHANGES = readExchanges();
 
 test("official exchanges come back byte for byte, and CONFORMANCE.md says so", async () => {
-  const served = EXCHANGES.filter((exchange) => !isRefused(exchange));
-  const result = await runExchanges(served);
+  const result = await runExchanges(servedOf(EXCHANGES));
   assert.deepEqual(
     result.differences.map(({ way, exchange, received }) => [way, exchange.file, received]),
     [],
@@ -21,6 +20,22 @@ test("official exchanges come back byte for byte, and CONFORMANCE.md says so", a
   // All but those that the service answers by itself.
   assert.ok(result.failedOver.size >= 220, `${result.failedOver.size} after a failure`);
   assert.equal(readFileSync(DOCUMENT, "utf8"), await conformanceDocument(EXCHANGES, result));
+});
+
+test("what providers have together is told in the form of the exchange", async (t) => {
+  const [exchange] = EXCHANGES.filter(isOfAll);
+  assert.ok(exchange !== undefined);
+  const { service, upstreams } = await serviceFixture(t, [undefined], {
+    providers: [{ archival: true }],
+  });
+  await service.probed();
+  const { json } = await service.post("/rpc/1", exchange.request);
+  const { head, ...resources } = JSON.parse(exchange.answer).result;
+  assert.deepEqual(Object.keys(json.result), ["head", ...Object.keys(resources)]);
+  assert.deepEqual(Object.keys(json.result.head), Object.keys(head));
+  for (const name of Object.keys(resources))
+    assert.deepEqual(json.result[name], { disabled: false, oldestBlock: "0x0" }, name);
+  assert.deepEqual(upstreams[0]?.asked, []);
 });
 
 test("what is for nodes under test is refused and reaches no provider", async (t) => {

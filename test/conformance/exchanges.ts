@@ -37,6 +37,16 @@ export function isRefused({ method }: Exchange): boolean {
   return method.startsWith("testing_");
 }
 
+/** Whether the service answers for its providers together, and so not as one of them. */
+export function isOfAll({ method }: Exchange): boolean {
+  return method === "eth_capabilities";
+}
+
+/** Those that come back as one provider gave them. */
+export function servedOf(exchanges: readonly Exchange[]): readonly Exchange[] {
+  return exchanges.filter((exchange) => !isRefused(exchange) && !isOfAll(exchange));
+}
+
 /** A text of an exchange under another id. */
 export function underId(text: string, id: number | string): string {
   return text.replace(/"id":\d+/, `"id":${id}`);

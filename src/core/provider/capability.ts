@@ -6,7 +6,13 @@ import { type BlockRef, type Call, OPTIONAL_TAGS, type OptionalTag } from "../rp
 import { isKnownByName, METHODS, type Method, RESOURCES, type Resource } from "../rpc/method.ts";
 import type { Effect } from "./attempt.ts";
 import type { Shortage } from "./budget/budget-limits.ts";
-import { ARCHIVED, isBeyond, type KnownHistory, WHOLE } from "./history.ts";
+import {
+  ARCHIVED,
+  type HistoryBound,
+  type KnownHistory,
+  type PlannedHistory,
+  WHOLE,
+} from "./history.ts";
 import type { Provider, Transport } from "./profile.ts";
 
 /** Facts that apply to every provider of a set at one moment. */
@@ -31,7 +37,7 @@ export interface Condition {
   readonly lagBlocks: number | null;
   readonly facts: LearnedFacts | null;
   /** How far back it has what calls read. */
-  readonly history: KnownHistory;
+  readonly history: PlannedHistory;
   /**
    * The provider said that it does not serve this method, and the method has no row in the table.
    */
@@ -270,6 +276,42 @@ export function mayLack(history: KnownHistory, call: Call, view: SetView): boole
   return bound === null || isBeyond(call.block, bound, view.head, view.archivalThreshold);
 }
 
+/**
+ * Whether a call reads blocks outside of a bound. A block named by its hash may be of any age: it
+ * counts as old only for nodes that keep no more than `usual` blocks.
+ */
+export function isBeyond(
+  block: BlockRef,
+  { oldest, window }: HistoryBound,
+  head: number | null,
+  usual: number,
+): boolean {
+  switch (block.kind) {
+    case "none":
+    case "tag":
+      return false;
+    case "hash":
+      return oldest === Number.POSITIVE_INFINITY || (head !== null && window <= usual);
+    case "earliest":
+      return isBefore(0, oldest, window, head ?? Number.POSITIVE_INFINITY);
+    case "number":
+      return isBefore(block.number, oldest, window, head);
+    case "range":
+      if (block.from === null) return oldest === Number.POSITIVE_INFINITY;
+      // Every chain of which nothing is known is older than a window.
+      return isBefore(
+        block.from,
+        oldest,
+        window,
+        block.from === 0 ? (head ?? Number.POSITIVE_INFINITY) : head,
+      );
+  }
+}
+
+function isBefore(number: number, oldest: number, window: number, head: number | null): boolean {
+  return number < oldest || (head !== null && head - number > window);
+}
+
 /** Whether block range limits apply to a method: to log queries and filters, not to traces. */
 function bindsRange(method: Method): boolean {
   return method.category === "logs" || method.category === "filters";
@@ -311,6 +353,8 @@ function beyondLimits(
     const limit = rangeLimit(provider, call.method, facts, view.nowMs);
     if (span !== null && span > limit) return "block_range_limit";
   }
+  if (facts === null && provider.maxBlockAge === null && isWithin(call.block, history.common, view))
+    return null;
   const { resource } = call.method;
   const bound = history[resource];
   if (bound !== null && isBeyond(call.block, bound, view.head, view.archivalThreshold))
@@ -321,6 +365,12 @@ function beyondLimits(
   if (provider.maxBlockAge === null || !provider.blockAgeMethods.has(call.methodName)) return null;
   const age = blockAge(call.block, view.head);
   return age !== null && age > provider.maxBlockAge ? "block_age_limit" : null;
+}
+
+/** Whether a block that is named by its number, as most are under a view, lies within a bound. */
+function isWithin(block: BlockRef, { oldest, window }: HistoryBound, { head }: SetView): boolean {
+  if (block.kind !== "number" || head === null) return false;
+  return block.number >= oldest && head - block.number <= window;
 }
 
 /**

@@ -2,7 +2,7 @@
 // its refusals taught is kept apart, in `capability.ts`. The entry of a report follows
 // `eth_capabilities` of ethereum/execution-apis (pull 755), whose retention counts the head.
 
-import { type BlockRef, isHeight } from "../rpc/call.ts";
+import { isHeight } from "../rpc/call.ts";
 import type { Resource } from "../rpc/method.ts";
 
 /** The blocks of which a provider has something. */
@@ -27,6 +27,9 @@ export type StatedHistory = Readonly<Partial<Record<Resource, HistoryBound>>>;
 /** What is known of a provider by resource; null = nothing. */
 export type KnownHistory = Readonly<Record<Resource, KnownBound | null>>;
 
+/** The same for plans. `common`: blocks that lie within every bound, whatever is read of them. */
+export type PlannedHistory = KnownHistory & { readonly common: HistoryBound };
+
 export const WHOLE: HistoryBound = { oldest: 0, window: Number.POSITIVE_INFINITY };
 export const NOTHING: HistoryBound = { ...WHOLE, oldest: Number.POSITIVE_INFINITY };
 
@@ -42,7 +45,7 @@ export function historyOf(
   { history, archival, maxBlockAge, blockAgeMethods }: DeclaredHistory,
   archivalThreshold: number,
   reported: StatedHistory | null,
-): KnownHistory {
+): PlannedHistory {
   const recent = { oldest: 0, window: archivalThreshold };
   const aged =
     maxBlockAge === null || blockAgeMethods.size > 0 ? null : { oldest: 0, window: maxBlockAge };
@@ -55,7 +58,15 @@ export function historyOf(
     if (archival) return { ...WHOLE, source: "assumed" };
     return isArchived ? { ...recent, source: "assumed" } : null;
   };
-  return byResource(known);
+  const bounded = byResource(known);
+  const bounds = Object.values(bounded).filter((bound) => bound !== null);
+  return {
+    ...bounded,
+    common: {
+      oldest: Math.max(...bounds.map((bound) => bound.oldest), 0),
+      window: Math.min(...bounds.map((bound) => bound.window)),
+    },
+  };
 }
 
 /** What a provider declares of its history. */
@@ -79,42 +90,6 @@ export function byResource<Value>(
     proofs: of("proofs"),
     traces: of("traces"),
   };
-}
-
-/**
- * Whether a call reads blocks outside of a bound. A block named by its hash may be of any age: it
- * counts as old only for nodes that keep no more than `usual` blocks.
- */
-export function isBeyond(
-  block: BlockRef,
-  { oldest, window }: HistoryBound,
-  head: number | null,
-  usual: number,
-): boolean {
-  switch (block.kind) {
-    case "none":
-    case "tag":
-      return false;
-    case "hash":
-      return oldest === Number.POSITIVE_INFINITY || (head !== null && window <= usual);
-    case "earliest":
-      return isBefore(0, oldest, window, head ?? Number.POSITIVE_INFINITY);
-    case "number":
-      return isBefore(block.number, oldest, window, head);
-    case "range":
-      if (block.from === null) return oldest === Number.POSITIVE_INFINITY;
-      // Every chain of which nothing is known is older than a window.
-      return isBefore(
-        block.from,
-        oldest,
-        window,
-        block.from === 0 ? (head ?? Number.POSITIVE_INFINITY) : head,
-      );
-  }
-}
-
-function isBefore(number: number, oldest: number, window: number, head: number | null): boolean {
-  return number < oldest || (head !== null && head - number > window);
 }
 
 /** The oldest block within a bound at a head. */

@@ -32,6 +32,15 @@ export function isNullResult(bytes: Buffer, { start }: json.Span): boolean {
   return bytes[start] === json.LETTER_N;
 }
 
+/** Whether a result says that there is nothing at numbered blocks. */
+export function isEmptyAt({ block, method }: Call, body: Buffer, span: json.Span): boolean {
+  if (block.kind !== "number" && block.kind !== "range") return false;
+  if (!isEmptyResult(body, span)) return false;
+  const { resource, mayBeMissing } = method;
+  const isList = resource === "logs" || resource === "receipts";
+  return isList || (mayBeMissing && isNullResult(body, span));
+}
+
 /**
  * The block that an object names as `blockNumber` and `blockHash`, or, if it is a block, as
  * `number` and `hash`, as far as its bytes are here. Of an array, what its first element names.

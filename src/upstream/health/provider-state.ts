@@ -7,7 +7,7 @@ import type { FinalitySample } from "../../core/provider/blocks/finality.ts";
 import type { HeadSample } from "../../core/provider/blocks/head.ts";
 import { LearnedRate } from "../../core/provider/budget/learned-rate.ts";
 import { type Cordon, circuitOf, Health, NEVER_MS } from "../../core/provider/health.ts";
-import { historyOf, type KnownHistory, type StatedHistory } from "../../core/provider/history.ts";
+import { historyOf, type PlannedHistory, type StatedHistory } from "../../core/provider/history.ts";
 import type { Provider, ProviderSet, Transport } from "../../core/provider/profile.ts";
 import type { RegionPlacement } from "../../core/provider/region.ts";
 import { UnservedMethods } from "../../core/provider/unserved-methods.ts";
@@ -102,7 +102,7 @@ export class ProviderState {
   /** When it may be asked for that again; -Infinity = it was not asked yet. */
   reportDueAtMs: number;
   /** How far back it has what calls read, before its refusals. */
-  history: KnownHistory;
+  history: PlannedHistory;
   readonly #archivalThreshold: number;
   /** The blocks that it has pushed. */
   readonly branch: BranchView = new BranchView();

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { isBeyond } from "../../../src/core/provider/capability.ts";
 import {
   byResource,
   type HistoryBound,
   historyOf,
-  isBeyond,
   type KnownBound,
   type KnownHistory,
   NOTHING,
@@ -170,6 +170,23 @@ test("property: a union has every block that one of its parts has, and no other"
         if (bound !== null) assert.equal(oldestAt(bound, head), furthest);
         else assert.ok(known.length === 0 || (furthest === Infinity && bounds.includes(null)));
       }
+    }),
+  );
+});
+
+test("property: what lies within the common bound lies within every bound", () => {
+  fc.assert(
+    fc.property(anyHistory, height, height, (reported, head, block) => {
+      const stated = Object.fromEntries(
+        RESOURCES.flatMap((resource) => {
+          const bound = reported[resource];
+          return bound === null ? [] : [[resource, bound]];
+        }),
+      );
+      const { common, ...history } = historyOf(fakeProvider(0), USUAL, stated);
+      if (isBeyond(number(block), common, head, USUAL)) return;
+      for (const bound of Object.values(history))
+        assert.ok(bound === null || !isBeyond(number(block), bound, head, USUAL));
     }),
   );
 });

@@ -17,6 +17,7 @@ import {
   blockNumberOf,
   contradictionIn,
   type Extent,
+  isEmptyAt,
   isNullResult,
 } from "../../../core/rpc/result-block.ts";
 import type { MoveReason } from "../../health/silence-watch.ts";
@@ -45,7 +46,7 @@ import {
 } from "../refusal.ts";
 import type { AttemptOwner, AttemptParts, PendingAttempt } from "./attempt.ts";
 import { CapacityWait } from "./capacity-wait.ts";
-import { isEmptyAt, OldEmpties } from "./old-empties.ts";
+import { OldEmpties } from "./old-empties.ts";
 import { Candidates, costOf, OpenAttempts } from "./open-attempts.ts";
 
 /** A refusal of the method by hash, which was sent instead, says nothing of the caller's method. */

@@ -7,9 +7,6 @@ import type { Channel } from "../../../core/provider/attempt.ts";
 import type { ExclusionReason } from "../../../core/provider/capability.ts";
 import { tipOperatorOf } from "../../../core/provider/operator.ts";
 import type { Provider } from "../../../core/provider/profile.ts";
-import type { Call } from "../../../core/rpc/call.ts";
-import type { Span } from "../../../core/rpc/json.ts";
-import { isEmptyResult, isNullResult } from "../../../core/rpc/result-block.ts";
 import { type Answer, providerAnswer, wholeResult } from "../answer.ts";
 import type { CallContext } from "../call-context.ts";
 import type { Candidates } from "./open-attempts.ts";
@@ -99,12 +96,3 @@ const PASSING: ReadonlySet<ExclusionReason> = new Set([
   "daily_limit",
   "monthly_limit",
 ] satisfies ExclusionReason[]);
-
-/** Whether a result says that there is nothing at numbered blocks. */
-export function isEmptyAt({ block, method }: Call, body: Buffer, span: Span): boolean {
-  if (block.kind !== "number" && block.kind !== "range") return false;
-  if (!isEmptyResult(body, span)) return false;
-  const { resource, mayBeMissing } = method;
-  const isList = resource === "logs" || resource === "receipts";
-  return isList || (mayBeMissing && isNullResult(body, span));
-}
