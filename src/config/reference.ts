@@ -24,7 +24,7 @@ JSON Schema can use \`schema/svc.schema.json\`.
 - **Strictness**: unknown keys, keys given twice and values out of bounds are refused. A broken file never replaces a running configuration.
 - **Limits**: a file has at most 10,000,000 bytes of UTF-8; YAML anchors and aliases work, tags and several documents do not.
 - **Secrets**: URLs and headers of providers are secret. They never appear in logs, errors or metrics.
-- **Changes**: \`SIGHUP\` re-reads providers and limits. Chains, \`server\`, \`upstream\`, \`storage\`, \`data_dir\`, \`devnet\`, \`cluster\` and \`hosted\` change at restart.
+- **Changes**: \`SIGHUP\` re-reads chains, providers and limits. \`server\`, \`upstream\`, \`storage\`, \`data_dir\`, \`devnet\`, \`cluster\` and \`hosted\` change at restart.
 
 A small complete file:
 
