@@ -1,5 +1,6 @@
 // Upstreams and providers of eRPC: addresses, and vendors by one key.
 import type { Fields } from "../../core/fields.ts";
+import { VENDORS } from "../../presets/vendors.ts";
 import {
   type DraftProvider,
   type DraftVendor,
@@ -36,6 +37,15 @@ export function vendorOf(endpoint: string): NamedVendor | null {
   const name = scheme.toLowerCase();
   if (name === "" || /^(?:https?|wss?)$/.test(name)) return null;
   return { name, key };
+}
+
+/** Why no entry names a vendor; null = one can. */
+export function vendorProblem(name: string): string | null {
+  const vendor = VENDORS.get(name);
+  if (vendor === undefined) return "svc knows no such vendor: put its address under each chain";
+  return vendor.chains === "endpoints"
+    ? `no rule tells its addresses: add { vendor: ${name}, endpoints: { chain: URL } }`
+    : null;
 }
 
 /** A provider of one address; none where it has no address that svc can ask. */

@@ -11,7 +11,13 @@ import type {
 } from "./draft.ts";
 import { given, section, uniqueId, wordOf } from "./draft.ts";
 import { attemptsOf, hedgeOf, timeoutMsOf, traceTimeoutMsOf } from "./erpc-failsafe.ts";
-import { type ErpcPlace, providerFrom, vendorFrom, vendorOf } from "./erpc-upstream.ts";
+import {
+  type ErpcPlace,
+  providerFrom,
+  vendorFrom,
+  vendorOf,
+  vendorProblem,
+} from "./erpc-upstream.ts";
 import type { ImportedValue } from "./imported-value.ts";
 import type { Secrets } from "./secrets.ts";
 import { allDeadlines, logLevelOf, metricsAddress, redisUrlOrNull } from "./service-settings.ts";
@@ -153,23 +159,7 @@ function projectOf(project: ImportedValue, { slug, id, chains, place }: ProjectP
   const upstreams = project.child("upstreams").items();
   const defaults = project.child("upstreamDefaults").claim();
   const full = upstreams.map((each) => each.replacedBy(withDefaults(each.value, defaults)));
-  const providers: DraftProvider[] = [];
-  const vendors: DraftVendor[] = [];
-  const lists: string[] = [];
-  for (const upstream of full) {
-    const vendor = vendorOf(upstream.text("endpoint") ?? "");
-    const reason = LISTS[vendor?.name ?? ""];
-    if (vendor === null) providers.push(...providerFrom(upstream, place));
-    else if (reason === undefined) vendors.push(vendorFrom(upstream, vendor, place));
-    else {
-      lists.push(`upstream ${vendor.name}://: ${reason}`);
-      upstream.claim();
-    }
-  }
-  for (const source of project.child("providers").items()) {
-    const name = source.text("vendor") ?? "";
-    vendors.push(vendorFrom(source, { name, key: null }, place));
-  }
+  const { providers, vendors, others } = entriesOf(full, project.child("providers").items(), place);
   const pollMs = new Map<number, number>();
   for (const upstream of full) {
     const evm = upstream.child("evm");
@@ -200,11 +190,49 @@ function projectOf(project: ImportedValue, { slug, id, chains, place }: ProjectP
       sets: networks.sets,
       providers,
       vendors,
-      notes: [was, ...lists, ...project.notes()],
+      notes: [was, ...others, ...project.notes()],
     },
     // eRPC opens a chain of a vendor, or of the public list, when it is first asked for.
-    servesAll: lists.some(isPublicList) || vendors.some(({ chainIds }) => chainIds.length === 0),
+    servesAll: others.some(isPublicList) || vendors.some(({ chainIds }) => chainIds.length === 0),
   };
+}
+
+interface Entries {
+  readonly providers: readonly DraftProvider[];
+  readonly vendors: readonly DraftVendor[];
+  /** Notes of what is no provider, or a vendor that no entry can name. */
+  readonly others: readonly string[];
+}
+
+/** The entries that upstreams and providers of eRPC become. */
+function entriesOf(
+  upstreams: readonly ImportedValue[],
+  sources: readonly ImportedValue[],
+  place: ErpcPlace,
+): Entries {
+  const providers: DraftProvider[] = [];
+  const vendors: DraftVendor[] = [];
+  const others: string[] = [];
+  for (const upstream of upstreams) {
+    const vendor = vendorOf(upstream.text("endpoint") ?? "");
+    const reason = LISTS[vendor?.name ?? ""] ?? vendorProblem(vendor?.name ?? "");
+    if (vendor === null) providers.push(...providerFrom(upstream, place));
+    else if (reason === null) vendors.push(vendorFrom(upstream, vendor, place));
+    else {
+      others.push(`upstream ${vendor.name}://: ${reason}`);
+      upstream.claim();
+    }
+  }
+  for (const source of sources) {
+    const name = source.text("vendor") ?? "";
+    const reason = vendorProblem(name);
+    if (reason === null) vendors.push(vendorFrom(source, { name, key: null }, place));
+    else {
+      others.push(`provider ${name}: ${reason}`);
+      source.claim();
+    }
+  }
+  return { providers, vendors, others };
 }
 
 /** Whether a note is of a list of public endpoints. */

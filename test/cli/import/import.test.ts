@@ -94,6 +94,27 @@ const CARRIED: Readonly<Record<string, readonly (readonly [path: string, value: 
     ["profiles.public.chains.optimism.providers.1.backup", true],
     ["chains.optimism.finality_depth", 200],
   ],
+  "erpc-vendors.yaml": [
+    ["chains", { ethereum: {}, base: {}, all: true }],
+    [
+      "profiles.public.providers",
+      [
+        { vendor: "alchemy", key: "<ALCHEMY_KEY>" },
+        { vendor: "infura", key: "<INFURA_KEY>", chains: ["base"] },
+        { vendor: "drpc", key: "<DRPC_KEY>", limits: { rps: 25 } },
+        { vendor: "pimlico" },
+      ],
+    ],
+  ],
+  "erpc-providers.yaml": [
+    [
+      "profiles.public.providers",
+      [
+        { vendor: "alchemy", key: "<ALCHEMY_KEY>", chains: ["ethereum", "arbitrum"] },
+        { vendor: "thirdweb", key: "<THIRDWEB_CLIENT_ID>" },
+      ],
+    ],
+  ],
   "erpc-budgets.yaml": [
     ["profiles.frontend.chains.polygon.providers.0.limits", { rps: 20 }],
     ["profiles.backend.chains.polygon.providers.0.limits", { rps: 50, monthly: 3_000_000 }],
@@ -243,6 +264,9 @@ const NOTED: readonly (readonly [file: string, pattern: RegExp])[] = [
   ["erpc-budgets.yaml", /auth: keys of callers are made by svc itself/],
   ["erpc-budgets.yaml", /a limit of eth_getLogs; svc limits all methods/],
   ["erpc-variables.yaml", /tracing: svc sends no traces/],
+  ["erpc-vendors.yaml", /upstream repository:\/\/: `chains: \{ all: true \}` serves known chains/],
+  ["erpc-providers.yaml", /provider quicknode: no rule tells its addresses/],
+  ["erpc-providers.yaml", /provider somebody-new: svc knows no such vendor/],
   ["proxyd-groups.toml", /authentication: keys of callers are made by svc itself/],
   ["proxyd-groups.toml", /unused.is in no backend group, and so left out/],
   ["proxyd-limits.toml", /rate_limit, sender_rate_limit: callers are limited/],
