@@ -149,7 +149,9 @@ test(
 );
 
 test("where premium is not configured, public serves it, and its first chain is named", async (t) => {
-  const { fixture } = await createFixture(t, { public: ["base", "ethereum"] });
+  // A chain of which no profile names a provider would be served by its public addresses.
+  const profiles = { public: ["base", "ethereum"], team: ["optimism"] };
+  const { fixture } = await createFixture(t, profiles);
   const { json } = await fixture.manage("", "POST", "/api/v1/agent/keys");
   assert.equal(await chainAt(fixture, json.endpoint), 8453);
 });

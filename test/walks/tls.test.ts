@@ -59,6 +59,7 @@ const PROBED: Readonly<Record<string, string>> = {
   eth_chainId: '"0x1"',
   eth_blockNumber: '"0x64"',
   eth_getBlockByNumber: "null",
+  eth_capabilities: "null",
 };
 
 /** A provider behind TLS; probes are answered truthfully, all else by `answer`. */

@@ -176,8 +176,10 @@ function isLasting({ category, failure }: FailedProbeCall): boolean {
   return isAnswer(failure.kind) && errorGroupOf(category) !== "rate_limit";
 }
 
-function mayBeAsked({ unsupportedMethods, unsupportedCategories }: Provider): boolean {
-  return !unsupportedMethods.has(CAPABILITIES.method) && !unsupportedCategories.has("core");
+function mayBeAsked(provider: Provider): boolean {
+  const { unsupportedMethods, unsupportedCategories } = provider;
+  const lacks = unsupportedMethods.has(CAPABILITIES.method) || unsupportedCategories.has("core");
+  return !lacks && isAskedFor(provider, CAPABILITIES.method, true);
 }
 
 /** Whether the provider refused the form of the call: it was well, and did not lack the block. */
