@@ -158,7 +158,10 @@ export const RULES: readonly Rule[] = [
         from: "if (isFound) this.context.request.tracker.rechecks.giveBack(",
         to: "if (Number.isNaN(1)) this.context.request.tracker.rechecks.giveBack(",
       },
-      { from: "else if (hasAnswer) this.parts.memory", to: "this.parts.memory" },
+      {
+        from: "else if (!hasAnswer) return;\n    else if (this.#taken.isOld)",
+        to: "if (this.#taken.isOld)",
+      },
     ],
     world: "polled far",
     shows: "null",
