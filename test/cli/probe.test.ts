@@ -9,6 +9,7 @@ import { tableOf } from "../../src/cli/probe/table.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { startDevnet } from "../../src/devnet/devnet.ts";
 import { PROBE_BOUNDS } from "../../src/upstream/probe/endpoint-calls.ts";
+import { emptyFolder, runCommand } from "../fakes/command.ts";
 import { ARCHIVE, probedNode } from "../fakes/probed-node.ts";
 
 const BOUNDS = { ...PROBE_BOUNDS, pauseMs: 0, rateLimitMs: 1, timeoutMs: 60_000, totalMs: 600_000 };
@@ -28,6 +29,14 @@ test("addresses on a command line: sockets join the endpoint of their host", () 
       { url: null, wsUrl: "ws://c.example", isDerived: false },
     ],
   );
+});
+
+test("the command runs to its end, with its pauses, and prints what it found", async (t) => {
+  const node = await probedNode({});
+  t.after(() => node.close());
+  const { output, ended } = runCommand(t, emptyFolder(t), ["probe", node.url, "--json"]);
+  assert.equal(await ended, 0, output());
+  assert.match(output(), /"chainId": 1,/);
 });
 
 test("two endpoints of a chain and one that refuses: a table, entries and JSON without keys", async (t) => {

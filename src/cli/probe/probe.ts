@@ -11,6 +11,8 @@ import { entryOf } from "./entry.ts";
 import type { Endpoint, Probed } from "./probed.ts";
 import { tableOf } from "./table.ts";
 
+const ALIVE_MS = 60_000;
+
 /** The endpoints of a command line: a WebSocket address joins the one of the same host. */
 export function endpointsOf(addresses: readonly string[]): readonly Endpoint[] {
   const isSocket = (address: string): boolean => /^wss?:/i.test(address);
@@ -34,6 +36,8 @@ export async function probeAll(
   onEach: (address: string) => void = () => {},
 ): Promise<readonly Probed[]> {
   const transports = new ProbeTransports(realRuntime);
+  // Pauses between requests do not keep the process alive.
+  const alive = setInterval(() => {}, ALIVE_MS);
   const found: {
     readonly endpoint: Endpoint;
     readonly provider: Provider;
@@ -61,6 +65,7 @@ export async function probeAll(
     });
   } finally {
     await transports.close();
+    clearInterval(alive);
   }
 }
 
